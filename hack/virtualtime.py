@@ -1,0 +1,68 @@
+"""An event loop in which waiting costs nothing: time jumps to the next timer as soon as nothing is left to run.
+
+Hours of an upgrade pass in a fraction of a second, and the order of everything depends on the code and its seeds alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+#: Real seconds that a loop without timers waits for a thread or a file before it is declared stuck.
+STUCK_AFTER = 5.0
+
+
+class StuckError(RuntimeError):
+    """Every task waits for something that no timer, thread or file will ever bring."""
+
+
+class VirtualEventLoop(asyncio.SelectorEventLoop):
+    """A loop whose `time()` starts at 0 and moves only when nothing is ready to run."""
+
+    def __init__(self) -> None:
+        self._virtual_time = 0.0
+        super().__init__(_JumpingSelector(self))
+
+    def time(self) -> float:
+        """Seconds since the loop was made, virtual."""
+        return self._virtual_time
+
+    def jump(self, seconds: float) -> None:
+        """Let so many virtual seconds pass; the selector calls it instead of blocking."""
+        self._virtual_time += seconds
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Looks at real files without waiting, and turns a wait for a timer into a jump."""
+
+    def __init__(self, loop: VirtualEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> Any:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            return self._await_thread()
+        self._loop.jump(timeout)
+        return ready
+
+    def _await_thread(self) -> Any:
+        ready = super().select(STUCK_AFTER)
+        if not ready:
+            waiting = sorted(task.get_name() for task in asyncio.all_tasks(self._loop))
+            raise StuckError(f"nothing is scheduled and nothing will ever be: {', '.join(waiting)}")
+        return ready
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end in a new virtual loop."""
+    with asyncio.Runner(loop_factory=VirtualEventLoop) as runner:
+        return runner.run(main)

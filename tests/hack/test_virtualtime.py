@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hack.virtualtime import StuckError, run
+
+
+async def test_hours_cost_nothing_and_are_exact() -> None:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await asyncio.sleep(3600)
+    assert loop.time() - started == 3600
+
+
+async def test_timeouts_fire_in_virtual_time() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(60):
+            await asyncio.Event().wait()
+
+
+async def test_threads_are_waited_for() -> None:
+    assert await asyncio.to_thread(lambda: 7) == 7
+
+
+def test_a_wait_that_nothing_will_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hack.virtualtime.STUCK_AFTER", 0.01)
+    with pytest.raises(StuckError, match="nothing is scheduled"):
+        run(asyncio.Event().wait())

@@ -1,0 +1,1 @@
+"""The admission server for UpgradePlans: a package beside the pipeline, in the same distribution."""

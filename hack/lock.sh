@@ -1,0 +1,18 @@
+#!/bin/sh
+# Writes requirements/*.txt from requirements/*.in: exact versions with hashes, for every supported Python and platform.
+# Pins stay as they are unless an input asks for another, or `--upgrade` is given.
+set -eu
+cd "$(dirname "$0")/../requirements"
+
+uv=$(command -v uv || true)
+if [ -z "$uv" ]; then
+    tools=../build/lock-tools
+    [ -x $tools/bin/uv ] || ../.venv/bin/python -m venv --clear $tools
+    $tools/bin/python -m pip install --quiet uv
+    uv=$tools/bin/uv
+fi
+
+# The order matters: each file is constrained by those before it (see the -c lines).
+for name in run test lint kubectl; do
+    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header "$@" "$name.in" -o "$name.txt"
+done

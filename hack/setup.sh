@@ -1,0 +1,59 @@
+#!/bin/sh
+# Puts the locked dependencies and the project itself into .venv. A second call finds the finished work and ends at once.
+#
+# .venv/.ready is written last and holds a fingerprint of everything that the set-up depends on. An interrupted set-up has
+# no such file and starts afresh; a changed lock file has another fingerprint and is installed on top.
+set -eu
+cd "$(dirname "$0")/.."
+
+venv=.venv
+ready=$venv/.ready
+
+fingerprint() {
+    pwd
+    cat requirements/run.txt requirements/test.txt requirements/lint.txt pyproject.toml hack/setup.sh | cksum
+}
+
+usable() { # $1 is Python 3.11 to 3.14 and can make virtual environments
+    "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' >/dev/null 2>&1
+}
+
+find_python() {
+    for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
+        if usable "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+    done
+    found=$(command -v "${PYTHON:-python3}" || true)
+    {
+        echo "set-up: no usable Python. Needed: 3.11 to 3.14 with its venv and ensurepip modules."
+        echo "  found: ${found:-nothing named ${PYTHON:-python3}}${found:+, $("$found" --version 2>&1)}"
+        echo "  remedy: install one (Debian, Ubuntu: apt install python3 python3-venv), or name it: make setup PYTHON=/path/to/python3.12"
+    } >&2
+    return 1
+}
+
+if [ "$(cat $ready 2>/dev/null || true)" = "$(fingerprint)" ] && $venv/bin/python -c '' 2>/dev/null; then
+    exit 0
+fi
+
+python=$(find_python)
+if [ -f $ready ] && usable $venv/bin/python && [ "$(sed -n 1p $ready)" = "$(pwd)" ]; then
+    echo "set-up: the lock files changed, bringing $venv up to date"
+    rm -f $ready
+else
+    echo "set-up: making $venv with $("$python" --version 2>&1)"
+    "$python" -m venv --clear $venv
+fi
+
+# Pip's own configuration decides where packages come from; the hashes decide which files are accepted.
+PIP_DISABLE_PIP_VERSION_CHECK=1
+export PIP_DISABLE_PIP_VERSION_CHECK
+$venv/bin/python -m pip install --quiet --require-hashes \
+    -r requirements/run.txt -r requirements/test.txt -r requirements/lint.txt
+$venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+
+fingerprint >$ready.new
+mv $ready.new $ready
+echo "set-up: done"

@@ -1,0 +1,169 @@
+"""Refusals, with the shapes and sentences of kube-apiserver, because clients and people match on both."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.kube.transport import Response
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.resource import Resource
+
+JSON_HEADERS = {"content-type": "application/json"}
+
+
+class StatusError(Exception):
+    """A request is refused; carries all that the Status object says."""
+
+    def __init__(
+        self,
+        *,
+        code: int,
+        reason: str,
+        message: str,
+        details: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.metadata = metadata or {}
+        self.headers = headers or {}
+
+    def body(self) -> dict[str, Any]:
+        """The Status object."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+    def response(self) -> Response:
+        """The same as an HTTP answer; retryAfterSeconds shows up as the header too."""
+        headers = JSON_HEADERS | self.headers
+        retry_after = (self.details or {}).get("retryAfterSeconds")
+        if retry_after:
+            headers["retry-after"] = str(retry_after)
+        return Response(status=self.code, headers=headers, body=json.dumps(self.body()).encode())
+
+
+def about(resource: Resource, name: str) -> dict[str, Any]:
+    """The `details` that name an object; `kind` holds the plural there."""
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def not_found(resource: Resource, name: str) -> StatusError:
+    """There is no such object."""
+    return StatusError(
+        code=404, reason="NotFound", message=f'{resource.name} "{name}" not found', details=about(resource, name)
+    )
+
+
+def no_such_path() -> StatusError:
+    """There is no such kind or subresource, or a path that means nothing."""
+    return StatusError(
+        code=404, reason="NotFound", message="the server could not find the requested resource", details={}
+    )
+
+
+def already_exists(resource: Resource, name: str) -> StatusError:
+    """The name is taken."""
+    message = f'{resource.name} "{name}" already exists'
+    return StatusError(code=409, reason="AlreadyExists", message=message, details=about(resource, name))
+
+
+def conflict(resource: Resource, name: str, why: str) -> StatusError:
+    """The request was made for another state of the object."""
+    message = f'Operation cannot be fulfilled on {resource.name} "{name}": {why}'
+    return StatusError(code=409, reason="Conflict", message=message, details=about(resource, name))
+
+
+def modified(resource: Resource, name: str) -> StatusError:
+    """The resourceVersion of the request is not the object's."""
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(resource, name, why)
+
+
+def bad_request(message: str) -> StatusError:
+    """The request cannot be understood."""
+    return StatusError(code=400, reason="BadRequest", message=message)
+
+
+def forbidden(resource: Resource, name: str, why: str, *, causes: list[dict[str, str]] | None = None) -> StatusError:
+    """Authorization or admission says no."""
+    subject = f'{resource.name} "{name}"' if name else resource.name
+    details = about(resource, name) | ({"causes": causes} if causes else {})
+    return StatusError(code=403, reason="Forbidden", message=f"{subject} is forbidden: {why}", details=details)
+
+
+def unauthorized() -> StatusError:
+    """The credentials are not known."""
+    return StatusError(code=401, reason="Unauthorized", message="Unauthorized")
+
+
+def method_not_allowed(resource: Resource) -> StatusError:
+    """The kind exists, but not this verb for it."""
+    message = "the server does not allow this method on the requested resource"
+    details = about(resource, "")
+    return StatusError(code=405, reason="MethodNotAllowed", message=message, details=details)
+
+
+def unsupported_media_type(given: str, accepted: tuple[str, ...]) -> StatusError:
+    """The body's format is not offered here: protobuf, CBOR, server-side apply."""
+    message = (
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+        if given
+        else "the body of the request has no content type"
+    )
+    return StatusError(code=415, reason="UnsupportedMediaType", message=message, details={})
+
+
+def invalid(resource: Resource, name: str, causes: list[dict[str, str]]) -> StatusError:
+    """The object breaks a rule; each cause is {"reason": "FieldValueInvalid", "message": …, "field": …}."""
+    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": causes}
+    details = {key: value for key, value in details.items() if value}
+    message = f'{kind} "{name}" is invalid: {joined}'
+    return StatusError(code=422, reason="Invalid", message=message, details=details)
+
+
+def expired(message: str, *, continue_token: str = "") -> StatusError:
+    """The resourceVersion or continue token is too old."""
+    metadata = {"continue": continue_token} if continue_token else {}
+    return StatusError(code=410, reason="Expired", message=message, metadata=metadata)
+
+
+def too_large_version(wanted: int, current: int) -> StatusError:
+    """The resourceVersion lies in the future."""
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    return StatusError(
+        code=504,
+        reason="Timeout",
+        message=f"Timeout: Too large resource version: {wanted}, current: {current}",
+        details={"causes": causes, "retryAfterSeconds": 1},
+    )
+
+
+def internal(message: str) -> StatusError:
+    """The server, or something that it asked, failed."""
+    return StatusError(
+        code=500,
+        reason="InternalError",
+        message=f"Internal error occurred: {message}",
+        details={"causes": [{"message": message}]},
+    )

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upgrade_manager.api.keys import Component, JobType
+from upgrade_manager.api.names import (
+    MAX_LABEL,
+    MAX_NAME,
+    component_name,
+    dns_label,
+    label_value,
+    repo_service_name,
+    repo_url,
+    restore_vm_config_map,
+    safe_concat_name,
+)
+
+LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+SERVICE = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+dns_names = st.from_regex(SUBDOMAIN, fullmatch=True).filter(lambda name: len(name) <= MAX_NAME)
+#: Names around the cut, with a dot or a hyphen at any place.
+long_names = st.builds(
+    lambda head, cut, tail: head + cut + tail,
+    st.text("abc019-.", min_size=50, max_size=58),
+    st.sampled_from(["a", "-", ".", "--", "z9"]),
+    st.text("xyz-.", min_size=5, max_size=150),
+).filter(lambda name: SUBDOMAIN.fullmatch(name) is not None)
+names = dns_names | long_names
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        pytest.param(
+            ("hvst-upgrade-x7k2p", "pre-drain", "node-1"), "hvst-upgrade-x7k2p-pre-drain-node-1", id="short: unchanged"
+        ),
+        pytest.param(
+            ("upgrade-to-v1-6-1-for-datacenter-frankfurt", "pre-drain", "rack-07-node-01"),
+            "upgrade-to-v1-6-1-for-datacenter-frankfurt-pre-drain-rack-fc1d3",
+            id="57th byte a letter: 5 digits",
+        ),
+        pytest.param(
+            ("upgrade-to-v1-6-1-for-datacenter-frankfurt-environment-x", "pre-drain", "node-1"),
+            "upgrade-to-v1-6-1-for-datacenter-frankfurt-environment-x-20348f",
+            id="57th byte a hyphen: 6 digits",
+        ),
+        pytest.param(("a" * 40, "b" * 22), "a" * 40 + "-" + "b" * 22, id="63 bytes: unchanged"),
+        pytest.param(
+            ("a" * 40, "b" * 23),
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-bbbbbbbbbbbbbbbb-a40d5",
+            id="64 bytes: shortened",
+        ),
+    ],
+)
+def test_names_are_shortened_as_wrangler_does(parts: tuple[str, ...], expected: str) -> None:
+    assert safe_concat_name(*parts) == expected
+
+
+def test_short_names_are_not_cleaned() -> None:
+    assert safe_concat_name("A_", "", ".") == "A_--."
+
+
+def test_an_upper_case_letter_at_the_cut_does_not_count_as_a_letter() -> None:
+    assert safe_concat_name("a" * 56 + "B" + "c" * 10).startswith("a" * 56 + "-")
+
+
+@given(st.lists(st.text("abcXYZ019-._", max_size=90), min_size=1, max_size=5))
+def test_a_name_is_unchanged_or_exactly_63_bytes(parts: list[str]) -> None:
+    joined = "-".join(parts)
+    result = safe_concat_name(*parts)
+    if len(joined) <= MAX_LABEL:
+        assert result == joined
+    else:
+        assert len(result) == MAX_LABEL
+        assert result[:56] == joined[:56]
+        assert re.fullmatch(r"-[0-9a-f]{5,6}", result[56:] if result[56] == "-" else result[57:])
+
+
+@given(names, st.sampled_from(Component), st.none() | st.sampled_from(JobType), names)
+def test_component_names_are_valid_object_names(
+    plan: str, component: Component, job_type: JobType | None, node: str
+) -> None:
+    name = component_name(plan, component, job_type=job_type, node=node)
+    assert len(name) <= MAX_LABEL
+    assert SUBDOMAIN.fullmatch(name)
+
+
+@given(names, names)
+def test_different_names_have_different_label_values(one: str, other: str) -> None:
+    assert (one == other) == (label_value(one) == label_value(other))
+
+
+@given(st.text(max_size=300) | names)
+def test_every_name_has_a_valid_label_value(name: str) -> None:
+    value = label_value(name)
+    assert len(value) <= MAX_LABEL
+    assert LABEL_VALUE.fullmatch(value)
+    assert label_value(value) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("node-1.example.org", "node-1.example.org", id="a valid one is unchanged"),
+        pytest.param("", "", id="empty"),
+        pytest.param("n" * 63, "n" * 63, id="63 characters"),
+        pytest.param("n" * 56 + "." + "n" * 20, "n" * 56 + "-", id="a dot at the 57th"),
+        pytest.param("n" * 56 + "-" + "n" * 20, "n" * 56 + "-", id="a hyphen at the 57th"),
+        pytest.param("n" * 55 + ".n" + "n" * 20, "n" * 55 + ".n-", id="a dot at the 56th"),
+        pytest.param("n" * 55 + "--" + "n" * 20, "n" * 55 + "--", id="two hyphens at the cut"),
+    ],
+)
+def test_label_values_of_long_names_begin_as_the_name_does(name: str, expected: str) -> None:
+    value = label_value(name)
+    assert value.startswith(expected)
+    assert len(value) == min(len(name), MAX_LABEL)
+    assert LABEL_VALUE.fullmatch(value)
+
+
+def test_a_text_that_is_no_name_becomes_a_hash() -> None:
+    assert re.fullmatch(r"[0-9a-f]{63}", label_value("a:b"))
+    assert re.fullmatch(r"[0-9a-f]{63}", label_value("ä" * 80))
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        pytest.param("hvst-upgrade-x7k2p", r"hvst-upgrade-x7k2p-repo", id="a plain name"),
+        pytest.param("v1.8.0", r"v1-8-0-repo-[0-9a-f]{6}", id="dots"),
+        pytest.param("1.8.0", r"x-1-8-0-repo-[0-9a-f]{6}", id="dots and a leading digit"),
+        pytest.param("20260101", r"x-20260101-repo-[0-9a-f]{6}", id="a leading digit"),
+        pytest.param("a" * 80, r"a{57}-[0-9a-f]{5}", id="a long name is shortened first"),
+        pytest.param("a." * 60 + "b", r"(a-){27}a-[0-9a-f]{6}", id="long and dotted"),
+    ],
+)
+def test_every_plan_has_a_repository_service(plan: str, expected: str) -> None:
+    assert re.fullmatch(expected, repo_service_name(plan))
+    assert repo_url(plan) == f"http://{repo_service_name(plan)}.harvester-system"
+
+
+def test_plans_that_differ_in_their_dots_have_different_services() -> None:
+    assert len({repo_service_name(plan) for plan in ("v1.8.0", "v1-8-0", "v1.8-0", "v1-8.0")}) == 4
+
+
+@given(st.text(max_size=300) | names)
+def test_every_name_has_a_valid_dns_label(name: str) -> None:
+    label = dns_label(name)
+    assert len(label) <= MAX_LABEL
+    assert SERVICE.fullmatch(label)
+    assert dns_label(label) == label
+
+
+def test_node_jobs_are_named_by_job_type_and_node() -> None:
+    name = component_name("up", Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node="node1")
+    assert name == "up-node-upgrade-pre-drain-node1"
+    assert component_name("up", Component.ISO) == "up-iso"
+
+
+@pytest.mark.parametrize(
+    ("plan", "length"), [pytest.param("p" * 242, 253, id="fits"), pytest.param("p" * 243, 63, id="does not fit")]
+)
+def test_the_list_of_vms_keeps_the_toolkits_name_while_an_object_can_have_it(plan: str, length: int) -> None:
+    assert len(restore_vm_config_map(plan)) == length
+
+
+def test_the_list_of_vms_is_named_after_the_plan() -> None:
+    assert restore_vm_config_map("up") == "up-restore-vm"

@@ -1,0 +1,102 @@
+"""What a user asks for: the spec of an UpgradePlan."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.model import ApiModel, StringList
+
+#: An object's name, `namespace/name`, and an image's tag have at most so many characters.
+MAX_OBJECT_NAME = 253
+MAX_QUALIFIED_NAME = 317
+MAX_IMAGE_TAG = 128
+#: The largest cluster that Kubernetes supports.
+MAX_NODES = 5000
+
+
+class ImagePreloadOption(ApiModel):
+    """How the new release's container images get onto the nodes before the upgrade."""
+
+    concurrency: int = Field(
+        default=0,
+        description="How many nodes load images at the same time. Left out or 0 means all nodes at once, a positive "
+        "number is cut to the number of nodes, and a negative one leaves this step out: the nodes then fetch their "
+        "images while they are upgraded.",
+        json_schema_extra={"format": "int32"},
+    )
+
+
+class NodeUpgradeOption(ApiModel):
+    """How the nodes are upgraded one after the other."""
+
+    pause_nodes: StringList = Field(
+        default_factory=list,
+        description="Names of nodes to hold back. When such a node's turn comes it stays in the state UpgradePaused, "
+        "neither drained nor restarted, until its name is taken off this list. The list may be changed at any time; a "
+        "node whose upgrade has begun is not stopped by it.",
+        json_schema_extra={
+            "maxItems": MAX_NODES,
+            "x-kubernetes-list-type": "set",
+            "items": {"type": "string", "minLength": 1, "maxLength": MAX_OBJECT_NAME},
+        },
+    )
+
+
+class UpgradePlanSpec(ApiModel):
+    """What to upgrade to, and how.
+
+    One of version and image is needed. These two and the field upgrade are fixed once the plan exists; for another
+    release, delete the plan and create a new one.
+    """
+
+    version: str = Field(
+        default="",
+        description="Name of the Version object in the namespace harvester-system that describes the release to "
+        "upgrade to; its ISO is downloaded. Not read when an image is given.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_OBJECT_NAME},
+    )
+    image: str = Field(
+        default="",
+        description="An existing VirtualMachineImage that holds the release's ISO, marked by the annotation "
+        'harvesterhci.io/os-upgrade-image: "True". A name alone is looked for in the namespace harvester-system; write '
+        "namespace/name for one elsewhere. The image is kept when the plan ends.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_QUALIFIED_NAME},
+    )
+    upgrade: str = Field(
+        default="",
+        description="Tag of the upgrade toolkit's container image, where it is not to be the release's own. Meant for "
+        "trying out a fixed toolkit.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_IMAGE_TAG},
+    )
+    force: bool = Field(
+        default=False,
+        description="Upgrade even if the release does not support the step from the running version: the check of "
+        "versions before the images are loaded is left out.",
+    )
+    image_preload_option: ImagePreloadOption = Field(
+        default_factory=ImagePreloadOption,
+        description="How the new release's container images get onto the nodes before the upgrade.",
+    )
+    node_upgrade_option: NodeUpgradeOption = Field(
+        default_factory=NodeUpgradeOption,
+        description="How the nodes are upgraded one after the other.",
+    )
+    restore_vm: bool = Field(
+        default=False,
+        alias="restoreVM",
+        description="Start the virtual machines again that had to be shut down because they could not move to another "
+        "node, as soon as their node is back.",
+    )
+
+    @property
+    def image_reference(self) -> tuple[str, str] | None:
+        """Namespace and name of `image`; None where no image is given or the text names none.
+
+        A text with a second slash, or with nothing before or behind the first, is no reference.
+        """
+        parts = self.image.split("/")
+        if len(parts) == 1:
+            parts = [HARVESTER_SYSTEM, *parts]
+        namespace, name, *rest = parts
+        return None if rest or not namespace or not name else (namespace, name)

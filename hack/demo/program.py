@@ -1,0 +1,187 @@
+"""The demo from its first line to its exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import shlex
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from rich.console import Console
+from upgrade_manager.kube.connection import from_kubeconfig
+from upgrade_manager.kube.http import HttpTransport
+
+from hack.demo.follow import follow
+from hack.demo.processes import family
+from hack.demo.screen import Lines, Terminal
+from hack.demo.stage import DemoError, prepare
+from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.kube import kinds, objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.informer import Informer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from hack.demo.options import Options
+    from hack.demo.processes import Child, Family
+    from hack.demo.screen import Screen
+    from hack.demo.stage import Stage
+    from hack.demo.view import View
+    from upgrade_manager.kube.objects import Object
+
+#: Lines of a log that are shown when something went wrong.
+TAIL = 20
+
+
+def run(options: Options) -> int:
+    """Show the demo and return the exit status of the process."""
+    console = Console(highlight=False)
+    screen: Screen = Terminal(console) if console.is_terminal and not options.plain else Lines(_print)
+    try:
+        with asyncio.Runner() as runner:
+            return runner.run(_demo(options, screen))
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except asyncio.CancelledError:
+        return 128 + signal.SIGTERM
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
+async def _demo(options: Options, screen: Screen) -> int:
+    _stop_on(signal.SIGTERM, signal.SIGHUP)
+    status = 1
+    with _folder() as folder:
+        try:
+            async with family(folder) as relatives:
+                status = await _play(options, screen, relatives)
+        except* (DemoError, KubeError) as errors:
+            for error in errors.exceptions:
+                _explain(screen, error)
+    return status
+
+
+def _stop_on(*numbers: signal.Signals) -> None:
+    """Have a signal end the demo as Ctrl-C does."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    if task is not None:
+        for number in numbers:
+            loop.add_signal_handler(number, task.cancel)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="upgrade-demo-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _play(options: Options, screen: Screen, relatives: Family) -> int:
+    screen.say(f"Starting a simulated Harvester cluster ({options.scenario}) and the upgrade manager …")
+    stage = await prepare(options, relatives)
+    async with _client(stage.kubeconfig) as client:
+        plan = await client.create(kinds.UPGRADE_PLANS, manifest(options))
+        screen.say(introduction(stage, plan))
+        view = await _watch(client, stage, screen, plan=plan, within=options.timeout)
+    screen.say(verdict(view))
+    if view.outcome != SUCCEEDED:
+        screen.say(_excerpt(stage.manager))
+        return 1
+    if options.keep:
+        await _keep(stage, screen)
+    return 0
+
+
+@contextlib.asynccontextmanager
+async def _client(kubeconfig: Path) -> AsyncIterator[Client]:
+    async with HttpTransport(from_kubeconfig(str(kubeconfig))) as transport:
+        yield Client(transport, user_agent="demo", random=random.Random())
+
+
+def manifest(options: Options) -> dict[str, Any]:
+    """Build or read the plan that the demo applies; raises DemoError for a file that holds none."""
+    if options.plan_file is not None:
+        return _read(options.plan_file)
+    spec = {"image": options.image} if options.image else {"version": "v1.8.0"}
+    kind = kinds.UPGRADE_PLANS
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "demo"}, "spec": spec}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(path.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise DemoError(f"cannot read the plan in {path}: {error}") from error
+    if not isinstance(found, dict) or found.get("kind") != kinds.UPGRADE_PLANS.kind:
+        raise DemoError(f"{path} holds no UpgradePlan")
+    return found
+
+
+def introduction(stage: Stage, plan: Object) -> str:
+    """Say what runs and what can be tried while it does."""
+    kubectl = f"  kubectl --kubeconfig {shlex.quote(str(stage.kubeconfig))}"
+    return "\n".join(
+        [
+            f"kubeconfig: {stage.kubeconfig}",
+            "Try in another terminal:"
+            + ("" if shutil.which("kubectl") else " (no kubectl found; `make kubectl` puts one into .venv/bin)"),
+            f"{kubectl} get up",
+            f"{kubectl} describe up/{objects.name(plan)}",
+            f"{kubectl} explain upgradeplans.spec",
+            f"  kill -9 {stage.manager.process.pid}   # the manager: it is started again and carries on",
+            "",
+        ]
+    )
+
+
+async def _watch(client: Client, stage: Stage, screen: Screen, *, plan: Object, within: float) -> View:
+    plans = Informer(client, kinds.UPGRADE_PLANS, random=random.Random())
+    events = Informer(client, kinds.EVENTS, namespace="default", random=random.Random())
+    async with asyncio.TaskGroup() as group:
+        watches = [group.create_task(informer.run()) for informer in (plans, events)]
+        await asyncio.gather(plans.synced(), events.synced())
+        with screen:
+            view = await follow(stage, screen, plan=plan, plans=plans, events=events, within=within)
+        for watch in watches:
+            watch.cancel()
+    return view
+
+
+def verdict(view: View) -> str:
+    """Sum the run up in a sentence."""
+    if view.outcome == SUCCEEDED:
+        return f"\nSucceeded: {view.route} in {view.elapsed:.0f} s."
+    return f"\n{view.outcome}: {view.cause}"
+
+
+async def _keep(stage: Stage, screen: Screen) -> None:
+    screen.say("The cluster and the manager go on until Ctrl-C.")
+    while True:
+        remark = await stage.check()
+        if remark:
+            screen.say(remark)
+        await asyncio.sleep(1)
+
+
+def _explain(screen: Screen, error: Exception) -> None:
+    screen.say(f"\nThe demo failed: {error}")
+    child = error.child if isinstance(error, DemoError) else None
+    if child is not None:
+        screen.say(_excerpt(child))
+
+
+def _excerpt(child: Child) -> str:
+    return f"The last lines of the {child.name}'s log:\n{child.tail(TAIL)}"

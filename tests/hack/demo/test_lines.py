@@ -1,0 +1,74 @@
+"""Where there is no terminal, every change is one line and nothing is told twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hack.demo.lines import changes
+from hack.demo.view import EventRow, Mark, NodeRow, PhaseRow, View
+
+QUIET = View(
+    plan="demo",
+    route="Harvester → v1.8.0",
+    elapsed=0.0,
+    phases=(PhaseRow(name="Initialize", mark=Mark.PENDING, seconds=None),),
+    nodes=(),
+    other_nodes="",
+    waiting="",
+    trouble="",
+    events=(),
+    outcome="",
+    cause="",
+)
+WARNING = EventRow(time="12:00:00", type="Warning", reason="ImageCleanupSkipped", message="no list", count=1)
+TOLD = EventRow(time="12:00:00", type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=1)
+
+
+def phase(mark: Mark, seconds: float) -> dict[str, Any]:
+    return {"phases": (PhaseRow(name="Initialize", mark=mark, seconds=seconds),)}
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        pytest.param({}, [], id="nothing"),
+        pytest.param(phase(Mark.ACTIVE, 0.0), ["phase Initialize: started"], id="phase started"),
+        pytest.param(
+            phase(Mark.DONE, 2.0),
+            ["phase Initialize: started", "phase Initialize: done after 2 s"],
+            id="phase came and went between two looks",
+        ),
+        pytest.param(
+            {"nodes": (NodeRow(name="node-0", state="ImagePreloaded", note=""),)},
+            ["node node-0: ImagePreloaded"],
+            id="node",
+        ),
+        pytest.param(
+            {"nodes": (NodeRow(name="node-0", state="PreDrainFailed", note="no room"),)},
+            ["node node-0: PreDrainFailed (no room)"],
+            id="node with a note",
+        ),
+        pytest.param({"waiting": "for the image"}, ["waits: for the image"], id="waiting"),
+        pytest.param({"trouble": "no answer"}, ["trouble: no answer"], id="trouble"),
+        pytest.param({"events": (WARNING,)}, ["event: Warning ImageCleanupSkipped: no list"], id="event"),
+        pytest.param({"events": (TOLD,)}, [], id="event that the phase's line tells"),
+        pytest.param({"elapsed": 5.0}, [], id="only time has passed"),
+    ],
+)
+def test_a_change_is_told_once(change: dict[str, Any], lines: list[str]) -> None:
+    after = replace(QUIET, **change)
+    assert list(changes(QUIET, after)) == lines
+    assert list(changes(after, after)) == []
+
+
+def test_a_running_phase_is_told_when_it_ends() -> None:
+    before, after = replace(QUIET, **phase(Mark.ACTIVE, 1.0)), replace(QUIET, **phase(Mark.FAILED, 3.0))
+    assert list(changes(before, after)) == ["phase Initialize: failed after 3 s"]
+
+
+def test_the_first_view_is_told_whole() -> None:
+    first = replace(QUIET, waiting="for the image", **phase(Mark.ACTIVE, 0.0))
+    assert list(changes(None, first)) == ["phase Initialize: started", "waits: for the image"]

@@ -1,0 +1,90 @@
+"""The picture on a terminal, letter by letter."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.spinner import Spinner
+
+from hack.demo.terminal import picture
+from hack.demo.view import EventRow, Mark, NodeRow, PhaseRow, View
+
+RUNNING = View(
+    plan="demo",
+    route="Harvester v1.7.1 → v1.8.0",
+    elapsed=12.4,
+    phases=(
+        PhaseRow(name="Initialize", mark=Mark.DONE, seconds=1.0),
+        PhaseRow(name="ISODownload", mark=Mark.ACTIVE, seconds=11.0),
+        PhaseRow(name="RepoCreate", mark=Mark.PENDING, seconds=None),
+    ),
+    nodes=(
+        NodeRow(name="node-0", state="PostDrained", note=""),
+        NodeRow(name="node-1", state="WaitingReboot", note="expects Harvester v1.8.0"),
+    ),
+    other_nodes="98 ImagePreloaded",
+    waiting="VirtualMachineImage harvester-system/demo-iso is being imported",
+    trouble="",
+    events=(
+        EventRow(
+            time="12:00:01", type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=2
+        ),
+    ),
+    outcome="",
+    cause="",
+)
+
+EXPECTED = """\
+UpgradePlan demo   Harvester v1.7.1 → v1.8.0   12 s
+
+✓  Initialize    1 s
+⠋  ISODownload  11 s
+·  RepoCreate
+
+  node-0  PostDrained
+  node-1  WaitingReboot      expects Harvester v1.8.0
+  others  98 ImagePreloaded
+
+waits for  VirtualMachineImage harvester-system/demo-iso is being imported
+
+  12:00:01  PhaseCompleted  Completed phase Initialize (x2)
+"""
+
+FAILED = View(
+    plan="demo",
+    route="Harvester → v1.8.0",
+    elapsed=3.0,
+    phases=(PhaseRow(name="Initialize", mark=Mark.FAILED, seconds=3.0),),
+    nodes=(),
+    other_nodes="",
+    waiting="",
+    trouble="the server does not answer",
+    events=(),
+    outcome="Failed",
+    cause="no Version v1.8.0",
+)
+
+EXPECTED_FAILED = """\
+UpgradePlan demo   Harvester → v1.8.0   3 s   Failed
+
+✗  Initialize  3 s
+
+trouble    the server does not answer
+
+cause      no Version v1.8.0
+"""
+
+
+def draw(view: View) -> str:
+    console = Console(file=io.StringIO(), width=100, record=True, get_time=lambda: 0.0)
+    console.print(picture(view, spinner=Spinner("dots")))
+    return "".join(f"{line.rstrip()}\n" for line in console.export_text().splitlines())
+
+
+def test_a_running_upgrade() -> None:
+    assert draw(RUNNING) == EXPECTED
+
+
+def test_a_failed_upgrade() -> None:
+    assert draw(FAILED) == EXPECTED_FAILED

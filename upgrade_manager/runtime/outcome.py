@@ -1,0 +1,30 @@
+"""What a reconcile says about what comes next (controller-runtime's Result, as one choice instead of three fields)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing left to do until something changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Not finished and nobody will tell us: try again after the rate limiter's wait. Not a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Look again in so many seconds, or earlier if something changes; 0 or less is at once."""
+
+    seconds: float
+
+
+Outcome: TypeAlias = Done | Again | After
+
+
+class TerminalError(Exception):
+    """Trying again cannot help: counted and logged, and the key rests until something about it changes."""

@@ -18,6 +18,10 @@ from __future__ import annotations
 
 from typing import Any
 
+#: Reasons of a `Transient` that no server answered, where they make a difference.
+REFUSED = "ConnectionRefused"
+TIMED_OUT = "NoAnswerInTime"
+
 
 class KubeError(Exception):
     """Base of all; `str()` is a sentence for users: what was asked of which object, and what came back."""

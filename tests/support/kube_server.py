@@ -1,0 +1,151 @@
+"""A transport that answers as a test tells it to, and remembers what it was asked, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Request, Response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Stream
+
+
+class FedStream:
+    """A stream whose pieces come from the test, now or later."""
+
+    def __init__(
+        self, *pieces: bytes | Exception | None, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.status = status
+        self.headers: Mapping[str, str] = headers or {}
+        self._pieces: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self.feed(*pieces)
+
+    def feed(self, *pieces: bytes | Exception | None) -> None:
+        """Bytes arrive; an exception breaks the stream, None ends it."""
+        for piece in pieces:
+            self._pieces.put_nowait(piece)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """As the protocol says."""
+        while (piece := await self._pieces.get()) is not None:
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+
+Reply: TypeAlias = Response | FedStream | Exception | float
+
+
+class ScriptedTransport:
+    """Answers lists, watches and everything else from three queues, or from one function.
+
+    A number in a queue is a wait in seconds before the reply after it. Watches that nobody scripted stay open.
+    """
+
+    def __init__(self, handler: Callable[[Request], Reply] | None = None) -> None:
+        self.requests: list[Request] = []
+        self.times: list[float] = []
+        self.lists: deque[Reply] = deque()
+        self.watches: deque[Reply] = deque()
+        self.others: deque[Reply] = deque()
+        self.open_streams = 0
+        self._handler = handler
+
+    async def send(self, request: Request) -> Response:
+        """As the protocol says."""
+        self._remember(request)
+        reply = await self._next(request, self.lists or self.others)
+        assert isinstance(reply, Response), reply
+        return reply
+
+    @asynccontextmanager
+    async def open(self, request: Request) -> AsyncIterator[Stream]:
+        """As the protocol says."""
+        self._remember(request)
+        reply = await self._next(request, self.watches) if self.watches or self._handler else FedStream()
+        assert isinstance(reply, FedStream), reply
+        self.open_streams += 1
+        try:
+            yield reply
+        finally:
+            self.open_streams -= 1
+
+    @property
+    def asked(self) -> list[dict[str, str]]:
+        """The queries, one dictionary a request."""
+        return [dict(request.query) for request in self.requests]
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between requests."""
+        return [later - earlier for earlier, later in zip(self.times, self.times[1:], strict=False)]
+
+    def _remember(self, request: Request) -> None:
+        self.requests.append(request)
+        self.times.append(asyncio.get_running_loop().time())
+
+    async def _next(self, request: Request, queue: deque[Reply]) -> Reply:
+        reply: Reply
+        if self._handler is not None:
+            reply = self._handler(request)
+        else:
+            assert queue, f"nothing scripted for {request.method} {request.path} {request.query}"
+            reply = queue.popleft()
+        while isinstance(reply, float):
+            await asyncio.sleep(reply)
+            reply = queue.popleft()
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+def answer(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer with a JSON body."""
+    return Response(status=status, headers=headers or {}, body=json.dumps(body).encode())
+
+
+def status_object(code: int, reason: str = "", **more: Any) -> Object:
+    """A Status, as API servers send with refusals."""
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, **more}
+
+
+def refusal(code: int, reason: str = "", *, retry_after: int | None = None, **details: Any) -> Response:
+    """A refused request."""
+    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+    return answer(status_object(code, reason, message="no", details=details), status=code, headers=headers)
+
+
+def listing(*items: Object, version: str = "10", continues: str = "", kind: str = "NodeList") -> Response:
+    """The answer to a list."""
+    meta = {"resourceVersion": version, **({"continue": continues} if continues else {})}
+    return answer({"kind": kind, "apiVersion": "v1", "metadata": meta, "items": list(items)})
+
+
+def node(name: str, version: str | int = 1, *, uid: str = "", **more: Any) -> Object:
+    """A Node, as watches bring it."""
+    meta = {"name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, **more}
+
+
+def event(type_: str, obj: object) -> bytes:
+    """A line of a watch."""
+    return json.dumps({"type": type_, "object": obj}).encode() + b"\n"
+
+
+def bookmark(version: str | int) -> bytes:
+    """A bookmark for nodes."""
+    return event("BOOKMARK", {"apiVersion": "v1", "kind": "Node", "metadata": {"resourceVersion": str(version)}})
+
+
+def reset() -> Transient:
+    """What a transport raises when a connection breaks."""
+    return Transient("the connection broke")

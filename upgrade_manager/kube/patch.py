@@ -1,0 +1,99 @@
+"""The three kinds of patch that an API server takes, and the smallest merge patch between two objects."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class MergePatch:
+    """RFC 7386: objects merge, null removes, lists and everything else are replaced."""
+
+    content_type: ClassVar[str] = "application/merge-patch+json"
+
+    body: Object
+
+    def at(self, resource_version: str) -> MergePatch:
+        """The same patch, refused with `Conflict` unless the object still has that resourceVersion."""
+        return MergePatch(_pinned(self.body, resource_version))
+
+    def encode(self) -> bytes:
+        """The request's body."""
+        return _compact(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class StrategicMergePatch:
+    """Kubernetes' own: lists merge by the keys of their types. Built-in kinds only."""
+
+    content_type: ClassVar[str] = "application/strategic-merge-patch+json"
+
+    body: Object
+
+    def at(self, resource_version: str) -> StrategicMergePatch:
+        """The same patch, refused with `Conflict` unless the object still has that resourceVersion."""
+        return StrategicMergePatch(_pinned(self.body, resource_version))
+
+    def encode(self) -> bytes:
+        """The request's body."""
+        return _compact(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPatch:
+    """RFC 6902: a list of operations, all or none; a `test` that fails is `Invalid`."""
+
+    content_type: ClassVar[str] = "application/json-patch+json"
+
+    ops: list[Object]
+
+    def at(self, resource_version: str) -> JsonPatch:
+        """The same patch, refused unless the object still has that resourceVersion."""
+        test = {"op": "test", "path": "/metadata/resourceVersion", "value": resource_version}
+        return JsonPatch([test, *self.ops])
+
+    def encode(self) -> bytes:
+        """The request's body."""
+        return _compact(self.ops)
+
+
+Patch: TypeAlias = MergePatch | StrategicMergePatch | JsonPatch
+
+
+def merge_diff(old: Object, new: Object) -> Object:
+    """The smallest RFC 7386 patch that turns old into new; empty when they are equal.
+
+    A null in `new` means absence, as it does to the API server, because a merge patch cannot write one.
+    """
+    patch: Object = {name: None for name, value in old.items() if value is not None and new.get(name) is None}
+    for name, value in new.items():
+        before = old.get(name)
+        if value is None or value == before:
+            continue
+        if isinstance(value, dict) and isinstance(before, dict):
+            inner = merge_diff(before, value)
+            if inner:
+                patch[name] = inner
+        else:
+            patch[name] = without_nulls(value)
+    return patch
+
+
+def without_nulls(value: Any) -> Any:
+    """The value as a merge patch can carry it: nulls inside objects are left out, those in lists stay."""
+    if isinstance(value, dict):
+        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return value
+
+
+def _pinned(body: Object, resource_version: str) -> Object:
+    return {**body, "metadata": {**(body.get("metadata") or {}), "resourceVersion": resource_version}}
+
+
+def _compact(body: Object | list[Object]) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

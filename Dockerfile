@@ -1,0 +1,24 @@
+# The manager's image: the locked dependencies, our two packages and nothing else. `docker build -t harvester-upgrade-manager .`
+ARG PYTHON=3.13
+
+FROM python:${PYTHON}-slim AS build
+WORKDIR /src
+COPY requirements requirements
+RUN python -m venv /opt/venv \
+ && /opt/venv/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt \
+ && awk '/^setuptools==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements/test.txt >build.txt \
+ && pip install --no-cache-dir --require-hashes -r build.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY upgrade_manager upgrade_manager
+COPY webhook webhook
+RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index -w dist . \
+ && /opt/venv/bin/pip install --no-cache-dir --no-deps --no-index dist/*.whl \
+ && /opt/venv/bin/pip uninstall --yes pip
+
+FROM python:${PYTHON}-slim
+COPY --from=build /opt/venv /opt/venv
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1
+# Numeric, so that runAsNonRoot can be checked without looking into the image.
+USER 65532:65532
+ENTRYPOINT ["upgrade-manager"]
+CMD ["run"]

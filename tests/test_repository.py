@@ -1,0 +1,109 @@
+"""What holds for the repository as a whole: its lock files, its documents and its make targets agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+DOCUMENTS = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+#: A pin as a lock file writes it, with its marker, and the hashes that follow it.
+PIN = re.compile(
+    r"^([a-z0-9][a-z0-9.-]*)==(\S+)(?: ; [^\\\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE
+)
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(lock: Path) -> dict[str, str]:
+    return {match[1]: match[2] for match in PIN.finditer(lock.read_text())}
+
+
+def wanted(source: Path) -> set[str]:
+    """The names that an input file asks for."""
+    lines = [line.split("#")[0].strip() for line in source.read_text().splitlines()]
+    return {normalised(re.split(r"[<>=!~;\[ ]", line)[0]) for line in lines if line and not line.startswith("-")}
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+class TestLockFile:
+    def test_every_requirement_is_pinned_and_hashed(self, lock: Path) -> None:
+        requirements = re.findall(r"^[^#\s-].*$", lock.read_text(), re.MULTILINE)
+        assert len(requirements) == len(PIN.findall(lock.read_text())) > 0
+
+    def test_it_names_no_host_and_no_option(self, lock: Path) -> None:
+        assert not re.search(r"://|^-|^\s+--(?!hash)", lock.read_text(), re.MULTILINE)
+
+    def test_it_has_what_its_input_asks_for(self, lock: Path) -> None:
+        assert wanted(lock.with_suffix(".in")) <= set(pins(lock))
+
+
+def test_the_lock_files_agree_on_every_version_so_that_one_environment_holds_them_all() -> None:
+    versions: dict[str, set[str]] = {}
+    for lock in LOCKS:
+        for name, version in pins(lock).items():
+            versions.setdefault(name, set()).add(version)
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
+
+
+def test_what_the_distribution_requires_is_locked() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = {normalised(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["dependencies"]}
+    assert required <= set(pins(ROOT / "requirements/run.txt"))
+
+
+def test_help_lists_every_target_that_is_for_people() -> None:
+    shown = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S607  # found on the PATH
+    assert set(re.findall(r"^  make ([a-z-]+)", shown, re.MULTILINE)) == targets()
+    assert {"help", "setup", "demo", "test", "lint", "types", "layers", "check", "bench"} <= targets()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+class TestDocument:
+    def test_every_make_command_in_it_exists(self, document: Path) -> None:
+        named = set(re.findall(r"(?:`|^)make ([a-z-]+)", document.read_text(), re.MULTILINE))
+        assert named <= targets()
+
+    def test_every_module_that_it_runs_exists(self, document: Path) -> None:
+        modules = re.findall(r"python -m ([a-z_.]+)", document.read_text())
+        paths = [
+            ROOT / module.replace(".", "/") for module in modules if module.startswith(("hack", "upgrade_manager"))
+        ]
+        assert [
+            str(path) for path in paths if not (path / "__main__.py").exists() and not path.with_suffix(".py").exists()
+        ] == []
+
+    def test_every_file_that_it_points_to_exists(self, document: Path) -> None:
+        links = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text())
+        assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs/decisions"
+    decisions = {path.name for path in folder.glob("[0-9]*.md")}
+    assert decisions == set(re.findall(r"\]\((\d[^)]*\.md)\)", (folder / "README.md").read_text()))
+
+
+def test_the_readme_lists_every_option_of_the_manager_and_no_other() -> None:
+    readme = (ROOT / "README.md").read_text()
+    table = set(re.findall(r"^\| `(--[a-z-]+)", readme, re.MULTILINE))
+    shown = subprocess.run(  # noqa: S603  # our own program
+        [ROOT / ".venv/bin/upgrade-manager", "run", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert table == set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}
+
+
+def test_no_file_is_left_out_of_the_licence() -> None:
+    assert "Apache License" in (ROOT / "LICENSE").read_text()
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"] == "Apache-2.0"

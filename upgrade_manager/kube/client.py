@@ -130,17 +130,29 @@ class Client:
         return await self._object(request, about=_about("create", resource, called, place))
 
     async def patch(
-        self, resource: Resource, name: str, patch: Patch, *, namespace: str = "", subresource: str = ""
+        self,
+        resource: Resource,
+        name: str,
+        patch: Patch,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        metadata_only: bool = False,
     ) -> Object:
-        """The object after the patch. Raises NotFound, and Conflict when the patch names another resourceVersion."""
+        """The object, or its metadata, after the patch.
+
+        Raises NotFound, and Conflict when the patch names another resourceVersion.
+        """
         request = self._request(
             "PATCH",
             resource.path(name, namespace=namespace, subresource=subresource),
             query=self._validation,
+            accept=_PARTIAL if metadata_only else _JSON,
             content_type=patch.content_type,
             body=patch.encode(),
         )
-        return await self._object(request, about=_about("patch", resource, name, namespace, subresource))
+        obj = await self._object(request, about=_about("patch", resource, name, namespace, subresource))
+        return named_metadata(resource, obj) if metadata_only else obj
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
         """Replace the object by this one; its resourceVersion, where it has one, guards against lost updates."""

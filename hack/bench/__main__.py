@@ -1,0 +1,48 @@
+"""`python -m hack.bench`: the figures that the README promises, measured on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from hack.bench.catalogue import BENCHMARKS, load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks asked for; the exit status is 1 where a promise is not kept."""
+    options = _parser().parse_args(arguments)
+    unknown = set(options.names) - set(BENCHMARKS)
+    if unknown:
+        print(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    figures = []
+    for name in options.names or BENCHMARKS:
+        for figure in load(name)():
+            figures.append(figure)
+            if not options.json:
+                print(figure.line(), flush=True)
+    if options.json:
+        print(json.dumps([figure.record() for figure in figures], indent=2))
+    return 0 if all(figure.met for figure in figures) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    lines = "\n".join(f"  {name:<10} {text}" for name, (_, text) in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m hack.bench",
+        description="Measure the figures that the README promises.",
+        epilog=f"benchmarks:\n{lines}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these; default: all")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

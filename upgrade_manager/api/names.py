@@ -24,7 +24,19 @@ MAX_NAME = 253
 _KEPT = 57
 _LETTERS_AND_DIGITS = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
+_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
+_OBJECT_NAME = re.compile(rf"{_NAMESPACE.pattern}(?:\.{_NAMESPACE.pattern})*", re.ASCII)
 _DNS_LABEL = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
+
+
+def is_object_name(text: str) -> bool:
+    """Whether an object may have that name (a DNS subdomain); texts of users are asked before they get into a URL."""
+    return len(text) <= MAX_NAME and _OBJECT_NAME.fullmatch(text) is not None
+
+
+def is_namespace(text: str) -> bool:
+    """Whether a namespace may have that name (a DNS label)."""
+    return len(text) <= MAX_LABEL and _NAMESPACE.fullmatch(text) is not None
 
 
 def safe_concat_name(*parts: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.imagereference import ImageReference
 from upgrade_manager.api.model import ApiModel, StringList
 
 #: An object's name, `namespace/name`, and an image's tag have at most so many characters.
@@ -38,7 +38,12 @@ class NodeUpgradeOption(ApiModel):
         json_schema_extra={
             "maxItems": MAX_NODES,
             "x-kubernetes-list-type": "set",
-            "items": {"type": "string", "minLength": 1, "maxLength": MAX_OBJECT_NAME},
+            "items": {
+                "type": "string",
+                "description": "A node's name.",
+                "minLength": 1,
+                "maxLength": MAX_OBJECT_NAME,
+            },
         },
     )
 
@@ -90,13 +95,6 @@ class UpgradePlanSpec(ApiModel):
     )
 
     @property
-    def image_reference(self) -> tuple[str, str] | None:
-        """Namespace and name of `image`; None where no image is given or the text names none.
-
-        A text with a second slash, or with nothing before or behind the first, is no reference.
-        """
-        parts = self.image.split("/")
-        if len(parts) == 1:
-            parts = [HARVESTER_SYSTEM, *parts]
-        namespace, name, *rest = parts
-        return None if rest or not namespace or not name else (namespace, name)
+    def image_reference(self) -> ImageReference | None:
+        """Where `image` is; None where none is given, and where the text cannot name one."""
+        return ImageReference.parse(self.image)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
+from upgrade_manager.api.imagereference import ImageReference
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.nodestates import NodeState, merge
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.api.timestamps import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -39,10 +41,8 @@ class NodeUpgradeStatus(ApiModel):
 
     state: str = Field(
         default="",
-        description="The step that the node is at, or its result: ImagePreloading, ImagePreloaded, ImagePreloadFailed, "
-        "UpgradePaused, PreDraining, PreDrained, PreDrainFailed, PostDraining, WaitingReboot, PostDrained, "
-        "PostDrainFailed, SingleNodeUpgrading, SingleNodeUpgraded, SingleNodeUpgradeFailed, ImageCleaning, "
-        "ImageCleaned or ImageCleanFailed. A node never goes back.",
+        description="The step that the node is at, or that step's result. A node only goes forward through them: "
+        f"{', '.join(NodeState)}.",
     )
     reason: str = Field(
         default="",
@@ -88,9 +88,7 @@ class UpgradePlanStatus(ApiModel):
     )
     current_phase: str = Field(
         default="",
-        description="How far the plan is: Initializing, Initialized, ISODownloading, ISODownloaded, RepoCreating, "
-        "RepoCreated, MetadataPopulating, MetadataPopulated, ImagePreloading, ImagePreloaded, ClusterUpgrading, "
-        "ClusterUpgraded, NodeUpgrading, NodeUpgraded, CleaningUp, CleanedUp, and at the end Succeeded or Failed.",
+        description=f"How far the plan is: {', '.join(PHASE_VALUES)}; at the end {SUCCEEDED} or {FAILED}.",
     )
     phase_transition_timestamps: Annotated[list[PhaseTransitionTimestamp], BeforeValidator(_objects)] = Field(
         default_factory=list,
@@ -124,6 +122,11 @@ class UpgradePlanStatus(ApiModel):
         default_factory=VersionSnapshot,
         description="The Version object as it was when the plan began. Absent where the spec names an image.",
     )
+
+    @property
+    def iso_image(self) -> ImageReference | None:
+        """Where the image that holds the ISO is; None as long as there is none."""
+        return ImageReference.parse(self.iso_image_id)
 
     def node_state(self, node: str) -> str:
         """The node's state as written, also one that only a newer version knows; empty where it has none."""

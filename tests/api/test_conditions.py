@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upgrade_manager.api.conditions import (
+    DEGRADED,
+    FALSE,
+    MAX_MESSAGE,
+    PROGRESSING,
+    TRUE,
+    Condition,
+    condition_is,
+    find_condition,
+    remove_condition,
+    set_condition,
+)
+from upgrade_manager.api.timestamps import format_time
+
+THEN = datetime(2025, 11, 21, 9, tzinfo=UTC)
+NOW = THEN + timedelta(minutes=5)
+
+OLD: dict[str, Any] = {
+    "type": PROGRESSING,
+    "status": TRUE,
+    "observedGeneration": 1,
+    "lastTransitionTime": format_time(THEN),
+    "reason": "Initializing",
+    "message": "",
+}
+FOREIGN: dict[str, Any] = {"type": "Paused", "status": "Unknown", "severity": "low"}
+
+WAITING = Condition(
+    type=PROGRESSING, status=TRUE, reason="ISODownloading", message="image up-iso: 40 %", observed_generation=2
+)
+ENDED = Condition(
+    type=PROGRESSING, status=FALSE, reason="Succeeded", message="UpgradePlan has completed", observed_generation=2
+)
+
+statuses = st.sampled_from([TRUE, FALSE, "Unknown"])
+conditions = st.builds(Condition, type=st.sampled_from([PROGRESSING, DEGRADED, "Other"]), status=statuses)
+
+
+def test_a_first_condition_gets_the_time() -> None:
+    assert set_condition(None, WAITING, NOW) == [
+        {
+            "type": "Progressing",
+            "status": "True",
+            "observedGeneration": 2,
+            "reason": "ISODownloading",
+            "message": "image up-iso: 40 %",
+            "lastTransitionTime": "2025-11-21T09:05:00Z",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "time"),
+    [
+        pytest.param(OLD, WAITING, THEN, id="same status: kept"),
+        pytest.param(OLD, ENDED, NOW, id="another status: now"),
+        pytest.param({**OLD, "lastTransitionTime": ""}, WAITING, NOW, id="an empty time: now"),
+        pytest.param({**OLD, "lastTransitionTime": 7}, WAITING, NOW, id="no text: now"),
+        pytest.param({"type": PROGRESSING}, WAITING, NOW, id="no status: now"),
+    ],
+)
+def test_the_transition_time_moves_only_with_the_status(old: dict[str, Any], new: Condition, time: datetime) -> None:
+    (found,) = set_condition([old], new, NOW)
+    assert found["lastTransitionTime"] == format_time(time)
+    assert found["reason"] == new.reason
+
+
+def test_other_conditions_unknown_fields_and_the_order_survive() -> None:
+    before = [FOREIGN, {**OLD, "owner": "someone"}, {"type": DEGRADED, "status": FALSE}]
+    untouched = copy.deepcopy(before)
+    after = set_condition(before, ENDED, NOW)
+    assert [entry["type"] for entry in after] == ["Paused", "Progressing", "Degraded"]
+    assert after[0] == FOREIGN
+    assert after[1]["owner"] == "someone"
+    assert before == untouched
+
+
+def test_a_doubled_condition_becomes_one() -> None:
+    assert len(set_condition([OLD, OLD], WAITING, NOW)) == 1
+
+
+def test_a_message_is_cut_to_what_the_server_accepts() -> None:
+    long = Condition(type=DEGRADED, status=TRUE, reason="ReconcileError", message="x" * (MAX_MESSAGE + 1))
+    (found,) = set_condition([], long, NOW)
+    assert len(found["message"]) == MAX_MESSAGE
+    assert found["message"].endswith("x…")
+
+
+@pytest.mark.parametrize("conditions", [None, "none", {}, 3, [None, "x", 3]], ids=repr)
+def test_what_is_no_list_of_conditions_counts_as_empty(conditions: object) -> None:
+    assert find_condition(conditions, PROGRESSING) is None
+    assert not condition_is(conditions, PROGRESSING, TRUE)
+    assert remove_condition(conditions, PROGRESSING) == []
+    assert len(set_condition(conditions, WAITING, NOW)) == 1
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    assert find_condition([FOREIGN, OLD], PROGRESSING) == OLD
+    assert condition_is([FOREIGN, OLD], PROGRESSING, TRUE)
+    assert not condition_is([FOREIGN, OLD], PROGRESSING, FALSE)
+
+
+def test_a_condition_is_removed_by_its_type() -> None:
+    assert remove_condition([FOREIGN, OLD], PROGRESSING) == [FOREIGN]
+
+
+@given(st.lists(conditions), st.integers(0, 3600))
+def test_setting_the_same_again_changes_nothing(run: list[Condition], later: int) -> None:
+    raw: list[dict[str, Any]] = []
+    for condition in run:
+        raw = set_condition(raw, condition, NOW)
+        assert set_condition(raw, condition, NOW + timedelta(seconds=later)) == raw
+    assert len({entry["type"] for entry in raw}) == len(raw)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upgrade_manager.api.nodestates import NodeState, merge, state_of
+
+GROUPS = [
+    {"ImagePreloading"},
+    {"ImagePreloaded", "ImagePreloadFailed"},
+    {"UpgradePaused"},
+    {"PreDraining", "SingleNodeUpgrading"},
+    {"PreDrained", "PreDrainFailed"},
+    {"PostDraining"},
+    {"WaitingReboot"},
+    {"PostDrained", "PostDrainFailed", "SingleNodeUpgraded", "SingleNodeUpgradeFailed"},
+    {"ImageCleaning"},
+    {"ImageCleaned", "ImageCleanFailed"},
+]
+
+states = st.sampled_from(NodeState)
+unknown = st.text(min_size=1, max_size=20).filter(lambda text: state_of(text) is None)
+
+
+@pytest.mark.parametrize(("group", "expected"), list(enumerate(GROUPS)), ids=[min(group) for group in GROUPS])
+def test_each_state_has_its_group(group: int, expected: set[str]) -> None:
+    assert {state.value for state in NodeState if state.group == group} == expected
+
+
+def test_three_states_fail_the_plan() -> None:
+    assert {state.value for state in NodeState if state.fails_plan} == {
+        "PreDrainFailed",
+        "PostDrainFailed",
+        "SingleNodeUpgradeFailed",
+    }
+
+
+def test_a_node_is_upgraded_from_its_end_state_on() -> None:
+    assert {state.value for state in NodeState if state.upgraded} == {
+        "PostDrained",
+        "SingleNodeUpgraded",
+        "ImageCleaning",
+        "ImageCleaned",
+        "ImageCleanFailed",
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "merged"),
+    [
+        pytest.param(None, NodeState.PRE_DRAINING, "PreDraining", id="the first state"),
+        pytest.param("", NodeState.PRE_DRAINING, "PreDraining", id="an empty state"),
+        pytest.param("PreDraining", NodeState.PRE_DRAINED, "PreDrained", id="forward"),
+        pytest.param("PostDrained", NodeState.PRE_DRAINED, "PostDrained", id="never back"),
+        pytest.param("PreDrainFailed", NodeState.PRE_DRAINED, "PreDrainFailed", id="the first verdict stands"),
+        pytest.param("FirmwareUpdating", NodeState.POST_DRAINED, "FirmwareUpdating", id="an unknown state stays"),
+    ],
+)
+def test_states_are_merged_forward_only(old: str | None, new: NodeState, merged: str) -> None:
+    assert merge(old, new) == merged
+
+
+@given(states, states)
+def test_merging_never_lowers_the_group(old: NodeState, new: NodeState) -> None:
+    merged = state_of(merge(old, new))
+    assert merged in (old, new)
+    assert merged is not None
+    assert merged.group == max(old.group, new.group)
+
+
+@given(st.none() | states | unknown, states)
+def test_merging_again_changes_nothing(old: str | None, new: NodeState) -> None:
+    once = merge(old, new)
+    assert merge(once, new) == once
+
+
+@given(unknown, st.lists(states))
+def test_unknown_states_survive(old: str, observed: list[NodeState]) -> None:
+    state = old
+    for new in observed:
+        state = merge(state, new)
+    assert state == old
+
+
+@given(st.lists(states, min_size=1))
+def test_the_highest_group_seen_wins_in_any_order(observed: list[NodeState]) -> None:
+    state: str | None = None
+    for new in observed:
+        state = merge(state, new)
+    final = state_of(state or "")
+    assert final is not None
+    assert final.group == max(new.group for new in observed)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from upgrade_manager.api.phases import (
+    FAILED,
+    PHASE_VALUES,
+    PHASES,
+    SUCCEEDED,
+    TERMINAL,
+    PhaseName,
+    has_completed,
+    has_entered,
+    is_terminal,
+    phase_of,
+    position,
+)
+
+TABLE = [
+    ("Initialize", "Initializing", "Initialized", True),
+    ("ISODownload", "ISODownloading", "ISODownloaded", True),
+    ("RepoCreate", "RepoCreating", "RepoCreated", False),
+    ("MetadataPopulate", "MetadataPopulating", "MetadataPopulated", False),
+    ("ImagePreload", "ImagePreloading", "ImagePreloaded", True),
+    ("ClusterUpgrade", "ClusterUpgrading", "ClusterUpgraded", True),
+    ("NodeUpgrade", "NodeUpgrading", "NodeUpgraded", True),
+    ("ImageCleanup", "CleaningUp", "CleanedUp", True),
+]
+
+
+@pytest.mark.parametrize(("name", "active", "completed", "can_fail"), TABLE, ids=[row[0] for row in TABLE])
+def test_each_phase_has_two_values(name: str, active: str, completed: str, can_fail: bool) -> None:  # noqa: FBT001
+    phase = PhaseName(name)
+    assert phase.value == name
+    assert (phase.active, phase.completed) == (active, completed)
+    assert phase.can_fail is can_fail
+    assert phase_of(active) is phase
+    assert phase_of(completed) is phase
+
+
+def test_the_phases_stand_in_the_order_of_the_run() -> None:
+    assert [phase.value for phase in PHASES] == [row[0] for row in TABLE]
+    assert list(PHASE_VALUES) == [value for row in TABLE for value in row[1:3]]
+    assert len(PHASE_VALUES) + 1 == 17
+
+
+def test_each_phase_knows_the_next() -> None:
+    assert [phase.next for phase in PHASES] == [*PHASES[1:], None]
+
+
+@pytest.mark.parametrize("value", [SUCCEEDED, FAILED, "", "FirmwareUpgrading"])
+def test_other_values_belong_to_no_phase(value: str) -> None:
+    assert phase_of(value) is None
+
+
+def test_two_values_are_terminal() -> None:
+    assert {SUCCEEDED, FAILED} == TERMINAL
+    assert is_terminal(SUCCEEDED)
+    assert is_terminal(FAILED)
+    assert not any(is_terminal(value) for value in (*PHASE_VALUES, "", "FirmwareUpgrading"))
+
+
+def test_positions_rise_with_the_run() -> None:
+    assert [position(value) for value in (*PHASE_VALUES, SUCCEEDED)] == list(range(17))
+
+
+@pytest.mark.parametrize("value", ["", FAILED, "FirmwareUpgrading"])
+def test_values_outside_the_order_have_no_position(value: str) -> None:
+    assert position(value) == -1
+    assert not has_entered(value, PhaseName.INITIALIZE)
+    assert not has_completed(value, PhaseName.INITIALIZE)
+
+
+@pytest.mark.parametrize(
+    ("current", "entered", "completed"),
+    [
+        ("ClusterUpgraded", False, False),
+        ("NodeUpgrading", True, False),
+        ("NodeUpgraded", True, True),
+        ("CleaningUp", True, True),
+        (SUCCEEDED, True, True),
+    ],
+)
+def test_a_current_phase_tells_what_is_behind(current: str, entered: bool, completed: bool) -> None:  # noqa: FBT001
+    assert has_entered(current, PhaseName.NODE_UPGRADE) is entered
+    assert has_completed(current, PhaseName.NODE_UPGRADE) is completed

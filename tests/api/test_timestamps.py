@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upgrade_manager.api.timestamps import format_time, parse_time, seconds_between
+
+NINE = datetime(2025, 11, 21, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        pytest.param(NINE, "2025-11-21T09:00:00Z", id="utc"),
+        pytest.param(NINE.replace(microsecond=999_999), "2025-11-21T09:00:00Z", id="a fraction is cut off"),
+        pytest.param(NINE.astimezone(timezone(timedelta(hours=5, minutes=30))), "2025-11-21T09:00:00Z", id="elsewhere"),
+    ],
+)
+def test_times_are_written_in_utc_and_whole_seconds(moment: datetime, text: str) -> None:
+    assert format_time(moment) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        pytest.param("2025-11-21T09:00:00Z", NINE, id="utc"),
+        pytest.param("2025-11-21T14:30:00+05:30", NINE, id="an offset"),
+        pytest.param("2025-11-21t09:00:00z", NINE, id="small letters"),
+        pytest.param("2025-11-21T09:00:00.120000Z", NINE.replace(microsecond=120_000), id="a MicroTime"),
+        pytest.param("2025-11-21T09:00:00.123456789Z", NINE.replace(microsecond=123_456), id="nanoseconds"),
+        pytest.param("", None, id="empty"),
+        pytest.param(None, None, id="null"),
+        pytest.param(1732179600, None, id="a number"),
+        pytest.param("2025-11-21T09:00:00", None, id="no zone"),
+        pytest.param("2025-11-21", None, id="no time"),
+        pytest.param("2025-W47-5T09:00:00Z", None, id="a week date"),
+        pytest.param("2025-13-21T09:00:00Z", None, id="a thirteenth month"),
+        pytest.param("0001-01-01T00:00:00+23:00", None, id="before the first year"),
+        pytest.param("yesterday", None, id="prose"),
+    ],
+)
+def test_times_are_read_tolerantly(text: object, moment: datetime | None) -> None:
+    assert parse_time(text) == moment
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_what_is_written_is_read_back(moment: datetime) -> None:
+    assert parse_time(format_time(moment)) == moment.replace(microsecond=0)
+
+
+@given(st.text())
+def test_no_text_makes_reading_fail(text: str) -> None:
+    assert parse_time(text) is None or text
+
+
+def test_a_duration_is_never_negative() -> None:
+    assert seconds_between(NINE, NINE + timedelta(minutes=2)) == 120
+    assert seconds_between(NINE + timedelta(minutes=2), NINE) == 0

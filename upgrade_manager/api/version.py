@@ -1,0 +1,200 @@
+"""Versions of Harvester, and which upgrade steps are allowed between them.
+
+The rules are those of harvester/go-common's `version` package, oddities included: the toolkit applies them on every
+node, so a manager that judged otherwise would only fail later. Two oddities are worth knowing: identifiers that mix
+letters and digits are compared as text, so rc10 comes before rc9, and a prerelease is never newer than a release with
+build metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+
+_IDENTIFIERS = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
+_SEMVER = re.compile(
+    rf"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(?:-({_IDENTIFIERS}))?(?:\+({_IDENTIFIERS}))?", re.ASCII
+)
+_NUMBER = re.compile(r"[0-9]+", re.ASCII)
+#: Numbers are unsigned and of 64 bits there.
+_MAX_NUMBER = 2**64 - 1
+_MAX_DIGITS = len(str(_MAX_NUMBER))
+#: The tag that a release is given when a prerelease is compared with it; candidates' tags sort below it.
+_LAST_TAG = "z"
+
+
+class InvalidVersion(ValueError):
+    """There is no version in the text: it is empty, or a `v` alone."""
+
+
+class Incomparable(ValueError):
+    """One of two versions is a development build, which has no place in the order."""
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class _Identifier:
+    """One dot-separated part of a prerelease tag; a number is lower than any text."""
+
+    text: str
+
+    @property
+    def number(self) -> int | None:
+        if not _NUMBER.fullmatch(self.text) or len(self.text) > _MAX_DIGITS:
+            return None
+        number = int(self.text)
+        return number if number <= _MAX_NUMBER else None
+
+    def __lt__(self, other: _Identifier) -> bool:
+        mine, theirs = self.number, other.number
+        if mine is not None and theirs is not None:
+            return mine < theirs
+        if mine is None and theirs is None:
+            return self.text < other.text
+        return mine is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A parsed version."""
+
+    #: As it was written, with a leading `v` where there was one.
+    raw: str
+    #: Major, minor and patch; None for a development build (anything that is no strict semantic version).
+    core: tuple[int, int, int] | None
+    #: The tag behind the hyphen; empty for a release.
+    prerelease: str = ""
+    #: What stands behind the plus; never compared.
+    build: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Read a version with or without one leading `v`; raises InvalidVersion where nothing is left."""
+        bare = text.removeprefix("v")
+        if not bare:
+            raise InvalidVersion(f"{text!r} is no version")
+        match = _SEMVER.fullmatch(bare)
+        if match is None or not _valid_numbers(match):
+            return cls(raw=text, core=None)
+        core = (int(match[1]), int(match[2]), int(match[3]))
+        return cls(raw=text, core=core, prerelease=match[4] or "", build=match[5] or "")
+
+    @property
+    def is_dev(self) -> bool:
+        """Whether it is a development build, such as `master-1a2b3c4d` or `v1.7-head`."""
+        return self.core is None
+
+    @property
+    def is_prerelease(self) -> bool:
+        """Whether it has a prerelease tag, such as `-rc1`, but also `-head` or `-dirty` behind three numbers."""
+        return bool(self.prerelease)
+
+    def __str__(self) -> str:
+        """`v1.6.1-rc1`, also where the `v` was left out; a development build as it was written."""
+        if self.core is None:
+            return self.raw
+        tag = f"-{self.prerelease}" if self.prerelease else ""
+        build = f"+{self.build}" if self.build else ""
+        return "v{}.{}.{}".format(*self.core) + tag + build
+
+    def equals(self, other: Version) -> bool:
+        """Whether both are the same but for build metadata; raises Incomparable for development builds that differ."""
+        if self.core is None or other.core is None:
+            if self.raw == other.raw:
+                return True
+            raise _incomparable(self, other)
+        return self.core == other.core and self.prerelease == other.prerelease
+
+    def newer_than(self, other: Version) -> bool:
+        """Whether this comes after the other; raises Incomparable where one is a development build."""
+        if self.core is None or other.core is None:
+            raise _incomparable(self, other)
+        if not self.is_prerelease or other.is_prerelease:
+            return _precedence(self.core, self.prerelease) > _precedence(other.core, other.prerelease)
+        # There the tag is appended to the other's text, where behind build metadata it is no tag any more; and a
+        # range without a tag admits no prerelease at all.
+        if other.build:
+            return False
+        return _precedence(self.core, self.prerelease) > _precedence(other.core, _LAST_TAG)
+
+    def older_than(self, other: Version) -> bool:
+        """Whether this is neither the same nor newer; raises Incomparable where one is a development build."""
+        return not self.newer_than(other) and not self.equals(other)
+
+
+def check_eligibility(current: str, target: str, minimum: str = "", *, strict: bool = True) -> str | None:
+    """Why an upgrade from `current` to `target` is not allowed; None where it is.
+
+    `minimum` is the oldest version that the target can be reached from; empty, or a `v` alone, means any. `strict`
+    forbids to leave a development build for anything else. Every text is judged, also an empty one; nothing is raised.
+    """
+    try:
+        running, wanted = _parse("running", current), _parse("new", target)
+    except InvalidVersion as error:
+        return str(error)
+    if wanted.is_dev:
+        return None
+    if running.is_dev:
+        return _leaving_dev(running, wanted) if strict else None
+    if running.equals(wanted):
+        return None
+    return _downgrade(running, wanted) or _below_minimum(running, minimum) or _leaving_prerelease(running, wanted)
+
+
+def _parse(which: str, text: str) -> Version:
+    try:
+        return Version.parse(text)
+    except InvalidVersion as error:
+        raise InvalidVersion(f"the {which} version of Harvester is not known: {error}") from error
+
+
+def _leaving_dev(running: Version, wanted: Version) -> str:
+    return (
+        f"the running version {running} is a development build, which cannot be upgraded to {wanted}; "
+        "upgrade to another development build"
+    )
+
+
+def _downgrade(running: Version, wanted: Version) -> str | None:
+    if not running.newer_than(wanted):
+        return None
+    return f"the running version {running} is newer than {wanted}, and downgrades are not possible"
+
+
+def _below_minimum(running: Version, minimum: str) -> str | None:
+    try:
+        oldest = Version.parse(minimum)
+    except InvalidVersion:
+        return None
+    if oldest.is_dev:
+        return (
+            f"the release can be reached from {oldest} on, which is a development build and cannot be compared with "
+            f"the running version {running}"
+        )
+    if not running.older_than(oldest):
+        return None
+    return f"the running version {running} is too old for this release; upgrade to {oldest} or later first"
+
+
+def _leaving_prerelease(running: Version, wanted: Version) -> str | None:
+    if not running.is_prerelease or running.core == wanted.core:
+        return None
+    return f"the running version {running} is a prerelease, which can only be upgraded to its own release, not {wanted}"
+
+
+def _precedence(core: tuple[int, int, int], prerelease: str) -> tuple[object, ...]:
+    # A release comes after all of its prereleases, and a tag after every shorter one that it begins with.
+    return (core, not prerelease, [_Identifier(part) for part in prerelease.split(".")])
+
+
+def _valid_numbers(match: re.Match[str]) -> bool:
+    if any(len(part) > _MAX_DIGITS or int(part) > _MAX_NUMBER for part in match.groups()[:3]):
+        return False
+    parts = (match[4] or "").split(".")
+    return not any(len(part) > 1 and part[0] == "0" and _NUMBER.fullmatch(part) for part in parts)
+
+
+def _incomparable(one: Version, other: Version) -> Incomparable:
+    dev = one if one.is_dev else other
+    return Incomparable(f"{one} and {other} cannot be compared: {dev} is a development build")

@@ -39,9 +39,10 @@ def _row(group: str, plural: str, kind: str, *, version: str = "v1", namespaced:
 
 
 def _workload(group: str, plural: str, kind: str, short: str, *, scale: bool = False, **more: Any) -> Row:
-    names = {"short_names": (short,)} if short else {}
-    merged = {"categories": ("all",), "status_subresource": True, "generation": True, "scale": scale} | names | more
-    return _row(group, plural, kind, **merged)
+    settings: dict[str, Any] = {"categories": ("all",), "status_subresource": True, "generation": True}
+    if short:
+        settings["short_names"] = (short,)
+    return _row(group, plural, kind, scale=scale, **(settings | more))
 
 
 def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> Row:
@@ -60,6 +61,7 @@ _CORE = (
         namespaced=False,
         short_names=("ns",),
         status_subresource=True,
+        status_on_create=True,
         selectable=("status.phase",),
         verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     ),
@@ -70,11 +72,12 @@ _CORE = (
         namespaced=False,
         short_names=("no",),
         status_subresource=True,
+        status_on_create=True,
         selectable=("spec.unschedulable",),
     ),
     _row("", "persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status_subresource=True),
     _row("", "persistentvolumes", "PersistentVolume", namespaced=False, short_names=("pv",), status_subresource=True),
-    _workload("", "pods", "Pod", "po", selectable=_POD_FIELDS, graceful=True),
+    _workload("", "pods", "Pod", "po", selectable=_POD_FIELDS, graceful=True, initial_status={"phase": "Pending"}),
     _row("", "podtemplates", "PodTemplate"),
     _workload("", "replicationcontrollers", "ReplicationController", "rc", scale=True, orphan_by_default=True),
     _row("", "resourcequotas", "ResourceQuota", short_names=("quota",), status_subresource=True),

@@ -43,6 +43,10 @@ class Row:
     verbs: tuple[str, ...] = STORED_VERBS
     #: Whether status is written through /status only.
     status_subresource: bool = False
+    #: Whether a create keeps the status in spite of the subresource, as that of a Node does.
+    status_on_create: bool = False
+    #: The status that every new object gets instead of what it brings.
+    initial_status: dict[str, Any] | None = None
     scale: bool = False
     #: The openAPIV3Schema of a custom kind; for a built-in one as much as is modelled, None when nothing is.
     schema: dict[str, Any] | None = None

@@ -1,0 +1,130 @@
+"""What a delete request wants, and what it makes of an object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from hack.apiserver.metadata import tidy, timestamp
+from hack.apiserver.patches import parsed
+from hack.apiserver.status import bad_request, conflict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from hack.apiserver.admission import Object
+    from hack.apiserver.resources import Row
+    from upgrade_manager.kube.transport import Request
+
+#: Finalizers by which the garbage collector is made to act before the object goes.
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+#: Seconds that a running Pod gets when neither it nor the request says.
+DEFAULT_GRACE = 30
+
+Propagation = Literal["", "Background", "Foreground", "Orphan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """DeleteOptions, from the body or the query."""
+
+    propagation: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    grace_seconds: int | None = None
+    dry_run: bool = False
+
+
+def delete_options(request: Request) -> DeleteOptions:
+    """Read them; the body wins over the query, as on the real server. Raises StatusError 400."""
+    body = parsed(request.body) if request.body.strip() else {}
+    if not isinstance(body, dict):
+        raise bad_request("the delete options must be an object")
+    given: dict[str, Any] = dict(request.query) | {key: value for key, value in body.items() if value is not None}
+    propagation = given.get("propagationPolicy", "")
+    if "orphanDependents" in given and not propagation:
+        propagation = "Orphan" if str(given["orphanDependents"]).lower() == "true" else "Background"
+    if propagation not in {"", "Background", "Foreground", "Orphan"}:
+        raise bad_request(
+            f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{propagation}": '
+            'supported values: "Background", "Foreground", "Orphan", "nil"'
+        )
+    preconditions = body.get("preconditions") or {}
+    grace = given.get("gracePeriodSeconds")
+    return DeleteOptions(
+        propagation=propagation,
+        uid=preconditions.get("uid", ""),
+        resource_version=preconditions.get("resourceVersion", ""),
+        grace_seconds=int(grace) if grace is not None else None,
+        dry_run=bool(given.get("dryRun")),
+    )
+
+
+def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:
+    """Refuse to delete another object of the same name, or another state. Raises StatusError 409."""
+    metadata = obj["metadata"]
+    if options.uid and options.uid != metadata["uid"]:
+        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}"
+        raise conflict(row.resource, metadata["name"], why)
+    if options.resource_version and options.resource_version != metadata["resourceVersion"]:
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
+            f"ResourceVersion in object meta: {metadata['resourceVersion']}"
+        )
+        raise conflict(row.resource, metadata["name"], why)
+
+
+def dying(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> Object | None:
+    """The object with its deletion under way; None when nothing holds it and it goes at once."""
+    metadata = obj["metadata"]
+    finalizers = _finalizers(row, metadata.get("finalizers", []), options.propagation)
+    grace = _grace(row, obj, options)
+    if not finalizers and not grace and not _contents(obj):
+        return None
+    marked = metadata | {"finalizers": finalizers}
+    if "deletionTimestamp" not in metadata:
+        marked["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
+        if metadata.get("generation"):
+            marked["generation"] = metadata["generation"] + 1
+    if grace <= metadata.get("deletionGracePeriodSeconds", grace):
+        marked["deletionGracePeriodSeconds"] = grace
+    doomed = obj | {"metadata": tidy(marked)}
+    if _contents(obj):
+        doomed["status"] = obj.get("status", {}) | {"phase": "Terminating"}
+    return doomed
+
+
+def finished(obj: Object) -> bool:
+    """Whether an update took away the last thing that held a dying object."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    if _contents(obj):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def _contents(obj: Object) -> bool:
+    """Whether it is a namespace that has not been emptied yet."""
+    return obj["kind"] == "Namespace" and bool(obj.get("spec", {}).get("finalizers"))
+
+
+def _finalizers(row: Row, present: list[str], propagation: str) -> list[str]:
+    if not propagation and (FOREGROUND in present or ORPHAN in present):
+        return present
+    wanted = propagation or ("Orphan" if row.orphan_by_default else "Background")
+    others = [name for name in present if name not in {FOREGROUND, ORPHAN}]
+    added = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(wanted, [])
+    return others + added
+
+
+def _grace(row: Row, obj: Object, options: DeleteOptions) -> int:
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    if not row.graceful or not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+        return 0
+    if options.grace_seconds is not None:
+        return max(options.grace_seconds, 0)
+    already = obj["metadata"].get("deletionGracePeriodSeconds")
+    return int(already if already is not None else spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE))

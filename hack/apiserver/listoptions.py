@@ -1,0 +1,110 @@
+"""The parameters of list and watch requests, and which of them go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hack.apiserver.route import flag
+from hack.apiserver.selectors import Selector, parse_fields, parse_labels
+from hack.apiserver.status import bad_request, invalid
+from upgrade_manager.kube.resource import Resource
+
+if TYPE_CHECKING:
+    from hack.apiserver.resources import Row
+    from upgrade_manager.kube.transport import Request
+
+_OPTIONS = Resource(group="meta.k8s.io", version="v1", plural="listoptions", kind="ListOptions")
+_MATCHES = {"Exact", "NotOlderThan"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """What a list or watch asks for."""
+
+    selector: Selector
+    watch: bool
+    limit: int
+    continue_token: str
+    #: As sent; empty and "0" mean different things.
+    resource_version: str
+    #: Exact, NotOlderThan or empty.
+    match: str
+    allow_bookmarks: bool
+    timeout_seconds: int
+
+    @property
+    def revision(self) -> int:
+        """The resourceVersion as a number; 0 when it is empty."""
+        return int(self.resource_version or 0)
+
+
+def list_options(request: Request, row: Row) -> ListOptions:
+    """Read and check them. Raises StatusError 400 or 422."""
+    query = dict(request.query)
+    options = ListOptions(
+        selector=Selector(
+            labels=parse_labels(query.get("labelSelector", "")),
+            fields=parse_fields(query.get("fieldSelector", ""), row),
+        ),
+        watch=flag(request, "watch"),
+        limit=_number(query, "limit"),
+        continue_token=query.get("continue", ""),
+        resource_version=query.get("resourceVersion", ""),
+        match=query.get("resourceVersionMatch", ""),
+        allow_bookmarks=flag(request, "allowWatchBookmarks"),
+        timeout_seconds=_number(query, "timeoutSeconds"),
+    )
+    if options.resource_version and not options.resource_version.isdigit():
+        raise bad_request(f'Invalid value: "{options.resource_version}": strconv.ParseUint: invalid syntax')
+    faults = _watch_faults(options, query) if options.watch else _list_faults(options, query)
+    if faults:
+        raise invalid(_OPTIONS, "", faults)
+    return options
+
+
+def _number(query: dict[str, str], name: str) -> int:
+    text = query.get(name) or "0"
+    try:
+        return int(text)
+    except ValueError as error:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
+
+
+def _forbidden(field: str, message: str) -> dict[str, str]:
+    return {"reason": "FieldValueForbidden", "message": f"Forbidden: {message}", "field": field}
+
+
+def _unknown_match(match: str) -> dict[str, str]:
+    message = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+    return {"reason": "FieldValueNotSupported", "message": message, "field": "resourceVersionMatch"}
+
+
+def _list_faults(options: ListOptions, query: dict[str, str]) -> list[dict[str, str]]:
+    field = "resourceVersionMatch"
+    faults = []
+    if options.match and not options.resource_version:
+        faults.append(_forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
+    if options.match and options.continue_token:
+        faults.append(_forbidden(field, f"{field} is forbidden when continue is provided"))
+    if options.match and options.match not in _MATCHES:
+        faults.append(_unknown_match(options.match))
+    if options.match == "Exact" and options.resource_version == "0":
+        faults.append(_forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+    if "sendInitialEvents" in query:
+        faults.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return faults
+
+
+def _watch_faults(options: ListOptions, query: dict[str, str]) -> list[dict[str, str]]:
+    """Streaming lists are refused as by a server whose WatchList feature gate is off."""
+    field, initial = "resourceVersionMatch", "sendInitialEvents"
+    faults = []
+    if initial in query:
+        if options.match != "NotOlderThan":
+            faults.append(_forbidden(field, f"{initial} requires setting {field} to NotOlderThan"))
+        gate = f"{initial} is forbidden for watch unless the WatchList feature gate is enabled"
+        faults.append(_forbidden(initial, gate))
+    elif options.match:
+        faults.append(_forbidden(field, f"{field} is forbidden for watch unless {initial} is provided"))
+    return faults

@@ -1,0 +1,129 @@
+"""How objects go out: whole, as PartialObjectMetadata, or as rows of a Table; the Accept header decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from hack.apiserver import table
+from hack.apiserver.conversion import shown
+from hack.apiserver.status import StatusError
+from hack.apiserver.stored import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from hack.apiserver.admission import Object
+    from hack.apiserver.resources import Row
+    from hack.apiserver.stored import Stored
+
+_JSON = {"application/json", "application/*", "*/*", ""}
+_META = "meta.k8s.io/v1"
+
+
+class Form(Enum):
+    """The form of the answer."""
+
+    OBJECT = "object"
+    METADATA = "metadata"
+    TABLE = "table"
+
+
+_FORMS = {
+    "Table": Form.TABLE,
+    "PartialObjectMetadata": Form.METADATA,
+    "PartialObjectMetadataList": Form.METADATA,
+}
+
+
+def negotiate(accept: str) -> Form:
+    """The first form that an Accept header names and this server has. Raises StatusError 406."""
+    for clause in accept.split(","):
+        media, *pairs = (part.strip() for part in clause.split(";"))
+        parameters = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        if media not in _JSON:
+            continue
+        wanted = parameters.get("as")
+        if wanted is None:
+            return Form.OBJECT
+        if wanted in _FORMS and parameters.get("v") == "v1" and parameters.get("g") == "meta.k8s.io":
+            return _FORMS[wanted]
+    message = "only the following media types are accepted: application/json"
+    raise StatusError(code=406, reason="NotAcceptable", message=message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One client's way of looking at a kind."""
+
+    row: Row
+    form: Form
+    #: The includeObject parameter: None, Metadata or Object; for Tables only.
+    include_object: str
+    now: Callable[[], datetime]
+
+    def one(self, stored: Stored) -> bytes:
+        """One object."""
+        if self.form is Form.TABLE:
+            revision = str(stored.revision)
+            return encode(self._table([stored], {"resourceVersion": revision}, columns=True))
+        return self._encoded(stored)
+
+    def listing(self, states: Sequence[Stored], metadata: dict[str, Any]) -> bytes:
+        """A list of objects."""
+        if self.form is Form.TABLE:
+            return encode(self._table(states, metadata, columns=True))
+        kind, version = self.row.list_kind, self.row.resource.api_version
+        if self.form is Form.METADATA:
+            kind, version = "PartialObjectMetadataList", _META
+        head = encode({"kind": kind, "apiVersion": version, "metadata": metadata})
+        items = b",".join(self._item(stored) for stored in states)
+        return head[:-1] + b',"items":[' + items + b"]}"
+
+    def event(self, kind: str, stored: Stored, *, first: bool) -> bytes:
+        """One line of a watch."""
+        if self.form is Form.TABLE:
+            revision = str(stored.revision)
+            body = encode(self._table([stored], {"resourceVersion": revision}, columns=first))
+        else:
+            body = self._encoded(stored)
+        return b'{"type":"' + kind.encode() + b'","object":' + body + b"}\n"
+
+    def bookmark(self, revision: int) -> bytes:
+        """A line of a watch that says how far it has come."""
+        metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
+        obj = {"kind": self.row.resource.kind, "apiVersion": self.row.resource.api_version, "metadata": metadata}
+        if self.form is Form.METADATA:
+            obj |= {"kind": "PartialObjectMetadata", "apiVersion": _META}
+        if self.form is Form.TABLE:
+            obj = self._table([], {"resourceVersion": str(revision)}, columns=False)
+        return encode({"type": "BOOKMARK", "object": obj}) + b"\n"
+
+    def _encoded(self, stored: Stored) -> bytes:
+        if self.form is Form.METADATA:
+            return stored.encoded("metadata", _partial)
+        return stored.encoded(self.row.resource.api_version, lambda obj: shown(self.row, obj))
+
+    def _item(self, stored: Stored) -> bytes:
+        """Built-in kinds come without kind and apiVersion inside of lists, as typed clients never look there."""
+        encoded = self._encoded(stored)
+        if self.row.custom or self.form is not Form.OBJECT:
+            return encoded
+        return b"{" + encoded[encoded.index(b'"metadata":') :]
+
+    def _table(self, states: Sequence[Stored], metadata: dict[str, Any], *, columns: bool) -> Object:
+        objects = [shown(self.row, stored.object) for stored in states]
+        return table.render(
+            self.row,
+            objects,
+            metadata=metadata,
+            include_object=self.include_object,
+            columns=columns,
+            now=self.now(),
+        )
+
+
+def _partial(obj: Object) -> Object:
+    return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": obj["metadata"]}

@@ -1,0 +1,173 @@
+"""The API server as an object: requests go in, answers and streams come out, nothing else happens."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hack.apiserver import authorization, discovery, openapi
+from hack.apiserver.admission import Chain
+from hack.apiserver.authentication import Authenticator
+from hack.apiserver.bootstrap import bootstrap
+from hack.apiserver.handlers import Handlers
+from hack.apiserver.identity import Attributes
+from hack.apiserver.listing import Lister
+from hack.apiserver.namespaces import namespace_stage
+from hack.apiserver.reading import Reader
+from hack.apiserver.resources import ResourceTable
+from hack.apiserver.route import Route, resolve
+from hack.apiserver.schema import stages
+from hack.apiserver.status import JSON_HEADERS, StatusError, no_such_path
+from hack.apiserver.storage import Storage
+from hack.apiserver.stored import encode
+from hack.apiserver.webhooks import Webhooks
+from hack.apiserver.writes import Writer
+from hack.apiserver.writing import Writing
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from datetime import datetime
+    from random import Random
+
+    from hack.apiserver.identity import User
+    from hack.apiserver.posting import Poster
+    from upgrade_manager.kube.transport import Request, Stream
+
+#: What /version says; the spec's real server is of the same release.
+VERSION = {"major": "1", "minor": "35", "gitVersion": "v1.35.4", "platform": "linux/amd64"}
+_HEALTH = {"/healthz", "/livez", "/readyz"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """A stream: a complete answer in one piece, or a watch."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    lines: AsyncIterator[bytes] | None = None
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The answer as it arrives."""
+        if self.lines is None:
+            if self.body:
+                yield self.body
+            return
+        async for batch in self.lines:
+            yield batch
+
+
+class ApiServer:
+    """An embedded Kubernetes API server; a `Transport` itself.
+
+    Reproducible: times come from `now`, identifiers and generated names from `random`. `poster` reaches admission
+    webhooks. Garbage collection and the emptying of namespaces happen only while `run()` runs.
+    """
+
+    def __init__(self, *, now: Callable[[], datetime], random: Random, poster: Poster) -> None:
+        self.table = ResourceTable.builtin()
+        self.storage = Storage(now=now)
+        self.authenticator = Authenticator()
+        self.handlers = Handlers()
+        self.chain = Chain(mutating=[namespace_stage, stages.shape], validating=[stages.validate])
+        self.lister = Lister(self.storage, now=now)
+        webhooks = Webhooks(self.storage, poster=poster)
+        writer = Writer(storage=self.storage, chain=self.chain, webhooks=webhooks, now=now, random=random)
+        self._reader = Reader(storage=self.storage, lister=self.lister, now=now, random=random)
+        self._writing = Writing(writer=writer, authenticator=self.authenticator, now=now)
+        bootstrap(self.storage, now=now, random=random)
+
+    async def send(self, request: Request) -> Response:
+        """Answer a request; a watch is collected until it ends. Raises Transient when it takes too long."""
+        try:
+            async with asyncio.timeout(request.timeout):
+                answer = await self._answer(request)
+        except TimeoutError as error:
+            raise Transient(f"{request.method} {request.path}: no answer in {request.timeout:g} s") from error
+        if isinstance(answer, Response):
+            return answer
+        body = b"".join([chunk async for chunk in answer.chunks()])
+        return Response(status=answer.status, headers=answer.headers, body=body)
+
+    @asynccontextmanager
+    async def open(self, request: Request) -> AsyncIterator[Stream]:
+        """Answer a request piece by piece."""
+        answer = await self._answer(request)
+        if isinstance(answer, Response):
+            yield _Answer(status=answer.status, headers=answer.headers, body=answer.body)
+            return
+        try:
+            yield answer
+        finally:
+            if answer.lines is not None:
+                await answer.lines.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+    def compact(self) -> None:
+        """Forget all history: older watches and continue tokens answer 410 from now on."""
+        self.storage.compact()
+        self.lister.expire()
+
+    def close(self) -> None:
+        """End every open watch."""
+        for collection in self.storage.collections():
+            collection.close()
+
+    async def _answer(self, request: Request) -> Response | _Answer:
+        try:
+            return await self._dispatch(request)
+        except StatusError as error:
+            return error.response()
+
+    async def _dispatch(self, request: Request) -> Response | _Answer:
+        user = self.authenticator.identify(request)
+        handler = self.handlers.find(request)
+        if handler is not None:
+            self._authorize_path(user, request)
+            call, values = handler
+            return await call(request, values)
+        route = resolve(request, self.table)
+        if route is None:
+            return self._document(request, user)
+        authorization.authorize(user, attributes(route), self.storage)
+        if route.verb == "watch":
+            lines = await self._reader.watch(route, request)
+            return _Answer(status=200, headers=JSON_HEADERS, lines=lines)
+        if route.verb in {"get", "list"}:
+            return await self._reader.respond(route, request)
+        return await self._writing.respond(route, request, user)
+
+    def _authorize_path(self, user: User, request: Request) -> None:
+        wanted = Attributes(verb=request.method.lower(), path=request.path)
+        authorization.authorize(user, wanted, self.storage)
+
+    def _document(self, request: Request, user: User) -> Response:
+        path = request.path.rstrip("/")
+        if path in _HEALTH or path.startswith(tuple(f"{known}/" for known in _HEALTH)):
+            return Response(status=200, headers={"content-type": "text/plain; charset=utf-8"}, body=b"ok")
+        self._authorize_path(user, request)
+        if path == "/version":
+            return Response(status=200, headers=JSON_HEADERS, body=encode(VERSION))
+        if path.startswith("/openapi/"):
+            return openapi.respond(request, self.table)
+        if path in {"/api", "/apis"} or path.startswith(("/api/", "/apis/")):
+            return discovery.respond(request, self.table)
+        raise no_such_path()
+
+
+def attributes(route: Route) -> Attributes:
+    """A route in the terms of authorization."""
+    resource = route.row.resource
+    is_namespace = resource.name == "namespaces"
+    return Attributes(
+        verb=route.verb,
+        group=resource.group,
+        version=resource.version,
+        resource=resource.plural,
+        subresource=route.subresource,
+        namespace=route.name if is_namespace else route.namespace,
+        name=route.name,
+    )

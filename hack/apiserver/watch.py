@@ -1,0 +1,145 @@
+"""Watches: what happened since a revision, then what happens, until the deadline or until the client leaves.
+
+A watch keeps no queue of its own: it reads the collection's history from its position, so a slow reader costs nothing
+and learns with 410 that it has fallen behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hack.apiserver.status import StatusError, expired
+from hack.apiserver.stored import Stored, encode, stamped
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hack.apiserver.history import Entry
+    from hack.apiserver.presentation import View
+    from hack.apiserver.selectors import Selector
+    from hack.apiserver.storage import Collection, Storage
+
+#: Seconds between bookmarks, and how long before the deadline the last one is sent.
+BOOKMARK_SECONDS = 60.0
+LAST_BOOKMARK_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """What one watch wants."""
+
+    namespace: str
+    selector: Selector
+    #: None to start with the present state; else the events after this revision.
+    since: int | None
+    bookmarks: bool
+    #: Seconds until the server ends the stream.
+    duration: float
+
+
+class Watch:
+    """One open watch; an error before the first event is its only content."""
+
+    def __init__(self, storage: Storage, collection: Collection, view: View, options: WatchOptions) -> None:
+        self._storage = storage
+        self._collection = collection
+        self._view = view
+        self._options = options
+        self._waker = asyncio.Event()
+        #: Whether no event was sent yet: Tables define their columns in the first one.
+        self._first = True
+        #: Whether the ERROR event, always the last one, was sent.
+        self._told = False
+        self._present: list[Stored] = []
+        self._position: int | None
+        if options.since is None:
+            self._position = collection.history.end
+            self._present = collection.states(options.namespace)
+        else:
+            self._position = collection.history.position(options.since)
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Complete lines, as many at a time as there are."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._options.duration
+        marks = self._marks(loop.time(), deadline)
+        self._collection.wakers.add(self._waker)
+        try:
+            if present := self._initial():
+                yield present
+            while True:
+                self._waker.clear()
+                batch = self._batch()
+                if batch:
+                    yield batch
+                    continue
+                if self._position is None or self._collection.closed or loop.time() >= deadline:
+                    return
+                if marks and loop.time() >= marks[-1]:
+                    marks.pop()
+                    yield self._view.bookmark(self._storage.revision)
+                    continue
+                await self._wait(min([deadline, *marks[-1:]]))
+        finally:
+            self._collection.wakers.discard(self._waker)
+
+    async def _wait(self, until: float) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                await self._waker.wait()
+        except TimeoutError:
+            return
+
+    def _marks(self, now: float, deadline: float) -> list[float]:
+        """When bookmarks are due, the next one last."""
+        if not self._options.bookmarks:
+            return []
+        count = int((deadline - now) // BOOKMARK_SECONDS)
+        marks = {now + BOOKMARK_SECONDS * step for step in range(1, count + 1)}
+        return sorted({*marks, max(now, deadline - LAST_BOOKMARK_SECONDS)}, reverse=True)
+
+    def _initial(self) -> bytes:
+        selector = self._options.selector
+        return b"".join(self._line("ADDED", state) for state in self._present if selector.matches(state.object))
+
+    def _batch(self) -> bytes:
+        """The lines of what happened since the last look; moves the position behind it."""
+        position = self._position
+        entries = self._collection.history.since(position) if position is not None else None
+        if entries is None or position is None:
+            self._position = None
+            return b"" if self._told else self._too_old()
+        self._position = position + len(entries)
+        return b"".join(self._seen(entry) for entry in entries)
+
+    def _too_old(self) -> bytes:
+        self._told = True
+        oldest = self._collection.history.compacted
+        return error_line(expired(f"too old resource version: {self._options.since} ({oldest})"))
+
+    def _seen(self, entry: Entry) -> bytes:
+        """An event as this watch sees it: an object that enters or leaves the selection is added or deleted."""
+        namespace, selector = self._options.namespace, self._options.selector
+        if namespace and entry.stored.namespace != namespace:
+            return b""
+        if not selector:
+            return self._line(entry.kind, entry.stored)
+        before = entry.previous is not None and selector.matches(entry.previous.object)
+        after = entry.kind != "DELETED" and selector.matches(entry.stored.object)
+        if after:
+            return self._line("MODIFIED" if before else "ADDED", entry.stored)
+        if not before or entry.previous is None:
+            return b""
+        return self._line("DELETED", stamped(entry.previous.object, entry.stored.revision))
+
+    def _line(self, kind: str, stored: Stored) -> bytes:
+        line = self._view.event(kind, stored, first=self._first)
+        self._first = False
+        return line
+
+
+def error_line(error: StatusError) -> bytes:
+    """The last line of a watch that cannot go on."""
+    return encode({"type": "ERROR", "object": error.body()}) + b"\n"

@@ -1,0 +1,135 @@
+"""Create, update, patch and delete: from a body to a stored state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hack.apiserver import metadata
+from hack.apiserver.conversion import kept, shown
+from hack.apiserver.deletion import check_preconditions, dying, finished
+from hack.apiserver.namespaces import check_namespace
+from hack.apiserver.status import already_exists, bad_request, modified, not_found
+from hack.apiserver.stored import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from random import Random
+
+    from hack.apiserver.admission import Chain, Object, WriteOptions
+    from hack.apiserver.deletion import DeleteOptions
+    from hack.apiserver.route import Route
+    from hack.apiserver.storage import Storage
+    from hack.apiserver.webhooks import Webhooks
+
+#: How often a write that named no resourceVersion is tried again when another came in between.
+MOST_TRIES = 5
+#: How often a generated name may be taken.
+MOST_NAMES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What became of a delete."""
+
+    stored: Stored
+    #: False when finalizers or a grace period hold it.
+    gone: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """Runs writes through their stages; a state that was checked is the state that is stored."""
+
+    storage: Storage
+    chain: Chain
+    webhooks: Webhooks
+    now: Callable[[], datetime]
+    random: Random
+
+    async def create(self, route: Route, body: object, options: WriteOptions) -> Stored:
+        """Store a new object. Raises StatusError."""
+        row = route.row
+        sent = metadata.decoded(body, route)
+        if route.row.resource.namespaced:
+            check_namespace(self.storage, route, sent["metadata"].get("name", ""))
+        sent = self.chain.mutate(row, sent, None, "CREATE", options)
+        for attempt in range(MOST_NAMES):
+            new = metadata.born(row, sent | {"metadata": dict(sent["metadata"])}, now=self.now(), random=self.random)
+            key = (route.namespace, new["metadata"]["name"])
+            taken = self.storage.get(row.storage, key) is not None
+            if not taken or sent["metadata"].get("name") or attempt == MOST_NAMES - 1:
+                break
+        new = self.chain.validate(row, new, None, "CREATE", options)
+        await self.webhooks.admit(route, new=new, old=None, operation="CREATE", options=options)
+        if self.storage.get(row.storage, key) is not None:
+            raise already_exists(row.resource, key[1])
+        if options.dry_run:
+            return Stored(kept(row, new), 0)
+        return self.storage.write(row.storage, key, kept(row, new))
+
+    async def update(
+        self, route: Route, make: Callable[[Object], object], options: WriteOptions, *, whole: bool
+    ) -> Stored:
+        """Replace an object by what `make` makes of it; `whole` for a PUT, which must say what it replaces.
+
+        Raises StatusError; a conflict only where the request named a resourceVersion or tries are used up.
+        """
+        row = route.row
+        for _ in range(MOST_TRIES):
+            current = self.storage.get(row.storage, route.key)
+            if current is None:
+                raise not_found(row.resource, route.name)
+            old = shown(row, current.object)
+            new = self._changed(route, make(old), old, options, whole=whole)
+            if new == old:
+                return current
+            await self.webhooks.admit(route, new=new, old=old, operation="UPDATE", options=options)
+            if self.storage.get(row.storage, route.key) is current:
+                return self._commit(route, kept(row, new), current, options)
+        raise modified(row.resource, route.name)
+
+    def _changed(self, route: Route, made: object, old: Object, options: WriteOptions, *, whole: bool) -> Object:
+        row = route.row
+        new = metadata.decoded(made, route)
+        if new["metadata"].get("name", "") != route.name:
+            raise bad_request(
+                f"the name of the object ({new['metadata'].get('name', '')}) does not match the name on the URL "
+                f"({route.name})"
+            )
+        metadata.check_current(row, new, old, need_revision=whole)
+        new = self.chain.mutate(row, new, old, "UPDATE", options)
+        new = metadata.carried(row, new, old, subresource=route.subresource)
+        return self.chain.validate(row, new, old, "UPDATE", options)
+
+    def _commit(self, route: Route, new: Object, current: Stored, options: WriteOptions) -> Stored:
+        if options.dry_run:
+            return Stored(new, current.revision)
+        if finished(new):
+            return self.storage.remove(route.row.storage, route.key, new)
+        return self.storage.write(route.row.storage, route.key, new)
+
+    async def delete(self, route: Route, wanted: DeleteOptions, options: WriteOptions) -> Deleted:
+        """Delete an object, or begin to. Raises StatusError."""
+        row = route.row
+        for _ in range(MOST_TRIES):
+            current = self.storage.get(row.storage, route.key)
+            if current is None:
+                raise not_found(row.resource, route.name)
+            check_preconditions(row, current.object, wanted)
+            old = shown(row, current.object)
+            await self.webhooks.admit(route, new=None, old=old, operation="DELETE", options=options)
+            if self.storage.get(row.storage, route.key) is current:
+                return self._remove(route, current, wanted, dry_run=options.dry_run)
+        raise modified(row.resource, route.name)
+
+    def _remove(self, route: Route, current: Stored, wanted: DeleteOptions, *, dry_run: bool) -> Deleted:
+        marked = dying(route.row, current.object, wanted, now=self.now())
+        if dry_run:
+            return Deleted(stored=current, gone=marked is None)
+        if marked is None:
+            return Deleted(stored=self.storage.remove(route.row.storage, route.key, current.object), gone=True)
+        if marked == current.object:
+            return Deleted(stored=current, gone=False)
+        return Deleted(stored=self.storage.write(route.row.storage, route.key, marked), gone=False)

@@ -1,0 +1,131 @@
+"""Requests to any Transport in one line, answers as parsed JSON; for tests of servers and of what stands before them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.kube.transport import Request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from upgrade_manager.kube.transport import Response, Transport
+
+PATCHES = {
+    "json": "application/json-patch+json",
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response with its body parsed."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        """The resourceVersion of the object or list."""
+        return str(self.body["metadata"]["resourceVersion"])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of a list's items."""
+        return [item["metadata"]["name"] for item in self.body["items"]]
+
+
+class Events:
+    """The events of an open watch, one by one."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = b""
+        self._lines: list[bytes] = []
+
+    async def next(self) -> dict[str, Any]:
+        """The next event. Raises StopAsyncIteration when the stream has ended."""
+        while not self._lines:
+            self._rest += await anext(self._chunks)
+            *self._lines, self._rest = self._rest.split(b"\n")
+        event: dict[str, Any] = json.loads(self._lines.pop(0))
+        return event
+
+    async def take(self, count: int) -> list[tuple[str, str]]:
+        """Type and name of so many events."""
+        events = [await self.next() for _ in range(count)]
+        return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
+
+    async def rest(self) -> list[dict[str, Any]]:
+        """All events until the stream ends."""
+        events = []
+        while True:
+            try:
+                events.append(await self.next())
+            except StopAsyncIteration:
+                return events
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A client that hides nothing."""
+
+    transport: Transport
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def call(self, method: str, path: str, body: Any = None, *, kind: str = "", **query: str) -> Answer:
+        """Send one request; `kind` names the patch format."""
+        response = await self.transport.send(self.request(method, path, body, kind=kind, **query))
+        return parse(response)
+
+    def request(self, method: str, path: str, body: Any = None, *, kind: str = "", **query: str) -> Request:
+        """The request itself."""
+        media = {"content-type": PATCHES[kind] if kind else "application/json"} if body is not None else {}
+        return Request(
+            method=method,
+            path=path,
+            query=tuple(query.items()),
+            headers={"accept": "application/json"} | media | dict(self.headers),
+            body=json.dumps(body).encode() if body is not None else b"",
+        )
+
+    async def get(self, path: str, **query: str) -> Answer:
+        """GET."""
+        return await self.call("GET", path, **query)
+
+    async def post(self, path: str, body: Any, **query: str) -> Answer:
+        """POST."""
+        return await self.call("POST", path, body, **query)
+
+    async def put(self, path: str, body: Any, **query: str) -> Answer:
+        """PUT."""
+        return await self.call("PUT", path, body, **query)
+
+    async def patch(self, path: str, body: Any, *, kind: str = "merge", **query: str) -> Answer:
+        """PATCH."""
+        return await self.call("PATCH", path, body, kind=kind, **query)
+
+    async def delete(self, path: str, body: Any = None, **query: str) -> Answer:
+        """DELETE."""
+        return await self.call("DELETE", path, body, **query)
+
+    @asynccontextmanager
+    async def watch(self, path: str, **query: str) -> AsyncIterator[Events]:
+        """Open a watch."""
+        async with self.transport.open(self.request("GET", path, watch="true", **query)) as stream:
+            yield Events(stream.chunks())
+
+
+def parse(response: Response) -> Answer:
+    """The answer with its body parsed where it is JSON."""
+    try:
+        body = json.loads(response.body)
+    except ValueError:
+        body = response.body
+    return Answer(status=response.status, body=body, headers=response.headers)

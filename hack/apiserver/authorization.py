@@ -2,13 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from hack.apiserver.rbac import allows, grants
+from hack.apiserver.status import StatusError
 
 if TYPE_CHECKING:
     from hack.apiserver.identity import Attributes, User
     from hack.apiserver.storage import Storage
 
+#: Members may do everything, whatever the store says.
+MASTERS = "system:masters"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a user may do it, and why, in RBAC's words."""
+
+    allowed: bool
+    reason: str
+
+
+def decide(user: User, attributes: Attributes, store: Storage) -> Verdict:
+    """Judge one request; the first rule that allows it wins, nothing denies."""
+    if MASTERS in user.groups:
+        return Verdict(allowed=True, reason="")
+    missing = []
+    for grant in grants(user, attributes.namespace, store):
+        if grant.missing:
+            missing.append(grant.missing)
+        elif allows(grant.rule, attributes):
+            return Verdict(allowed=True, reason=f"RBAC: {grant.because}")
+    if not missing:
+        return Verdict(allowed=False, reason="")
+    shown = missing[0] if len(missing) == 1 else f"[{', '.join(dict.fromkeys(missing))}]"
+    return Verdict(allowed=False, reason=f"RBAC: {shown}")
+
 
 def authorize(user: User, attributes: Attributes, store: Storage) -> None:
     """Return when the user may do it. Raises StatusError 403."""
-    _ = (user, attributes, store)
+    verdict = decide(user, attributes, store)
+    if not verdict.allowed:
+        raise refusal(user, attributes, verdict.reason)
+
+
+def refusal(user: User, attributes: Attributes, reason: str) -> StatusError:
+    """The 403, in kube-apiserver's words."""
+    what = _sentence(user, attributes) + (f": {reason}" if reason else "")
+    if not attributes.is_resource:
+        return StatusError(code=403, reason="Forbidden", message=f"forbidden: {what}", details={})
+    kind = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    subject = f'{kind} "{attributes.name}"' if attributes.name else kind
+    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
+    return StatusError(
+        code=403,
+        reason="Forbidden",
+        message=f"{subject} is forbidden: {what}",
+        details={key: value for key, value in details.items() if value},
+    )
+
+
+def _sentence(user: User, attributes: Attributes) -> str:
+    who = f'User "{user.name}" cannot {attributes.verb}'
+    if not attributes.is_resource:
+        return f'{who} path "{attributes.path}"'
+    resource = attributes.resource + (f"/{attributes.subresource}" if attributes.subresource else "")
+    where = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    return f'{who} resource "{resource}" in API group "{attributes.group}" {where}'

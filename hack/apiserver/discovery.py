@@ -1,17 +1,205 @@
-"""Discovery documents: /api, /apis, /apis/GROUP, /apis/GROUP/VERSION."""
+"""Discovery documents: /api, /apis, /apis/GROUP, /apis/GROUP/VERSION, plain and aggregated, and /version.
+
+The aggregated form (apidiscovery.k8s.io/v2) is what kubectl asks for first: two requests tell it everything.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.status import no_such_path
+from hack.apiserver.resources import STORED_VERBS
+from hack.apiserver.status import JSON_HEADERS, no_such_path
+from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
-    from hack.apiserver.resources import ResourceTable
-    from upgrade_manager.kube.transport import Request, Response
+    from hack.apiserver.resources import ResourceTable, Row
+    from upgrade_manager.kube.transport import Request
+
+#: What /version says. Clients compare major and minor with their own.
+VERSION = {
+    "major": "1",
+    "minor": "35",
+    "emulationMajor": "1",
+    "emulationMinor": "35",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "34",
+    "gitVersion": "v1.35.4",
+    "gitCommit": "0000000000000000000000000000000000000000",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "embedded",
+    "compiler": "embedded",
+    "platform": "linux/amd64",
+}
+
+#: Versions of the aggregated format, the newest first; both have the same fields.
+AGGREGATED = ("v2", "v2beta1")
+
+#: Depth of /apis/GROUP/VERSION.
+_VERSION_DEPTH = 3
+
+_SUBRESOURCE_VERBS = ["get", "patch", "update"]
+
+
+def version() -> Response:
+    """Answer /version."""
+    return _answer(VERSION)
 
 
 def respond(request: Request, table: ResourceTable) -> Response:
     """Answer a path of at most /apis/GROUP/VERSION. Raises StatusError 404."""
-    _ = (request, table)
+    root, *parts = request.path.strip("/").split("/")
+    if root == "api" and len(parts) <= 1:
+        return _core(request, table, parts)
+    if root == "apis" and len(parts) < _VERSION_DEPTH:
+        return _groups(request, table, parts)
     raise no_such_path()
+
+
+def _core(request: Request, table: ResourceTable, parts: list[str]) -> Response:
+    if parts:
+        return _resources(table, "", parts[0])
+    if wanted := _aggregated_version(request):
+        return _aggregate(request, table, [""], wanted)
+    addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "127.0.0.1")}]
+    return _answer({"kind": "APIVersions", "versions": table.versions(""), "serverAddressByClientCIDRs": addresses})
+
+
+def _groups(request: Request, table: ResourceTable, parts: list[str]) -> Response:
+    named = [group for group in table.groups() if group]
+    if not parts:
+        if wanted := _aggregated_version(request):
+            return _aggregate(request, table, named, wanted)
+        groups = [_group(table, group) for group in named]
+        return _answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+    if parts[0] not in named:
+        raise no_such_path()
+    if len(parts) == 1:
+        return _answer({"kind": "APIGroup", "apiVersion": "v1"} | _group(table, parts[0]))
+    return _resources(table, *parts)
+
+
+def _answer(document: dict[str, Any]) -> Response:
+    return Response(status=200, headers=JSON_HEADERS, body=json.dumps(document).encode())
+
+
+def _group(table: ResourceTable, group: str) -> dict[str, Any]:
+    versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in table.versions(group)]
+    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _resources(table: ResourceTable, group: str, version: str) -> Response:
+    """The plain list of one version of a group."""
+    rows = table.rows(group, version)
+    if not rows:
+        raise no_such_path()
+    resources = []
+    for row in rows:
+        resources.append(_resource(row))
+        for name, kind in subresources(row):
+            resources.append(
+                {
+                    "name": f"{row.resource.plural}/{name}",
+                    "singularName": "",
+                    "namespaced": row.resource.namespaced,
+                    **kind,
+                    "verbs": _SUBRESOURCE_VERBS,
+                }
+            )
+    group_version = f"{group}/{version}" if group else version
+    return _answer(
+        {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}
+    )
+
+
+def subresources(row: Row) -> list[tuple[str, dict[str, str]]]:
+    """The subresources of a kind: name, and what kind of object they take and give."""
+    found: list[tuple[str, dict[str, str]]] = []
+    if row.status_subresource:
+        found.append(("status", {"kind": row.resource.kind}))
+    if row.scale:
+        found.append(("scale", {"group": "autoscaling", "version": "v1", "kind": "Scale"}))
+    return found
+
+
+def _resource(row: Row) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": row.resource.plural,
+        "singularName": row.singular,
+        "namespaced": row.resource.namespaced,
+        "kind": row.resource.kind,
+        "verbs": list(row.verbs),
+    }
+    if row.short_names:
+        entry["shortNames"] = list(row.short_names)
+    if row.categories:
+        entry["categories"] = list(row.categories)
+    if row.verbs == STORED_VERBS:
+        entry["storageVersionHash"] = hashlib.sha256(row.storage.encode()).hexdigest()[:11] + "="
+    return entry
+
+
+def _aggregated_version(request: Request) -> str:
+    """Which version of the aggregated format the client prefers; empty for the plain documents."""
+    for choice in request.headers.get("accept", "").split(","):
+        media, *options = (part.strip() for part in choice.split(";"))
+        given = dict(option.split("=", 1) for option in options if "=" in option)
+        if media == "application/json" and "g" not in given:
+            return ""
+        if media != "application/json" or given.get("g") != "apidiscovery.k8s.io":
+            continue
+        if given.get("v") in AGGREGATED and given.get("as") == "APIGroupDiscoveryList":
+            return given["v"]
+    return ""
+
+
+def _aggregate(request: Request, table: ResourceTable, groups: list[str], wanted: str) -> Response:
+    document = {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{wanted}",
+        "metadata": {},
+        "items": [_discovered_group(table, group) for group in groups],
+    }
+    body = json.dumps(document).encode()
+    etag = f'"{hashlib.sha256(body).hexdigest()}"'
+    content_type = f"application/json;g=apidiscovery.k8s.io;v={wanted};as=APIGroupDiscoveryList"
+    headers = {"content-type": content_type, "etag": etag, "vary": "Accept", "cache-control": "public"}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status=304, headers=headers)
+    return Response(status=200, headers=headers, body=body)
+
+
+def _discovered_group(table: ResourceTable, group: str) -> dict[str, Any]:
+    versions = [
+        {
+            "version": version,
+            "resources": [_discovered_resource(row) for row in table.rows(group, version)],
+            "freshness": "Current",
+        }
+        for version in table.versions(group)
+    ]
+    metadata = {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None}
+    return {"metadata": metadata, "versions": versions}
+
+
+def _discovered_resource(row: Row) -> dict[str, Any]:
+    resource = row.resource
+    own = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    entry: dict[str, Any] = {
+        "resource": resource.plural,
+        "responseKind": own,
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": row.singular,
+        "verbs": list(row.verbs),
+    }
+    if row.short_names:
+        entry["shortNames"] = list(row.short_names)
+    if row.categories:
+        entry["categories"] = list(row.categories)
+    below = [
+        {"subresource": name, "responseKind": own | kind, "verbs": _SUBRESOURCE_VERBS}
+        for name, kind in subresources(row)
+    ]
+    return entry | ({"subresources": below} if below else {})

@@ -1,17 +1,172 @@
-"""OpenAPI documents for kubectl explain and for validation on the client's side."""
+"""OpenAPI v3 documents: what `kubectl explain` shows, and where kubectl learns that the server validates fields.
+
+A custom kind's document carries its CRD's schema with every description. Built-in kinds are described by what is
+modelled of them; their paths do not offer strategic merge patches, so that kubectl computes those from the types it
+was compiled with. There is no v2 document: kubectl goes on without it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from hack.apiserver.status import no_such_path
+from hack.apiserver.schema.objectmetaschema import DEFINITIONS, LIST_META, OBJECT_META, reference
+from hack.apiserver.status import JSON_HEADERS, no_such_path
+from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
-    from hack.apiserver.resources import ResourceTable
-    from upgrade_manager.kube.transport import Request, Response
+    from hack.apiserver.resources import ResourceTable, Row
+    from upgrade_manager.kube.transport import Request
+
+_ROOT = "/openapi/v3"
+
+_FIELD_VALIDATION = {
+    "name": "fieldValidation",
+    "in": "query",
+    "description": "What to do about fields that the schema does not name: Ignore, Warn or Strict.",
+    "schema": {"type": "string", "uniqueItems": True},
+}
+_DRY_RUN = {
+    "name": "dryRun",
+    "in": "query",
+    "description": "With All, everything is checked and nothing is stored.",
+    "schema": {"type": "string", "uniqueItems": True},
+}
+
+#: The documents of a table by path, with the table's revision at which they were made.
+_CACHE: WeakKeyDictionary[ResourceTable, tuple[int, dict[str, bytes]]] = WeakKeyDictionary()
 
 
 def respond(request: Request, table: ResourceTable) -> Response:
     """Answer a path under /openapi. Raises StatusError 404."""
-    _ = (request, table)
-    raise no_such_path()
+    path = request.path.rstrip("/")
+    documents = _documents(table)
+    if path == _ROOT:
+        paths = {name: {"serverRelativeURL": _url(name, body)} for name, body in documents.items()}
+        return Response(status=200, headers=JSON_HEADERS, body=json.dumps({"paths": paths}).encode())
+    body = documents.get(path.removeprefix(_ROOT + "/"))
+    if body is None or not path.startswith(_ROOT):
+        raise no_such_path()
+    etag = f'"{_hash(body)}"'
+    if request.headers.get("if-none-match") == etag:
+        return Response(status=304, headers={"etag": etag})
+    return Response(status=200, headers=JSON_HEADERS | {"etag": etag, "vary": "Accept"}, body=body)
+
+
+def _hash(body: bytes) -> str:
+    return hashlib.sha512(body).hexdigest().upper()
+
+
+def _url(name: str, body: bytes) -> str:
+    return f"{_ROOT}/{name}?hash={_hash(body)}"
+
+
+def _documents(table: ResourceTable) -> dict[str, bytes]:
+    cached = _CACHE.get(table)
+    if cached is not None and cached[0] == table.revision:
+        return cached[1]
+    documents = {}
+    for group in table.groups():
+        for version in table.versions(group):
+            name = f"apis/{group}/{version}" if group else f"api/{version}"
+            documents[name] = json.dumps(document(table.rows(group, version))).encode()
+    _CACHE[table] = (table.revision, documents)
+    return documents
+
+
+def document(rows: list[Row]) -> dict[str, Any]:
+    """The OpenAPI document of one version of a group."""
+    schemas: dict[str, Any] = dict(DEFINITIONS)
+    paths: dict[str, Any] = {}
+    for row in rows:
+        schemas[schema_name(row)] = kind_schema(row)
+        schemas[schema_name(row) + "List"] = _list_schema(row)
+        paths |= _paths(row)
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "v1.35.4"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def schema_name(row: Row) -> str:
+    """The component's name: the group backwards, version and kind."""
+    resource = row.resource
+    group = resource.group or "core.api.k8s.io"
+    if resource.group and "." not in resource.group:
+        group = f"{resource.group}.api.k8s.io"
+    return ".".join([*reversed(group.split(".")), resource.version, resource.kind])
+
+
+def kind_schema(row: Row) -> dict[str, Any]:
+    """The schema of a kind with what all kinds have."""
+    own = row.schema or {"type": "object", "description": f"{row.resource.kind} of {row.resource.api_version}."}
+    properties = dict(own.get("properties") or {})
+    properties["apiVersion"] = {
+        "type": "string",
+        "description": "APIVersion says which version of the schema this representation of the object follows.",
+    }
+    properties["kind"] = {"type": "string", "description": "Kind names the type of the object, in CamelCase."}
+    metadata = reference(OBJECT_META) | {"description": "Standard object's metadata."}
+    properties["metadata"] = metadata
+    return own | {"properties": properties, "x-kubernetes-group-version-kind": [_gvk(row)]}
+
+
+def _list_schema(row: Row) -> dict[str, Any]:
+    kind = row.resource.kind
+    return {
+        "type": "object",
+        "description": f"{row.list_kind} is a list of {kind}.",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": reference(LIST_META),
+            "items": {"type": "array", "items": reference(schema_name(row))},
+        },
+        "x-kubernetes-group-version-kind": [_gvk(row) | {"kind": row.list_kind}],
+    }
+
+
+def _gvk(row: Row) -> dict[str, str]:
+    return {"group": row.resource.group, "version": row.resource.version, "kind": row.resource.kind}
+
+
+def _paths(row: Row) -> dict[str, Any]:
+    resource = row.resource
+    base = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
+    if resource.namespaced:
+        base += "/namespaces/{namespace}"
+    collection = f"{base}/{resource.plural}"
+    found = {"list": "get", "create": "post", "deletecollection": "delete"}
+    item = {"get": "get", "update": "put", "patch": "patch", "delete": "delete"}
+    paths = {collection: {method: _operation(row, verb) for verb, method in found.items() if verb in row.verbs}}
+    if "get" in row.verbs:
+        one = f"{collection}/{{name}}"
+        paths[one] = {method: _operation(row, verb) for verb, method in item.items() if verb in row.verbs}
+        if row.status_subresource:
+            paths[f"{one}/status"] = {
+                method: _operation(row, verb) for verb, method in item.items() if verb in {"get", "update", "patch"}
+            }
+    return paths
+
+
+def _operation(row: Row, verb: str) -> dict[str, Any]:
+    shape = reference(schema_name(row) + ("List" if verb == "list" else ""))
+    answer = {"description": "OK", "content": {"application/json": {"schema": shape}}}
+    operation: dict[str, Any] = {
+        "tags": [row.resource.group or "core"],
+        "operationId": f"{verb}{row.resource.kind}{row.resource.version}",
+        "responses": {"200": answer},
+        "x-kubernetes-action": verb,
+        "x-kubernetes-group-version-kind": _gvk(row),
+    }
+    if verb not in {"create", "update", "patch"}:
+        return operation
+    operation["parameters"] = [_DRY_RUN, _FIELD_VALIDATION]
+    media = ["application/json-patch+json", "application/merge-patch+json"] if verb == "patch" else ["application/json"]
+    operation["requestBody"] = {"content": {name: {"schema": shape} for name in media}, "required": True}
+    return operation

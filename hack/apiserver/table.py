@@ -1,15 +1,25 @@
-"""The Table form of objects, which kubectl prints."""
+"""The Table form of objects, which kubectl prints.
+
+Columns come from the row: a CustomResourceDefinition's additionalPrinterColumns, or those of columns.py for built-in
+kinds. Without any, name and age are shown.
+"""
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from hack.apiserver.age import age, human_duration
+from hack.apiserver.columns import AGE, NAME
+from hack.apiserver.expression import ExpressionError, evaluate
+from hack.apiserver.jsonpath import find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from hack.apiserver.admission import Object
-    from hack.apiserver.resources import Row
+    from hack.apiserver.resources import Column, Row
 
 
 def render(
@@ -20,13 +30,84 @@ def render(
     `metadata` is the list's own (resourceVersion, continue, remainingItemCount). `include_object` is None, Metadata
     (the default) or Object. `columns` is False from the second event of a watch on, when definitions are left out.
     """
-    _ = (row, include_object, columns, now)
-    rows = [{"cells": [item["metadata"]["name"]], "object": item} for item in objects]
-    definitions = [{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}]
+    shown = row.columns or (AGE,)
+    table: Object = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    table["columnDefinitions"] = [_definition(column) for column in (NAME, *shown)] if columns else []
+    table["rows"] = [
+        {
+            "cells": [item["metadata"]["name"], *(cell(column, item, now) for column in shown)],
+            "object": _included(item, include_object),
+        }
+        for item in objects
+    ]
+    return table
+
+
+def _definition(column: Column) -> dict[str, Any]:
+    path = f"Custom resource definition column (in JSONPath format): {column.json_path}"
     return {
-        "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": metadata,
-        "columnDefinitions": definitions,
-        "rows": rows,
+        "name": column.name,
+        "type": "string" if column.type == "duration" else column.type,
+        "format": column.format,
+        "description": column.description or path,
+        "priority": column.priority,
     }
+
+
+def _included(item: Object, include_object: str) -> Object | None:
+    if include_object == "None":
+        return None
+    if include_object == "Object":
+        return item
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item["metadata"]}
+
+
+def cell(column: Column, item: Object, now: datetime) -> Any:
+    """What a column shows for an object; None where there is nothing to show."""
+    value = _value(column, item)
+    if column.type == "duration":
+        return _duration(value, now)
+    if value is None:
+        return None
+    if column.type == "date":
+        return age(value, now) if isinstance(value, str) else None
+    if column.type == "string":
+        return _text(value)
+    return _typed(column.type, value)
+
+
+def _value(column: Column, item: Object) -> Any:
+    if column.json_path.startswith("="):
+        try:
+            return evaluate(column.json_path[1:], {"self": item})
+        except ExpressionError:
+            return None
+    found = find(column.json_path, item)
+    return found[0] if found else None
+
+
+def _text(value: Any) -> str:
+    """As JSONPath prints it: plain strings, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _typed(kind: str, value: Any) -> Any:
+    """A value of another type than its column is not shown."""
+    if kind == "boolean":
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if kind == "integer" else float(value)
+
+
+def _duration(status: Any, now: datetime) -> str | None:
+    """From a status' startTime to its completionTime, or to now."""
+    if not isinstance(status, dict) or not status.get("startTime"):
+        return None
+    if not status.get("completionTime"):
+        return age(status["startTime"], now)
+    return human_duration(_seconds(status["startTime"], status["completionTime"]))
+
+
+def _seconds(start: str, end: str) -> int:
+    return int((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())

@@ -1,0 +1,177 @@
+"""Which rules apply to a user: the Roles and ClusterRoles that bindings in the store give, and those all have.
+
+The roles that Kubernetes always brings (cluster-admin, admin, edit, view, system:discovery ...) need not be stored;
+a stored one of the same name wins. Rules of ClusterRoles labelled `aggregate-to-admin|edit|view` are added to those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.apiserver.admission import Object
+    from hack.apiserver.identity import Attributes, User
+    from hack.apiserver.storage import Storage
+
+GROUP = "rbac.authorization.k8s.io"
+CLUSTER_ROLES = f"clusterroles.{GROUP}"
+ROLES = f"roles.{GROUP}"
+CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{GROUP}"
+ROLE_BINDINGS = f"rolebindings.{GROUP}"
+
+Rule = dict[str, Any]
+
+_READ = ["get", "list", "watch"]
+_WRITE = ["create", "delete", "deletecollection", "patch", "update"]
+_PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY = [*_PUBLIC, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]
+_WORKLOADS = [
+    {"apiGroups": [""], "resources": ["pods", "pods/*", "services", "configmaps", "persistentvolumeclaims", "events"]},
+    {"apiGroups": ["apps", "batch", "networking.k8s.io", "policy", "discovery.k8s.io"], "resources": ["*"]},
+]
+_VIEW: list[Rule] = [rule | {"verbs": _READ} for rule in _WORKLOADS]
+_EDIT: list[Rule] = [
+    *(rule | {"verbs": _READ + _WRITE} for rule in _WORKLOADS),
+    {"apiGroups": [""], "resources": ["secrets", "serviceaccounts"], "verbs": _READ + _WRITE},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": _READ + _WRITE},
+]
+_ADMIN: list[Rule] = [*_EDIT, {"apiGroups": [GROUP], "resources": ["roles", "rolebindings"], "verbs": _READ + _WRITE}]
+_BASIC: list[Rule] = [
+    {
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+        "verbs": ["create"],
+    },
+    {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
+]
+
+#: ClusterRoles that exist without being stored.
+DEFAULT_ROLES: dict[str, list[Rule]] = {
+    "cluster-admin": [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["*"]},
+    ],
+    "admin": _ADMIN,
+    "edit": _EDIT,
+    "view": _VIEW,
+    "system:auth-delegator": [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+    ],
+    "system:basic-user": _BASIC,
+    "system:discovery": [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}],
+    "system:public-info-viewer": [{"nonResourceURLs": _PUBLIC, "verbs": ["get"]}],
+}
+#: ClusterRoleBindings that exist without being stored: group to roles.
+DEFAULT_BINDINGS = {
+    "system:masters": ("cluster-admin",),
+    "system:authenticated": ("system:basic-user", "system:discovery", "system:public-info-viewer"),
+    "system:unauthenticated": ("system:public-info-viewer",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A rule that applies to a user, and where it comes from; `missing` names a role that is not there instead."""
+
+    rule: Rule
+    because: str = ""
+    missing: str = ""
+
+
+def grants(user: User, namespace: str, store: Storage) -> Iterator[Grant]:
+    """What applies to a user in the whole cluster, and in a namespace if one is given."""
+    for group in user.groups:
+        for role in DEFAULT_BINDINGS.get(group, ()):
+            because = f'allowed by ClusterRoleBinding "{role}" of ClusterRole "{role}" to Group "{group}"'
+            yield from _of_role(store, "ClusterRole", role, "", because)
+    for binding in store.objects(CLUSTER_ROLE_BINDINGS):
+        yield from _of_binding(store, binding, user, "")
+    if namespace:
+        for binding in store.objects(ROLE_BINDINGS, namespace):
+            yield from _of_binding(store, binding, user, namespace)
+
+
+def allows(rule: Rule, attributes: Attributes) -> bool:
+    """Whether one rule covers one request."""
+    if not _has(rule.get("verbs"), attributes.verb):
+        return False
+    if not attributes.is_resource:
+        return any(_covers(pattern, attributes.path) for pattern in rule.get("nonResourceURLs") or ())
+    names = rule.get("resourceNames") or ()
+    return (
+        _has(rule.get("apiGroups"), attributes.group)
+        and _resource(rule.get("resources") or (), attributes)
+        and (not names or attributes.name in names)
+    )
+
+
+def _has(values: list[str] | None, value: str) -> bool:
+    return values is not None and ("*" in values or value in values)
+
+
+def _covers(pattern: str, path: str) -> bool:
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
+def _resource(resources: list[str] | tuple[str, ...], attributes: Attributes) -> bool:
+    wanted = attributes.resource
+    if attributes.subresource:
+        wanted = f"{wanted}/{attributes.subresource}"
+        if f"*/{attributes.subresource}" in resources:
+            return True
+    return "*" in resources or wanted in resources
+
+
+def _of_binding(store: Storage, binding: Object, user: User, namespace: str) -> Iterator[Grant]:
+    for subject in binding.get("subjects") or ():
+        if not _is(subject, user, namespace):
+            continue
+        role = binding["roleRef"]
+        kind = "RoleBinding" if namespace else "ClusterRoleBinding"
+        name = binding["metadata"]["name"]
+        shown = f"{name}/{namespace}" if namespace else name
+        because = f'allowed by {kind} "{shown}" of {role["kind"]} "{role["name"]}" to {_shown(subject)}'
+        yield from _of_role(store, role["kind"], role["name"], namespace, because)
+        return
+
+
+def _is(subject: dict[str, Any], user: User, namespace: str) -> bool:
+    kind, name = subject.get("kind"), subject.get("name", "")
+    if kind == "User":
+        return bool(name == user.name)
+    if kind == "Group":
+        return name in user.groups
+    return (
+        kind == "ServiceAccount" and user.name == f"system:serviceaccount:{subject.get('namespace', namespace)}:{name}"
+    )
+
+
+def _shown(subject: dict[str, Any]) -> str:
+    name = subject.get("name", "")
+    if subject.get("kind") == "ServiceAccount":
+        name = f"{name}/{subject.get('namespace', '')}"
+    return f'{subject.get("kind")} "{name}"'
+
+
+def _of_role(store: Storage, kind: str, name: str, namespace: str, because: str) -> Iterator[Grant]:
+    stored = store.get(CLUSTER_ROLES, ("", name)) if kind == "ClusterRole" else store.get(ROLES, (namespace, name))
+    if stored is not None:
+        rules = stored.object.get("rules") or []
+    elif kind == "ClusterRole" and name in DEFAULT_ROLES:
+        rules = [*DEFAULT_ROLES[name], *_aggregated(store, name)]
+    else:
+        yield Grant(rule={}, missing=f'{kind.lower()}.{GROUP} "{name}" not found')
+        return
+    for rule in rules:
+        yield Grant(rule=rule, because=because)
+
+
+def _aggregated(store: Storage, name: str) -> Iterator[Rule]:
+    label = f"{GROUP}/aggregate-to-{name}"
+    for role in store.objects(CLUSTER_ROLES):
+        if (role["metadata"].get("labels") or {}).get(label) == "true":
+            yield from role.get("rules") or ()

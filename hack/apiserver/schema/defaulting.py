@@ -1,0 +1,39 @@
+"""Fills in the defaults of a custom resource's schema, on write and for objects stored before a default existed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def apply_defaults(value: Any, schema: Schema) -> Any:
+    """The value with every default that applies, sharing what is unchanged.
+
+    A null where the schema has a default and no `nullable` counts as absent; nulls without a default stay, for
+    validation to judge.
+    """
+    if isinstance(value, dict):
+        return _object(value, schema)
+    items = schema.get("items")
+    if isinstance(value, list) and isinstance(items, dict):
+        filled = [apply_defaults(item, items) for item in value]
+        return value if all(new is old for new, old in zip(filled, value, strict=True)) else filled
+    return value
+
+
+def _object(value: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    filled = dict(value)
+    for key, below in (schema.get("properties") or {}).items():
+        absent = key not in value or (value[key] is None and not below.get("nullable"))
+        if absent and "default" in below:
+            filled[key] = copy.deepcopy(below["default"])
+        if key in filled:
+            filled[key] = apply_defaults(filled[key], below)
+    rest = schema.get("additionalProperties")
+    if isinstance(rest, dict):
+        for key in value.keys() - (schema.get("properties") or {}).keys():
+            filled[key] = apply_defaults(value[key], rest)
+    same = len(filled) == len(value) and all(filled[key] is value[key] for key in filled)
+    return value if same else filled

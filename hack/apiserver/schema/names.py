@@ -1,0 +1,127 @@
+"""Which names, label keys and label values Kubernetes accepts, and what it says about the others.
+
+The texts are those of apimachinery 1.35: users and scripts know them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LABEL_1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_1123 = rf"{_LABEL_1123}(\.{_LABEL_1123})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_KEY})?"
+
+LABEL_LENGTH = 63
+SUBDOMAIN_LENGTH = 253
+
+_MIXED = "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+_LABEL_1123_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character"
+)
+_SUBDOMAIN_1123_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+_LABEL_1035_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character"
+)
+
+
+def _pattern_fault(text: str, pattern: str, *examples: str) -> str:
+    """The rule in words, examples, and the expression itself."""
+    shown = " or ".join(f"'{example}'," for example in examples)
+    return f"{text} (e.g. {shown} regex used for validation is '{pattern}')"
+
+
+def dns_subdomain(value: str) -> list[str]:
+    """What keeps the value from being an RFC 1123 subdomain, as most object names must be."""
+    faults = []
+    if len(value.encode()) > SUBDOMAIN_LENGTH:
+        faults.append(f"must be no more than {SUBDOMAIN_LENGTH} characters")
+    if not re.fullmatch(_SUBDOMAIN_1123, value):
+        faults.append(_pattern_fault(_SUBDOMAIN_1123_TEXT, _SUBDOMAIN_1123, "example.com"))
+    return faults
+
+
+def dns_label(value: str) -> list[str]:
+    """What keeps the value from being an RFC 1123 label, as namespace names must be."""
+    faults = []
+    if len(value.encode()) > LABEL_LENGTH:
+        faults.append(f"must be no more than {LABEL_LENGTH} characters")
+    if re.fullmatch(_LABEL_1123, value):
+        return faults
+    if re.fullmatch(_SUBDOMAIN_1123, value):
+        return [*faults, "must not contain dots"]
+    return [*faults, _pattern_fault(_LABEL_1123_TEXT, _LABEL_1123, "my-name", "123-abc")]
+
+
+def dns_1035_label(value: str) -> list[str]:
+    """What keeps the value from being a DNS-1035 label, as Service names must be."""
+    faults = []
+    if len(value.encode()) > LABEL_LENGTH:
+        faults.append(f"must be no more than {LABEL_LENGTH} characters")
+    if not re.fullmatch(_LABEL_1035, value):
+        faults.append(_pattern_fault(_LABEL_1035_TEXT, _LABEL_1035, "my-name", "abc-123"))
+    return faults
+
+
+def path_segment(value: str) -> list[str]:
+    """What keeps the value from being one segment of a URL path, as names of roles and bindings must be."""
+    if value in {".", ".."}:
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in value]
+
+
+#: The rule for the names of a kind, by the word that its row carries.
+NAME_RULES: dict[str, Callable[[str], list[str]]] = {
+    "subdomain": dns_subdomain,
+    "label": dns_label,
+    "label-1035": dns_1035_label,
+    "segment": path_segment,
+}
+
+
+def mask_trailing_dash(prefix: str) -> str:
+    """A generateName as it is judged: it may end in a dash, since more will follow."""
+    if len(prefix) > 1 and prefix.endswith("-"):
+        return prefix[:-2] + "a"
+    return prefix
+
+
+def qualified_name(value: str) -> list[str]:
+    """What keeps the value from being a label or annotation key, or a finalizer."""
+    rule = _pattern_fault(f"must consist of {_MIXED}", _KEY, "MyName", "my.name", "123-abc")
+    prefix, slash, name = value.rpartition("/")
+    if "/" in prefix:
+        return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    faults = []
+    if slash and not prefix:
+        faults.append("prefix part must be non-empty")
+    elif slash:
+        faults += ["prefix part " + fault for fault in dns_subdomain(prefix)]
+    if not name:
+        faults.append("name part must be non-empty")
+    elif len(name.encode()) > LABEL_LENGTH:
+        faults.append(f"name part must be no more than {LABEL_LENGTH} bytes")
+    if not re.fullmatch(_KEY, name):
+        faults.append("name part " + rule)
+    return faults
+
+
+def label_value(value: str) -> list[str]:
+    """What keeps the value from being a label's value."""
+    faults = []
+    if len(value.encode()) > LABEL_LENGTH:
+        faults.append(f"must be no more than {LABEL_LENGTH} bytes")
+    if not re.fullmatch(_VALUE, value):
+        text = f"a valid label must be an empty string or consist of {_MIXED}"
+        faults.append(_pattern_fault(text, _VALUE, "MyValue", "my_value", "12345"))
+    return faults

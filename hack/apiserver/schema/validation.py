@@ -1,0 +1,193 @@
+"""Checks a custom resource against the OpenAPI v3 schema of its CRD.
+
+The rules and texts are kube-openapi's validator's as kube-apiserver 1.35 shows them; findings about values that an
+update leaves as they were are dropped (validation ratcheting).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from hack.apiserver.schema.correlation import ABSENT, Old
+from hack.apiserver.schema.fielderror import (
+    FieldError,
+    go_value,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+    type_invalid,
+)
+from hack.apiserver.schema.formats import matches_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Schema = dict[str, Any]
+
+
+def validate(value: Any, schema: Schema, *, field: str = "", old: Old = ABSENT) -> list[FieldError]:
+    """Findings about the value and all below it; `old` is what an update replaces."""
+    if old.same(value):
+        return []
+    errors = list(_node(value, schema, field))
+    if isinstance(value, dict):
+        errors += _properties(value, schema, field, old)
+    elif isinstance(value, list):
+        items = schema.get("items")
+        for index, item in enumerate(value if items else ()):
+            errors += validate(item, items or {}, field=f"{field}[{index}]", old=old.item(item, schema))
+    if value is not None:
+        errors += _combinations(value, schema, field)
+    return errors
+
+
+def json_type(value: Any) -> str:
+    """The schema's word for the type of a JSON value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "integer" if value.is_integer() else "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _node(value: Any, schema: Schema, field: str) -> Iterator[FieldError]:
+    """Findings about the value itself, without what is below it."""
+    yield from _type(value, schema, field)
+    if schema.get("enum") is not None and not (value is None and schema.get("nullable")):
+        allowed = schema["enum"]
+        if not any(choice == value and json_type(choice) == json_type(value) for choice in allowed):
+            yield not_supported(field, value, allowed)
+    if isinstance(value, str):
+        yield from _string(value, schema, field)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _number(value, schema, field)
+    elif isinstance(value, list):
+        yield from _array(value, schema, field)
+    elif isinstance(value, dict):
+        yield from _object(value, schema, field)
+
+
+def _type(value: Any, schema: Schema, field: str) -> Iterator[FieldError]:
+    expected = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [schema.get("type")]
+    actual = json_type(value)
+    if expected == [None] or actual in expected or (actual == "integer" and "number" in expected):
+        return
+    if actual == "null" and schema.get("nullable"):
+        return
+    words = ",".join(word for word in expected if word)
+    yield type_invalid(field, actual, f'{_subject(field)} must be of type {words}: "{actual}"')
+
+
+def _subject(field: str) -> str:
+    return f"{field} in body" if field else '""'
+
+
+def _string(value: str, schema: Schema, field: str) -> Iterator[FieldError]:
+    if "maxLength" in schema and len(value) > schema["maxLength"]:
+        yield too_long(field, schema["maxLength"])
+    if len(value) < schema.get("minLength", 0):
+        yield invalid(field, value, f"{_subject(field)} should be at least {schema['minLength']} chars long")
+    pattern = schema.get("pattern")
+    if pattern and not _compiled(pattern).search(value):
+        yield invalid(field, value, f"{_subject(field)} should match '{pattern}'")
+    name = schema.get("format")
+    if name and not matches_format(value, name):
+        detail = f"{_subject(field)} must be of type {name}: {go_value(value)}"
+        yield type_invalid(field, value, detail)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Go's `$` is the end of the text, Python's also stands before a last line feed."""
+    return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)
+
+
+def _number(value: float, schema: Schema, field: str) -> Iterator[FieldError]:
+    subject = _subject(field)
+    if "maximum" in schema:
+        limit, exclusive = schema["maximum"], schema.get("exclusiveMaximum", False)
+        if value > limit or (exclusive and value == limit):
+            words = "less than" if exclusive else "less than or equal to"
+            yield invalid(field, value, f"{subject} should be {words} {go_value(limit)}")
+    if "minimum" in schema:
+        limit, exclusive = schema["minimum"], schema.get("exclusiveMinimum", False)
+        if value < limit or (exclusive and value == limit):
+            words = "greater than" if exclusive else "greater than or equal to"
+            yield invalid(field, value, f"{subject} should be {words} {go_value(limit)}")
+    factor = schema.get("multipleOf")
+    if factor and value % factor:
+        yield invalid(field, value, f"{subject} should be a multiple of {go_value(factor)}")
+    yield from _integer_format(value, schema, field)
+
+
+def _integer_format(value: float, schema: Schema, field: str) -> Iterator[FieldError]:
+    """An int32 or int64 that does not fit."""
+    bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""))
+    if bits and not -(2**bits) <= value < 2**bits:
+        name = schema["format"]
+        detail = f"Checked value must be of type integer with format {name}"
+        yield invalid(field, value, f"{_subject(field)} must be of type {name}: {detail}")
+
+
+def _array(value: list[Any], schema: Schema, field: str) -> Iterator[FieldError]:
+    if len(value) < schema.get("minItems", 0):
+        yield invalid(field, len(value), f"{_subject(field)} should have at least {schema['minItems']} items")
+    if "maxItems" in schema and len(value) > schema["maxItems"]:
+        yield too_many(field, len(value), schema["maxItems"])
+
+
+def _object(value: Mapping[str, Any], schema: Schema, field: str) -> Iterator[FieldError]:
+    if len(value) < schema.get("minProperties", 0):
+        yield invalid(field, len(value), f"{_subject(field)} should have at least {schema['minProperties']} properties")
+    if "maxProperties" in schema and len(value) > schema["maxProperties"]:
+        yield too_many(field, len(value), schema["maxProperties"])
+    for key in schema.get("required") or ():
+        if key not in value:
+            yield required(_child(field, key))
+
+
+def _child(field: str, key: str) -> str:
+    return f"{field}.{key}" if field else key
+
+
+def _properties(value: Mapping[str, Any], schema: Schema, field: str, old: Old) -> Iterator[FieldError]:
+    known = schema.get("properties") or {}
+    rest = schema.get("additionalProperties")
+    for key, item in value.items():
+        below = known.get(key, rest if isinstance(rest, dict) else None)
+        if below is not None:
+            yield from validate(item, below, field=_child(field, key), old=old.child(key))
+
+
+def _combinations(value: Any, schema: Schema, field: str) -> Iterator[FieldError]:
+    """AllOf, anyOf, oneOf and not; the findings of the alternative that fits best are shown too."""
+    for part in schema.get("allOf") or ():
+        yield from validate(value, part, field=field)
+    if schema.get("anyOf"):
+        findings = [validate(value, part, field=field) for part in schema["anyOf"]]
+        if all(findings):
+            yield _composite(field, "must validate at least one schema (anyOf)")
+            yield from min(findings, key=len)
+    if schema.get("oneOf"):
+        findings = [validate(value, part, field=field) for part in schema["oneOf"]]
+        valid = sum(not found for found in findings)
+        if valid != 1:
+            found = f"Found {valid} valid alternatives" if valid else "Found none valid"
+            yield _composite(field, f"must validate one and only one schema (oneOf). {found}")
+            yield from () if valid else min(findings, key=len)
+    if schema.get("not") is not None and not validate(value, schema["not"], field=field):
+        yield _composite(field, "must not validate the schema (not)")
+
+
+def _composite(field: str, text: str) -> FieldError:
+    return invalid("", "", f'"{field}" {text}')

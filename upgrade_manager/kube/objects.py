@@ -53,7 +53,7 @@ def labels(obj: Object) -> dict[str, str]:
     return metadata(obj).get("labels") or {}
 
 
-def annotations(obj: Object) -> dict[str, str]:  # type: ignore[no-redef]  # not the future import
+def annotations_of(obj: Object) -> dict[str, str]:
     """`metadata.annotations`, empty when absent."""
     return metadata(obj).get("annotations") or {}
 

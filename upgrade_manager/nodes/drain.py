@@ -1,0 +1,95 @@
+"""The upgrade of one node of several: Rancher asks twice, a Job answers each time, the node reboots in between.
+
+    asked pre-drain  -> Job pre-drain   PreDraining  -> PreDrained     -> answer
+    asked post-drain -> Job post-drain  PostDraining -> WaitingReboot  -> node is back: PostDrained -> answer
+
+Nothing here does anything: the decision follows from what is observed, so it is the same after any crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, StartJob
+from upgrade_manager.nodes.jobstate import JobState, Progress
+
+if TYPE_CHECKING:
+    from upgrade_manager.nodes.effects import Effect
+    from upgrade_manager.nodes.view import Hook, NodeView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Where the node stands now, and what is to be done about it."""
+
+    #: None while Rancher has not come to the node.
+    state: NodeState | None
+    #: What the node waits for, for the plan's message; empty where it needs nothing.
+    waits_for: str = ""
+    effects: tuple[Effect, ...] = ()
+    #: Why the node has failed; empty where it has not.
+    failure: str = ""
+
+
+def decide(view: NodeView, *, release_os: str) -> Decision:
+    """Judge one node. A later step's evidence wins over an earlier one's: Jobs outlive Rancher's questions."""
+    if view.state is NodeState.POST_DRAINED:
+        return _finished(view)
+    if view.post_drain.open or JobType.POST_DRAIN in view.jobs:
+        return _post_drain(view, release_os)
+    if view.pre_drain.open or JobType.PRE_DRAIN in view.jobs:
+        return _pre_drain(view)
+    return Decision(state=None, waits_for=f"Rancher to drain node {view.name}")
+
+
+def _pre_drain(view: NodeView) -> Decision:
+    job = view.jobs.get(JobType.PRE_DRAIN)
+    if job is None:
+        start = StartJob(node=view.name, job_type=JobType.PRE_DRAIN)
+        return Decision(state=NodeState.PRE_DRAINING, waits_for=f"node {view.name}: pre-drain", effects=(start,))
+    if job.progress is Progress.FAILED:
+        return Decision(state=NodeState.PRE_DRAIN_FAILED, failure=job.cause)
+    if job.progress is Progress.RUNNING:
+        return Decision(state=NodeState.PRE_DRAINING, waits_for=_running(view, job))
+    return Decision(
+        state=NodeState.PRE_DRAINED,
+        waits_for=f"Rancher to drain node {view.name} and upgrade its Kubernetes",
+        effects=_answer(view, view.pre_drain, ANNOTATION_PRE_HOOK),
+    )
+
+
+def _post_drain(view: NodeView, release_os: str) -> Decision:
+    job = view.jobs.get(JobType.POST_DRAIN)
+    if job is None:
+        start = StartJob(node=view.name, job_type=JobType.POST_DRAIN)
+        return Decision(state=NodeState.POST_DRAINING, waits_for=f"node {view.name}: post-drain", effects=(start,))
+    if job.progress is Progress.FAILED:
+        return Decision(state=NodeState.POST_DRAIN_FAILED, failure=job.cause)
+    if job.progress is Progress.RUNNING:
+        return Decision(state=NodeState.POST_DRAINING, waits_for=_running(view, job))
+    if view.os_image == release_os and view.ready:
+        return _finished(view)
+    return _reboot(view, release_os)
+
+
+def _reboot(view: NodeView, release_os: str) -> Decision:
+    expected = () if view.pending_os == release_os else (ExpectOS(node=view.name, os_image=release_os),)
+    missing = "to be Ready" if view.os_image == release_os else f'to come back with "{release_os}"'
+    return Decision(state=NodeState.WAITING_REBOOT, waits_for=f"node {view.name} {missing}", effects=expected)
+
+
+def _finished(view: NodeView) -> Decision:
+    forget = (ForgetOS(node=view.name),) if view.pending_os else ()
+    return Decision(state=NodeState.POST_DRAINED, effects=forget + _answer(view, view.post_drain, ANNOTATION_POST_HOOK))
+
+
+def _answer(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
+    return (AnswerHook(secret=view.secret, annotation=annotation, value=hook.asked),) if hook.open else ()
+
+
+def _running(view: NodeView, job: JobState) -> str:
+    attempts = f" after {job.failed_attempts} failed attempts" if job.failed_attempts else ""
+    return f"node {view.name}: Job {job.namespace}/{job.name}{attempts}"

@@ -1,0 +1,44 @@
+"""What a decision asks to be done: data, so that decisions stay pure and every effect can be repeated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from upgrade_manager.api.keys import JobType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartJob:
+    """Create the node's Job of that type, unless it is there."""
+
+    node: str
+    job_type: JobType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerHook:
+    """Copy Rancher's value, byte for byte, to our annotation on the machine-plan Secret."""
+
+    secret: str
+    annotation: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectOS:
+    """Note on the Node which OS it will report after its reboot."""
+
+    node: str
+    os_image: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetOS:
+    """Remove that note."""
+
+    node: str
+
+
+Effect = StartJob | AnswerHook | ExpectOS | ForgetOS

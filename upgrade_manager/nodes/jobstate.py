@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Progress(Enum):
+    """How far a Job is."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """A Job, as far as decisions need it; made from the raw object.
+
+    Only the conditions Complete and Failed decide: SuccessCriteriaMet and FailureTarget precede them, while Pods run.
+    """
+
+    namespace: str
+    name: str
+    progress: Progress
+    #: Of the deciding condition; empty while it runs.
+    reason: str = ""
+    message: str = ""
+    #: Attempts that failed so far.
+    failed_attempts: int = 0
+
+    @classmethod
+    def of(cls, job: Mapping[str, Any]) -> JobState:
+        """Read it from the object, tolerating whatever is absent."""
+        metadata, status = job["metadata"], job.get("status") or {}
+        progress, condition = _decide(status.get("conditions") or [])
+        return cls(
+            namespace=metadata.get("namespace", ""),
+            name=metadata["name"],
+            progress=progress,
+            reason=condition.get("reason", ""),
+            message=condition.get("message", ""),
+            failed_attempts=status.get("failed") or 0,
+        )
+
+    @property
+    def cause(self) -> str:
+        """Why it failed, for a person: the object, then the controller's own words."""
+        said = ": ".join(part for part in (self.reason, self.message) if part)
+        return f"Job {self.namespace}/{self.name} failed" + (f": {said}" if said else "")
+
+
+def _decide(conditions: list[dict[str, Any]]) -> tuple[Progress, dict[str, Any]]:
+    met = {condition.get("type"): condition for condition in conditions if condition.get("status") == "True"}
+    if "Failed" in met:
+        return Progress.FAILED, met["Failed"]
+    if "Complete" in met:
+        return Progress.COMPLETE, met["Complete"]
+    return Progress.RUNNING, {}

@@ -1,0 +1,67 @@
+"""Rancher's machine-plan Secrets: which node each belongs to, and what it asks; from metadata alone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_POST_HOOK,
+    ANNOTATION_PRE_HOOK,
+    RKE_MACHINE_NAME,
+    RKE_POST_DRAIN,
+    RKE_PRE_DRAIN,
+)
+from upgrade_manager.nodes.view import Hook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def node_of(secret: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> str:
+    """The node behind the Secret's Machine; empty where there is no Machine or it has no node yet."""
+    machine = machines.get((secret["metadata"].get("labels") or {}).get(RKE_MACHINE_NAME, ""))
+    reference: dict[str, str] = ((machine or {}).get("status") or {}).get("nodeRef") or {}
+    return reference.get("name", "")
+
+
+def pre_drain(secret: Mapping[str, Any]) -> Hook:
+    """Rancher's first question."""
+    return _hook(secret, asked=RKE_PRE_DRAIN, answered=ANNOTATION_PRE_HOOK, member="preDrainHooks")
+
+
+def post_drain(secret: Mapping[str, Any]) -> Hook:
+    """Rancher's second question."""
+    return _hook(secret, asked=RKE_POST_DRAIN, answered=ANNOTATION_POST_HOOK, member="postDrainHooks")
+
+
+def answers_left(secret: Mapping[str, Any]) -> tuple[str, ...]:
+    """Our annotations that are still there: before an upgrade they are an earlier one's, and would answer at once."""
+    present = secret["metadata"].get("annotations") or {}
+    return tuple(key for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK) if key in present)
+
+
+def still_asking(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Names of the Secrets that Rancher has not cleared yet after the last hook."""
+    return [
+        secret["metadata"]["name"]
+        for secret in secrets
+        if RKE_POST_DRAIN in (secret["metadata"].get("annotations") or {})
+    ]
+
+
+def _hook(secret: Mapping[str, Any], *, asked: str, answered: str, member: str) -> Hook:
+    annotations = secret["metadata"].get("annotations") or {}
+    value = annotations.get(asked, "")
+    if not _names_us(value, member, answered):
+        value = ""
+    return Hook(asked=value, answered=annotations.get(answered, ""))
+
+
+def _names_us(value: str, member: str, annotation: str) -> bool:
+    """Whether the drain options in the question list our annotation; a question of someone else's upgrade does not."""
+    try:
+        options = json.loads(value)
+        return any(hook.get("annotation") == annotation for hook in options.get(member) or [])
+    except (ValueError, AttributeError, TypeError):
+        return False

@@ -1,0 +1,95 @@
+"""The events of an upgrade: each phase is announced when it is recorded, once, whatever crashes when.
+
+An event's name is made of the plan's uid and of what it says, so that saying it again is refused by the API server and
+not shown twice. A manager that starts says again what was recorded shortly before, for its predecessor may have died
+between the record and the event.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, phase_of
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.message import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from upgrade_manager.kube.events import EventRecorder
+    from upgrade_manager.kube.objects import Object
+
+NORMAL = "Normal"
+WARNING = "Warning"
+#: What was recorded longer ago has been announced; the API server itself forgets events after an hour.
+RECENT = timedelta(minutes=5)
+#: Characters of the plan's name in an event's name, which may have 253.
+_NAME_LENGTH = 200
+
+
+class Announcements:
+    """Says what happens to plans; never blocks, never fails."""
+
+    def __init__(self, recorder: EventRecorder, *, now: Callable[[], datetime]) -> None:
+        self._recorder = recorder
+        self._now = now
+
+    def phases(self, plan: Object, values: Iterable[str]) -> None:
+        """Announce phase values that have just been recorded, in their order."""
+        for value in values:
+            reason, message = self._words(plan, value)
+            self._recorder.record(
+                plan,
+                type_=WARNING if value == FAILED else NORMAL,
+                reason=reason,
+                message=message,
+                name=_unique_name(plan, value),
+            )
+
+    def repeat_recent(self, plan: Object) -> None:
+        """Announce again what was recorded shortly before this process began."""
+        since = self._now() - RECENT
+        entries = objects.status(plan).get("phaseTransitionTimestamps") or []
+        recent = [e["phase"] for e in entries if (parse_time(e["phaseTransitionTimestamp"]) or since) > since]
+        self.phases(plan, recent)
+
+    def error(self, plan: Object, message: str) -> None:
+        """A step raised an error that is retried; equal ones are counted, not repeated."""
+        self._recorder.record(plan, type_=WARNING, reason="ReconcileError", message=sentence(message))
+
+    def blocked(self, plan: Object, other: str) -> None:
+        """Another plan holds the cluster."""
+        self._recorder.record(
+            plan,
+            type_=WARNING,
+            reason="ConcurrentUpgradeBlocked",
+            message=f"UpgradePlan {other} is in progress",
+            name=_unique_name(plan, "blocked"),
+        )
+
+    def warning(self, plan: Object, reason: str, message: str) -> None:
+        """Something is not as it should be, and the upgrade goes on all the same; said once."""
+        self._recorder.record(
+            plan, type_=WARNING, reason=reason, message=sentence(message), name=_unique_name(plan, reason)
+        )
+
+    @staticmethod
+    def _words(plan: Object, value: str) -> tuple[str, str]:
+        phase = phase_of(value)
+        if value == SUCCEEDED:
+            return "UpgradeSucceeded", "Upgrade completed successfully"
+        if phase is None:
+            cause = (objects.condition(plan, "Progressing") or {}).get("message", "")
+            return "UpgradeFailed", sentence(f"Upgrade failed: {cause}")
+        if value == phase.active:
+            return "PhaseTransition", f"Entering phase {phase}"
+        return "PhaseCompleted", f"Completed phase {phase}"
+
+
+def _unique_name(plan: Object, what: str) -> str:
+    digest = sha256(f"{objects.uid(plan)}/{what}".encode()).hexdigest()[:16]
+    return f"{objects.name(plan)[:_NAME_LENGTH].rstrip('.-')}.{digest}"

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube.kinds import JOBS
+from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.pipeline.lastwords import with_last_words
+from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.watches import own_jobs
+from upgrade_manager.resources.jobs import cluster_upgrade_job
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+
+class ClusterUpgrade(Phase):
+    """Upgrades Rancher, Harvester and the other components of the cluster, by one Job."""
+
+    name = PhaseName.CLUSTER_UPGRADE
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Start the Job once, then wait for its end."""
+        name = component_name(scope.owner.name, Component.CLUSTER_UPGRADE)
+        job = (await scope.observe(own_jobs(scope.owner))).get(name, HARVESTER_SYSTEM)
+        if job is None:
+            await scope.ensure(JOBS, cluster_upgrade_job(scope.owner, scope.job_settings))
+            return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{name}")
+        state = JobState.of(job)
+        if state.progress is Progress.COMPLETE:
+            return Completed()
+        if state.progress is Progress.FAILED:
+            return Failed(cause=f"cluster upgrade failed: {await with_last_words(scope.client, state)}")
+        attempts = f", {state.failed_attempts} failed attempts so far" if state.failed_attempts else ""
+        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{name}{attempts}")

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.conditions import Condition, set_condition
+from upgrade_manager.api.nodestates import merge, state_of
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
+from upgrade_manager.api.status import record_phase
+from upgrade_manager.kube.patch import merge_diff
+from upgrade_manager.pipeline.message import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from upgrade_manager.api.nodestates import NodeState
+
+
+class StatusDraft:
+    """The status as one reconcile will have it, for the engine and the phases; written as the difference only.
+
+    Invariants: `phaseTransitionTimestamps` only grows and holds each value once; node states only move forward; a
+    condition's time moves only with its status; what this version does not know stays as it is.
+    """
+
+    def __init__(self, plan: Mapping[str, Any], *, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._written: dict[str, Any] = {}
+        self._status: dict[str, Any] = {}
+        self._generation = 0
+        self.rebase(plan)
+
+    def rebase(self, plan: Mapping[str, Any], *, keep: bool = False) -> None:
+        """Start over from what the API server now holds; `keep` what is not written yet, else drop it."""
+        self._written = plan.get("status") or {}
+        if not keep:
+            self._status = copy.deepcopy(self._written)
+        self._generation = plan["metadata"].get("generation", 0)
+
+    def difference(self) -> dict[str, Any]:
+        """The merge patch of the status that would write what has changed; empty where nothing has."""
+        return merge_diff(self._written, self._status)
+
+    def __getitem__(self, field: str) -> Any:
+        """A field's value, None where it is absent."""
+        return self._status.get(field)
+
+    def __setitem__(self, field: str, value: Any) -> None:
+        """Set a field of the status."""
+        self._status[field] = value
+
+    @property
+    def phase(self) -> str:
+        """The current phase value; empty before the plan is accepted."""
+        return str(self._status.get("currentPhase") or "")
+
+    @property
+    def ended(self) -> bool:
+        """Whether a terminal phase is reached."""
+        return self.phase in TERMINAL
+
+    def only_informs(self) -> bool:
+        """Whether the changes are node states and messages only: nothing that anyone may wait for or build upon."""
+        if not self.difference().keys() <= {"conditions", "nodeUpgradeStatuses"}:
+            return False
+        return self._verdicts(self._written) == self._verdicts(self._status)
+
+    @staticmethod
+    def _verdicts(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or []]
+
+    def unwritten_phases(self) -> list[str]:
+        """Phase values recorded since the last write, in order."""
+        return self.recorded_phases()[len(self._written.get("phaseTransitionTimestamps") or []) :]
+
+    def recorded_phases(self) -> list[str]:
+        """All phase values recorded, in order."""
+        return [entry["phase"] for entry in self._status.get("phaseTransitionTimestamps") or []]
+
+    def record(self, phase: str) -> None:
+        """Make it the current phase; a value that is recorded already is not recorded again."""
+        self._status["currentPhase"] = phase
+        timestamps = record_phase(self._status.get("phaseTransitionTimestamps"), phase, self._now())
+        self._status["phaseTransitionTimestamps"] = timestamps
+
+    def node_state(self, node: str) -> NodeState | None:
+        """The node's state; None where it has none, or one that only a newer version knows."""
+        return state_of((self._nodes().get(node) or {}).get("state") or "")
+
+    def move_node(self, node: str, state: NodeState, *, message: str = "") -> None:
+        """Move a node forward; a move back is no move."""
+        entry = self._nodes().get(node) or {}
+        old = entry.get("state")
+        merged = merge(old, state)
+        if merged != state:
+            return
+        self._status.setdefault("nodeUpgradeStatuses", {})[node] = {
+            **{key: value for key, value in entry.items() if key not in {"reason", "message"}},
+            "state": state.value,
+            **({"message": sentence(message)} if message else {}),
+        }
+
+    def accept(self, phase: str) -> None:
+        """The plan may run: it holds the cluster from now on."""
+        self.record(phase)
+        self._condition("Available", "True", "Executable", "UpgradePlan is being executed")
+        self.waiting("")
+        self.healthy()
+
+    def block(self, other: str) -> None:
+        """Another plan holds the cluster."""
+        text = f"UpgradePlan {other} is in progress; delete this plan and create it again when that one has ended"
+        self._condition("Available", "False", "ConcurrentUpgradeBlocked", text)
+
+    def waiting(self, message: str) -> None:
+        """What the current phase waits for."""
+        self._condition("Progressing", "True", self.phase, message)
+
+    def healthy(self) -> None:
+        """The last step raised no error."""
+        self._condition("Degraded", "False", "ReconcileSuccess", "")
+
+    def degraded(self, message: str) -> None:
+        """The last step raised an error, and will be tried again."""
+        self._condition("Degraded", "True", "ReconcileError", message)
+
+    def succeed(self) -> None:
+        """The end that everyone hopes for."""
+        self._end(SUCCEEDED, "UpgradePlan has completed")
+        self.healthy()
+
+    def fail(self, cause: str) -> None:
+        """The other end; the Degraded condition stays as it is."""
+        self._end(FAILED, cause)
+
+    def _end(self, phase: str, message: str) -> None:
+        self.record(phase)
+        self._condition("Available", "False", "Executed", "Entered one of the terminal phases")
+        self._condition("Progressing", "False", phase, message)
+
+    def _condition(self, type_: str, status: str, reason: str, message: str) -> None:
+        condition = Condition(
+            type=type_,
+            status=status,
+            reason=reason,
+            message=sentence(message),
+            observed_generation=self._generation,
+        )
+        self._status["conditions"] = set_condition(self._status.get("conditions") or [], condition, self._now())
+
+    def _nodes(self) -> dict[str, Any]:
+        return self._status.get("nodeUpgradeStatuses") or {}

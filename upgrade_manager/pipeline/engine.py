@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.phases import phase_of
+from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.phase import Completed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+    from upgrade_manager.pipeline.table import Row
+
+
+class Engine:
+    """Walks the table for one plan, as far as it goes without waiting.
+
+    What becomes known in one walk is written together: phases that have nothing to wait for cost no write of their own.
+    A phase that must not act before something is on record calls `scope.persist()` itself. Where a walk is cut off, the
+    next one starts at the last recorded phase, and every step does again what it may have done already.
+    """
+
+    def __init__(self, table: Sequence[Row]) -> None:
+        self._table = tuple(table)
+
+    async def advance(self, scope: Scope) -> Outcome:
+        """Walk on from the recorded phase: Completed after the last phase, Waiting, or Failed."""
+        while True:
+            row = self._row(scope.draft.phase)
+            if scope.draft.phase == row.name.active:
+                outcome = await row.phase.run(scope)
+                if not isinstance(outcome, Completed):
+                    return outcome
+                scope.draft.record(row.name.completed)
+            following = self._following(row)
+            await row.phase.exit(scope)
+            if following is None:
+                return Completed()
+            refused = await following.phase.enter(scope)
+            if refused is not None:
+                return refused
+            scope.draft.record(following.name.active)
+            scope.draft.waiting("")
+
+    def _row(self, value: str) -> Row:
+        phase = phase_of(value)
+        for row in self._table:
+            if row.name is phase:
+                return row
+        raise RetryError(f"this version of the manager does not know the phase {value}; run the version that wrote it")
+
+    def _following(self, row: Row) -> Row | None:
+        rest = self._table[self._table.index(row) + 1 :]
+        return rest[0] if rest else None

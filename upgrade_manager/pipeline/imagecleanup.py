@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
+from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, compress, parse_list, removable
+from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
+from upgrade_manager.pipeline.repository import read
+from upgrade_manager.pipeline.sucwork import States, follow, prepare_nodes
+from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.resources.sucplan import image_cleanup_plan, image_list_secret
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
+LIST = "image_list_all.txt"
+_STATES = States(running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED)
+
+
+class ImageCleanup(Phase):
+    """Removes from every node the images that only the previous release needed."""
+
+    name = PhaseName.IMAGE_CLEANUP
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Find out what may go, hand it to a Plan once, then follow that."""
+        name = component_name(scope.owner.name, Component.IMAGE_CLEANUP)
+        nodes = (await scope.observe(MANAGED_NODES)).list()
+        plans = await scope.observe(suc_plans(scope.owner, Component.IMAGE_CLEANUP))
+        plan = plans.get(name, CATTLE_SYSTEM)
+        if plan is None:
+            images = await _images(scope)
+            if not images:
+                return Completed()
+            await prepare_nodes(scope, nodes, name)
+            await scope.ensure(SECRETS, image_list_secret(scope.owner, compressed=compress(images)))
+            await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings))
+            return Waiting(message=f"waiting for Plan {CATTLE_SYSTEM}/{name}: image cleanup")
+        jobs = await scope.observe(suc_jobs(scope.owner, Component.IMAGE_CLEANUP))
+        return await follow(scope, plan, jobs.list(), states=_STATES, what="image cleanup")
+
+
+async def _images(scope: Scope) -> list[str]:
+    """What is to be removed; nothing where a list is missing. Raises BadRepository."""
+    previous = await _list(scope, scope.draft["previousVersion"] or "")
+    current = await _list(scope, "current")
+    if not previous or not current:
+        return []
+    return removable(previous, current)
+
+
+async def _list(scope: Scope, version: str) -> list[str]:
+    """The images of one release. An empty list is no licence to remove everything: it counts as missing."""
+    url = f"{scope.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
+    body = await read(scope.fetcher, url, limit=SIZE_LIMIT)
+    images = parse_list(body or b"")
+    if not images:
+        fault = "does not exist" if body is None else "names no image"
+        text = f"{url} {fault}; old images stay on the nodes until the kubelet needs their space"
+        scope.announcements.warning(scope.raw, "ImageCleanupSkipped", text)
+    return images

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.version import check_eligibility
+from upgrade_manager.kube.kinds import SUC_PLANS
+from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.sucwork import States, follow, prepare_nodes
+from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.resources.sucplan import image_preload_plan
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+_STATES = States(
+    running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
+)
+
+
+class ImagePreload(Phase):
+    """Loads the new release's images on every node, before anything is changed."""
+
+    name = PhaseName.IMAGE_PRELOAD
+
+    async def enter(self, scope: Scope) -> Failed | None:
+        """Refuse an upgrade that Harvester's rules do not allow, unless it is forced."""
+        if scope.plan.spec.force:
+            return None
+        release = scope.draft["releaseMetadata"] or {}
+        current, target = scope.draft["previousVersion"] or "", release.get("harvester", "")
+        refusal = check_eligibility(current, target, release.get("minUpgradableVersion", ""))
+        if refusal is None:
+            return None
+        return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}")
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Create the Plan once, then follow it."""
+        nodes = (await scope.observe(MANAGED_NODES)).list()
+        concurrency = resolve_concurrency(scope.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
+        if concurrency is None:
+            return Completed()
+        name = component_name(scope.owner.name, Component.IMAGE_PRELOAD)
+        plans = await scope.observe(suc_plans(scope.owner, Component.IMAGE_PRELOAD))
+        jobs = await scope.observe(suc_jobs(scope.owner, Component.IMAGE_PRELOAD))
+        plan = plans.get(name, CATTLE_SYSTEM)
+        if plan is None:
+            await prepare_nodes(scope, nodes, name)
+            manifest = image_preload_plan(scope.owner, scope.plan_settings, concurrency=concurrency)
+            await scope.ensure(SUC_PLANS, manifest)
+            return Waiting(message=f"waiting for Plan {CATTLE_SYSTEM}/{name}: image preload")
+        return await follow(scope, plan, jobs.list(), states=_STATES, what="image preload")
+
+
+def resolve_concurrency(asked: int, *, nodes: int) -> int | None:
+    """How many nodes preload at once; None where the user wants no preload.
+
+    The controller itself takes 0 and less for "nothing to do", so it is never handed such a number.
+    """
+    if asked < 0:
+        return None
+    return min(asked, nodes) if asked else nodes

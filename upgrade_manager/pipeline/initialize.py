@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_LABEL, SETTING_SERVER_VERSION
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
+from upgrade_manager.pipeline.errors import BadCluster, MissingObject
+from upgrade_manager.pipeline.phase import Completed, Phase
+from upgrade_manager.pipeline.watches import MANAGED_NODES
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+
+class Initialize(Phase):
+    """Takes down what the upgrade starts from: the Version's source, the running version, the kind of cluster."""
+
+    name = PhaseName.INITIALIZE
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Read everything anew until all of it is there."""
+        if not scope.plan.spec.image:
+            scope.draft["version"] = await _source(scope)
+        scope.draft["previousVersion"] = await _running_version(scope)
+        nodes = (await scope.observe(MANAGED_NODES)).list()
+        if not nodes:
+            raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
+        scope.draft["singleNode"] = objects.name(nodes[0]) if len(nodes) == 1 else None
+        return Completed()
+
+
+async def _source(scope: Scope) -> dict[str, str]:
+    """The Version as it is now: it may change or vanish later."""
+    name = scope.plan.spec.version
+    version = await scope.find(VERSIONS, name, namespace=HARVESTER_SYSTEM)
+    if version is None:
+        raise MissingObject(
+            f"Version {HARVESTER_SYSTEM}/{name} does not exist; create it, or delete this plan and name another version"
+        )
+    spec = objects.spec(version)
+    if not spec.get("isoURL"):
+        raise MissingObject(f"Version {HARVESTER_SYSTEM}/{name} has no spec.isoURL; set it to the address of the ISO")
+    checksum = {"isoChecksum": spec["isoChecksum"]} if spec.get("isoChecksum") else {}
+    return {"isoURL": spec["isoURL"], **checksum}
+
+
+async def _running_version(scope: Scope) -> str:
+    setting = await scope.find(SETTINGS, SETTING_SERVER_VERSION) or {}
+    version = setting.get("value") or setting.get("default")
+    if not version:
+        raise MissingObject(f"Setting {SETTING_SERVER_VERSION} has no value; Harvester itself sets it, so look there")
+    return str(version)

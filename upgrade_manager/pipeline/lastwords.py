@@ -1,0 +1,42 @@
+"""Why a Job failed, in the words of the Pod that failed last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.kinds import PODS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.jobstate import JobState
+
+
+async def with_last_words(client: Client, job: JobState) -> str:
+    """The Job's cause, and the last line of its Pod's termination message where there is one.
+
+    The verdict does not hang on it: where the Pods cannot be read the Job's own words must do.
+    """
+    try:
+        pods = await client.list(
+            PODS, namespace=job.namespace, label_selector=f"batch.kubernetes.io/job-name={job.name}"
+        )
+    except KubeError:
+        return job.cause
+    words = [word for pod in sorted(pods.items, key=_started) if (word := _termination(pod))]
+    return f"{job.cause}: {words[-1]}" if words else job.cause
+
+
+def _started(pod: Object) -> str:
+    return str(objects.metadata(pod).get("creationTimestamp", ""))
+
+
+def _termination(pod: Object) -> str:
+    for container in objects.status(pod).get("containerStatuses") or []:
+        terminated: dict[str, Any] = (container.get("state") or {}).get("terminated") or {}
+        lines = (terminated.get("message") or "").strip().splitlines()
+        if terminated.get("exitCode") and lines:
+            return str(lines[-1])
+    return ""

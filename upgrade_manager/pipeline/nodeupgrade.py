@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FLEET_LOCAL
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.nodes import machineplan
+from upgrade_manager.nodes.drain import decide
+from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, StartJob
+from upgrade_manager.nodes.jobstate import Progress
+from upgrade_manager.pipeline import rancher, temporary
+from upgrade_manager.pipeline.lastwords import with_last_words
+from upgrade_manager.pipeline.nodeviews import node_views
+from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.watches import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
+from upgrade_manager.resources.jobs import node_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.drain import Decision
+    from upgrade_manager.nodes.effects import Effect
+    from upgrade_manager.nodes.view import NodeView
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+#: Nodes that a message names; more would help nobody.
+NAMED = 3
+log = structlog.get_logger(__name__)
+
+
+class NodeUpgrade(Phase):
+    """Takes node after node through drain, Kubernetes upgrade, OS upgrade and reboot: Rancher drives, we answer."""
+
+    name = PhaseName.NODE_UPGRADE
+
+    async def enter(self, scope: Scope) -> Failed | None:
+        """Note what is going to be changed, then change it; every node begins as preloaded."""
+        for node in (await scope.observe(MANAGED_NODES)).list():
+            if scope.draft.node_state(objects.name(node)) is None:
+                scope.draft.move_node(objects.name(node), NodeState.IMAGE_PRELOADED)
+        present = objects.annotations_of(scope.raw)
+        found = {**await temporary.originals(scope), **rancher.original(await rancher.read_cluster(scope))}
+        notes = {key: value for key, value in found.items() if key not in present}
+        if notes:
+            await scope.annotate(notes)
+        await temporary.change(scope)
+        return None
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Ask Rancher once; then look at every node, do what is due, and see whether all are done."""
+        secrets = await scope.observe(MACHINE_PLANS)
+        machines = await scope.observe(LOCAL_MACHINES)
+        nodes = await scope.observe(MANAGED_NODES)
+        jobs = await scope.observe(own_jobs(scope.owner))
+        if scope.draft["provisionGeneration"] is None:
+            await _forget_old_answers(scope, secrets.list())
+            scope.draft["provisionGeneration"] = await rancher.start(scope)
+        views = node_views(
+            scope.draft, nodes=nodes.list(), secrets=secrets.list(), machines=machines.list(), jobs=jobs.list()
+        )
+        decisions = [(view, decide(view, release_os=scope.draft["releaseMetadata"]["os"])) for view in views]
+        for view, decision in decisions:
+            await _follow(scope, view, decision)
+        failed = next(((view, decision) for view, decision in decisions if decision.failure), None)
+        if failed is not None:
+            return Failed(cause=await _cause(scope, *failed))
+        return _judge(decisions, secrets.list())
+
+
+async def _follow(scope: Scope, view: NodeView, decision: Decision) -> None:
+    for effect in decision.effects:
+        await _apply(scope, effect)
+    if decision.state is not None:
+        scope.draft.move_node(view.name, decision.state)
+
+
+async def _apply(scope: Scope, effect: Effect) -> None:
+    match effect:
+        case StartJob(node=node, job_type=job_type):
+            await scope.ensure(JOBS, node_job(scope.owner, scope.job_settings, node=node, job_type=job_type))
+        case AnswerHook(secret=secret, annotation=annotation, value=value):
+            await _annotate_secret(scope, secret, {annotation: value})
+        case ExpectOS(node=node, os_image=os_image):
+            await _note_os(scope, node, os_image)
+        case ForgetOS(node=node):
+            await _note_os(scope, node, None)
+
+
+async def _annotate_secret(scope: Scope, name: str, values: dict[str, str | None]) -> None:
+    patch = MergePatch({"metadata": {"annotations": values}})
+    await scope.patch(SECRETS, name, patch, namespace=FLEET_LOCAL, metadata_only=True)
+
+
+async def _note_os(scope: Scope, node: str, os_image: str | None) -> None:
+    patch = MergePatch({"metadata": {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}}})
+    await scope.patch(NODES, node, patch, metadata_only=True)
+
+
+async def _forget_old_answers(scope: Scope, secrets: Iterable[Object]) -> None:
+    """Remove an earlier upgrade's answers: Rancher asks the same words again, and would not wait for us."""
+    for secret in secrets:
+        left = machineplan.answers_left(secret)
+        if left:
+            log.info("old drain hook answers removed", secret=objects.name(secret), answers=left)
+            await _annotate_secret(scope, objects.name(secret), dict.fromkeys(left))
+
+
+async def _cause(scope: Scope, view: NodeView, decision: Decision) -> str:
+    failed = next((job for job in view.jobs.values() if job.progress is Progress.FAILED), None)
+    cause = decision.failure if failed is None else await with_last_words(scope.client, failed)
+    return f"node {view.name} upgrade failed: {cause}"
+
+
+def _judge(decisions: list[tuple[NodeView, Decision]], secrets: Iterable[Object]) -> Outcome:
+    pending = [decision for _, decision in decisions if decision.state is not NodeState.POST_DRAINED]
+    if pending:
+        busy = [decision.waits_for for decision in pending if decision.state is not None]
+        shown = "; ".join(busy[:NAMED]) or "Rancher to start with the next node"
+        return Waiting(message=f"waiting for {shown} ({len(decisions) - len(pending)} of {len(decisions)} nodes done)")
+    asking = machineplan.still_asking(secrets)
+    if asking:
+        return Waiting(message=f"waiting for Rancher to finish Secret {FLEET_LOCAL}/{asking[0]} (all nodes done)")
+    return Completed()

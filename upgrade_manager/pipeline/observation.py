@@ -1,0 +1,126 @@
+"""What the pipeline watches, and only while it looks at it.
+
+A phase asks for what it needs in every run. Whatever no phase has asked for in a whole reconcile is no longer watched:
+so a kind that one phase needs is watched during that phase, with nothing to remember and nothing to switch off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.kube.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from upgrade_manager.kube.informer import Informer
+    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.store import Store
+
+#: Seconds for the first list of a kind; longer is an error that names it, and the informer keeps trying meanwhile.
+SYNC_TIMEOUT = 10.0
+#: Seconds that a reconcile waits at its end until the caches have what it wrote.
+SETTLE_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """A selection of objects; equal selections share one informer."""
+
+    resource: Resource
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+    metadata_only: bool = False
+
+    def covers(self, resource: Resource, namespace: str) -> bool:
+        """Whether a write to such an object may come back through this watch."""
+        return self.resource == resource and self.namespace in {"", namespace}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A write of ours that the caches should have seen before the next decision."""
+
+    resource: Resource
+    namespace: str
+    resource_version: str
+
+
+@dataclass(slots=True)
+class _Running:
+    informer: Informer
+    task: asyncio.Task[None]
+
+
+class Observations:
+    """The informers of the plan that is in progress; used by one worker, started and stopped inside its TaskGroup."""
+
+    def __init__(self, group: asyncio.TaskGroup, start: Callable[[Watch], Informer]) -> None:
+        self._group = group
+        self._start = start
+        self._running: dict[Watch, _Running] = {}
+        self._used: set[Watch] = set()
+
+    @property
+    def watches(self) -> frozenset[Watch]:
+        """What is watched now."""
+        return frozenset(self._running)
+
+    async def observe(self, watch: Watch) -> Store:
+        """The objects of that selection, current; starts to watch where nobody does yet. Raises Transient."""
+        self._used.add(watch)
+        running = self._running.get(watch)
+        if running is None:
+            informer = self._start(watch)
+            task = self._group.create_task(informer.run(), name=f"informer {watch.resource.name}")
+            running = self._running[watch] = _Running(informer, task)
+        try:
+            async with asyncio.timeout(SYNC_TIMEOUT):
+                await running.informer.synced()
+        except TimeoutError as error:
+            where = f" in namespace {watch.namespace}" if watch.namespace else ""
+            raise Transient(f"cannot list {watch.resource.name}{where} within {SYNC_TIMEOUT:.0f} s") from error
+        return running.informer.store
+
+    async def settle(self, written: Iterable[Written]) -> None:
+        """Wait, within bounds, until the caches have seen our own writes: the next decision must not be older."""
+        for write in written:
+            for watch, running in list(self._running.items()):
+                if watch.covers(write.resource, write.namespace):
+                    await running.informer.observed(write.resource_version, timeout=SETTLE_TIMEOUT)
+
+    async def prune(self) -> None:
+        """Stop what nobody has asked for since the last call."""
+        unused = self._running.keys() - self._used
+        self._used = set()
+        await self._stop(unused)
+
+    async def stop(self) -> None:
+        """Stop everything: the plan has ended or is gone."""
+        self._used = set()
+        await self._stop(set(self._running))
+
+    async def _stop(self, watches: Iterable[Watch]) -> None:
+        tasks = [self._running.pop(watch).task for watch in list(watches)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def slim_node(node: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a Node what decisions read; its images and addresses would be most of the cache."""
+    metadata, status = node["metadata"], node.get("status") or {}
+    return {
+        "metadata": {
+            key: metadata[key]
+            for key in ("name", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp")
+            if key in metadata
+        },
+        "status": {
+            "conditions": [c for c in status.get("conditions") or [] if c.get("type") == "Ready"],
+            "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in ("osImage", "kubeletVersion")},
+        },
+    }

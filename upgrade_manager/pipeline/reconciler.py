@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PROGRESSING
+from upgrade_manager.api.keys import FINALIZER
+from upgrade_manager.api.phases import FAILED, PhaseName
+from upgrade_manager.api.upgradeplan import UpgradePlan
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
+from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.pipeline.draft import StatusDraft
+from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.phase import Failed, Waiting
+from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
+from upgrade_manager.pipeline.scope import Scope
+from upgrade_manager.pipeline.teardown import tear_down
+from upgrade_manager.runtime.outcome import After, Again, Done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.fetcher import Fetcher
+    from upgrade_manager.kube.informer import Informer
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.announcements import Announcements
+    from upgrade_manager.pipeline.engine import Engine
+    from upgrade_manager.pipeline.observation import Observations
+    from upgrade_manager.pipeline.phase import Outcome as PhaseOutcome
+    from upgrade_manager.pipeline.settings import Settings
+    from upgrade_manager.runtime.outcome import Outcome
+
+#: Seconds between two writes that only inform: what becomes known within one of them is written together.
+INFORMATION_SPACING = 0.05
+log = structlog.get_logger(__name__)
+
+
+class PlanReconciler:
+    """Brings one UpgradePlan a step further, for the controller: called with its name, whenever anything has changed.
+
+    It is the only writer of a plan's status. What to do follows from the plan and from what is observed, never from
+    what an earlier call has seen; two plans are never looked at at the same time (one worker).
+    """
+
+    def __init__(  # wired once, by name
+        self,
+        *,
+        client: Client,
+        plans: Informer,
+        observations: Observations,
+        engine: Engine,
+        announcements: Announcements,
+        fetcher: Fetcher,
+        settings: Settings,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._client = client
+        self._plans = plans
+        self._observations = observations
+        self._engine = engine
+        self._announcements = announcements
+        self._fetcher = fetcher
+        self._settings = settings
+        self._now = now
+        #: Uids of the plans whose recent events this process has announced again.
+        self._greeted: set[str] = set()
+        #: Loop time of the last write of a status.
+        self._last_write = float("-inf")
+
+    async def reconcile(self, name: str) -> Outcome:
+        """One look at the plan of that name. Raises what is worth another try, after having written down why."""
+        plan = self._plans.store.get(name)
+        if plan is None:
+            return Done()
+        scope = self._scope(plan)
+        structlog.contextvars.bind_contextvars(plan=name, phase=scope.draft.phase)
+        self._greet(plan)
+        try:
+            return await self._step(scope)
+        except Conflict:
+            log.info("someone else wrote first, looking again")
+            return Again()
+        except (KubeError, RetryError) as error:
+            await self._degrade(scope, str(error))
+            raise
+        except Exception as error:
+            await self._degrade(scope, f"internal error ({type(error).__name__}); the manager's log has the details")
+            raise
+        finally:
+            await self._settle(scope)
+
+    async def _step(self, scope: Scope) -> Outcome:
+        if objects.is_deleting(scope.raw):
+            return await self._finalize(scope)
+        if scope.draft.ended:
+            return await self._rest(scope)
+        if not scope.draft.phase and not await self._accept(scope):
+            return Done()
+        return await self._go_on(scope, await self._engine.advance(scope))
+
+    async def _go_on(self, scope: Scope, outcome: PhaseOutcome) -> Outcome:
+        scope.draft.healthy()
+        if isinstance(outcome, Waiting):
+            return await self._wait(scope, outcome)
+        if isinstance(outcome, Failed):
+            scope.draft.fail(outcome.cause)
+            await self._persist(scope)
+            log.error("upgrade failed", cause=outcome.cause)
+            return await self._rest(scope)
+        # The end of the last phase is on record before anything is removed that would be made again without it.
+        await self._persist(scope)
+        await tear_down(scope, keep_evidence=False)
+        scope.draft.succeed()
+        await self._persist(scope)
+        log.info("upgrade succeeded")
+        await self._observations.stop()
+        return Done()
+
+    async def _wait(self, scope: Scope, waiting: Waiting) -> Outcome:
+        scope.draft.waiting(waiting.message)
+        too_early = self._last_write + INFORMATION_SPACING - asyncio.get_running_loop().time()
+        if too_early > 0 and scope.draft.only_informs():
+            return After(too_early)
+        await self._persist(scope)
+        await self._observations.prune()
+        return Done() if waiting.after is None else After(waiting.after)
+
+    async def _accept(self, scope: Scope) -> bool:
+        """Whether the plan may have the cluster; a plan that may not is told so once, and for good."""
+        if _is_blocked(scope.raw):
+            return False
+        other = await self._holder(scope)
+        if other:
+            scope.draft.block(other)
+            await self._persist(scope)
+            self._announcements.blocked(scope.raw, other)
+            log.warning("blocked by another plan", other=other)
+            return False
+        if FINALIZER not in objects.finalizers(scope.raw):
+            await scope.set_finalizers([*objects.finalizers(scope.raw), FINALIZER])
+        scope.draft.accept(PhaseName.INITIALIZE.active)
+        await self._persist(scope)
+        log.info("accepted")
+        return True
+
+    async def _holder(self, scope: Scope) -> str:
+        """The plan that has the cluster, asked of the API server itself: a cache may lag behind another leader."""
+        for other in (await self._client.list(UPGRADE_PLANS)).items:
+            progressing = objects.condition(other, PROGRESSING) or {}
+            if objects.uid(other) != scope.owner.uid and progressing.get("status") == "True":
+                return objects.name(other)
+        return ""
+
+    async def _rest(self, scope: Scope) -> Outcome:
+        """A plan that has ended: a failed one leaves things to put back, at its end or after a crash."""
+        if scope.draft.phase == FAILED and objects.annotations_of(scope.raw).get(ANNOTATION_RESTORED) != "true":
+            await tear_down(scope, keep_evidence=True)
+            await scope.annotate({ANNOTATION_RESTORED: "true"})
+            await self._observations.stop()
+        return Done()
+
+    async def _finalize(self, scope: Scope) -> Outcome:
+        """A plan that is being deleted: what it did is undone, if it ever did anything, then it may go."""
+        if FINALIZER not in objects.finalizers(scope.raw):
+            return Done()
+        if scope.draft.phase:
+            await tear_down(scope, keep_evidence=False)
+            await self._observations.stop()
+        try:
+            await scope.set_finalizers([name for name in objects.finalizers(scope.raw) if name != FINALIZER])
+        except NotFound:
+            log.info("the plan was gone already")
+        scope.written.clear()
+        self._greeted.discard(scope.owner.uid)
+        log.info("finalized")
+        return Done()
+
+    async def _degrade(self, scope: Scope, message: str) -> None:
+        """Say on the plan what went wrong. That this may fail too must not hide the error itself."""
+        if objects.is_deleting(scope.raw) or not scope.draft.phase:
+            return
+        if not scope.draft.ended:
+            scope.draft.degraded(message)
+        self._announcements.error(scope.raw, message)
+        try:
+            await self._persist(scope)
+        except KubeError as error:
+            log.warning("the plan's status could not be written", error=str(error))
+
+    async def _persist(self, scope: Scope) -> None:
+        if await scope.persist():
+            self._last_write = asyncio.get_running_loop().time()
+
+    async def _settle(self, scope: Scope) -> None:
+        """The barrier: the next look must not be older than what this one has written."""
+        for write in scope.written:
+            if write.resource == UPGRADE_PLANS:
+                await self._plans.observed(write.resource_version)
+        await self._observations.settle(scope.written)
+
+    def _scope(self, plan: Object) -> Scope:
+        return Scope(
+            raw=plan,
+            plan=UpgradePlan.parse(plan),
+            draft=StatusDraft(plan, now=self._now),
+            client=self._client,
+            fetcher=self._fetcher,
+            observations=self._observations,
+            announcements=self._announcements,
+            settings=self._settings,
+        )
+
+    def _greet(self, plan: Object) -> None:
+        if objects.uid(plan) not in self._greeted:
+            self._greeted.add(objects.uid(plan))
+            self._announcements.repeat_recent(plan)
+
+
+def _is_blocked(plan: Object) -> bool:
+    available = objects.condition(plan, AVAILABLE) or {}
+    return available.get("reason") == CONCURRENT_UPGRADE_BLOCKED

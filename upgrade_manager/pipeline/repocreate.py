@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
+from upgrade_manager.api.names import component_name, repo_service_name
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import DEPLOYMENTS, SERVICES
+from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
+from upgrade_manager.pipeline.watches import MANAGED_NODES, repository_deployments, repository_endpoints
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+REPLICAS = 2
+
+
+class RepoCreate(Phase):
+    """Serves the ISO's content inside the cluster: Pods that mount it, and a Service before them."""
+
+    name = PhaseName.REPO_CREATE
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Create both, then wait for the Pods and for the Service to lead to one."""
+        nodes = (await scope.observe(MANAGED_NODES)).list()
+        deployments = await scope.observe(repository_deployments(scope.owner))
+        endpoints = await scope.observe(repository_endpoints(scope.owner))
+        name = component_name(scope.owner.name, Component.REPO)
+        deployment = deployments.get(name, HARVESTER_SYSTEM)
+        if deployment is None:
+            await _create(scope, replicas=_replicas(nodes))
+            return Waiting(message=f"waiting for Deployment {HARVESTER_SYSTEM}/{name} to start")
+        return _judge(deployment, endpoints.list(), service=repo_service_name(scope.owner.name))
+
+
+async def _create(scope: Scope, *, replicas: int) -> None:
+    """The Service first: the Deployment's presence tells that both are there."""
+    await scope.ensure(SERVICES, repository_service(scope.owner))
+    deployment = repository_deployment(
+        scope.owner, image=scope.toolkit, claim=scope.draft["isoImageID"], replicas=replicas
+    )
+    await scope.ensure(DEPLOYMENTS, deployment)
+
+
+def _replicas(nodes: Iterable[Object]) -> int:
+    """Two, so that one reboot does not take the repository away; a witness runs no ordinary Pods."""
+    able = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
+    return min(REPLICAS, max(1, len(able)))
+
+
+def _judge(deployment: Object, slices: Iterable[Object], *, service: str) -> Outcome:
+    wanted = objects.spec(deployment).get("replicas", 1)
+    available = objects.status(deployment).get("availableReplicas") or 0
+    if available < wanted:
+        named = f"Deployment {objects.namespace(deployment)}/{objects.name(deployment)}"
+        return Waiting(message=f"waiting for {named}: {available} of {wanted} replicas ready")
+    if not any(_has_ready(endpoints) for endpoints in slices):
+        return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready")
+    return Completed()
+
+
+def _has_ready(slice_: Object) -> bool:
+    """An endpoint without conditions counts as ready, as the API defines it."""
+    return any((e.get("conditions") or {}).get("ready", True) is not False for e in slice_.get("endpoints") or [])

@@ -1,0 +1,29 @@
+"""What the manager reads from the upgrade repository."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.pipeline.errors import BadRepository
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.fetcher import Fetcher
+
+#: Seconds for one file.
+TIMEOUT = 10.0
+OK = 200
+NOT_FOUND = 404
+
+
+async def read(fetcher: Fetcher, url: str, *, limit: int) -> bytes | None:
+    """The file's content, of at most `limit` bytes; None where there is none (404). Raises BadRepository."""
+    try:
+        answer = await fetcher.fetch(url, limit=limit, timeout=TIMEOUT)
+    except Transient as error:
+        raise BadRepository(f"the upgrade repository does not answer: {error}") from error
+    if answer.status == NOT_FOUND:
+        return None
+    if answer.status != OK:
+        raise BadRepository(f"{url}: the upgrade repository answers HTTP {answer.status}")
+    return answer.body

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.annotations import BadAnnotation
+from upgrade_manager.api.names import repo_service_name
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline.errors import ForeignObject, RetryError
+from upgrade_manager.pipeline.observation import Written
+from upgrade_manager.resources.jobs import JobSettings
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.sucplan import PlanSettings
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+if TYPE_CHECKING:
+    from upgrade_manager.api.upgradeplan import UpgradePlan
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.fetcher import Fetcher
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.patch import Patch
+    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.announcements import Announcements
+    from upgrade_manager.pipeline.draft import StatusDraft
+    from upgrade_manager.pipeline.observation import Observations, Watch
+    from upgrade_manager.pipeline.settings import Settings
+
+
+@dataclass(slots=True, kw_only=True)
+class Scope:
+    """One reconcile of one plan: what the phases see of it, and the few ways in which they may act."""
+
+    #: As the API server last answered; replaced by every write.
+    raw: Object
+    #: The same, parsed.
+    plan: UpgradePlan
+    draft: StatusDraft
+    client: Client
+    fetcher: Fetcher
+    observations: Observations
+    announcements: Announcements
+    settings: Settings
+    #: Writes that the caches must have seen before this plan is looked at again.
+    written: list[Written] = field(default_factory=list)
+
+    @property
+    def owner(self) -> Owner:
+        """The plan as the owner of what is created."""
+        return Owner(name=objects.name(self.raw), uid=objects.uid(self.raw))
+
+    @property
+    def toolkit(self) -> ToolkitImage:
+        """The image that does the work; its tag follows the release as soon as that is known. Raises RetryError."""
+        release = (self.draft["releaseMetadata"] or {}).get("harvester")
+        repository = self.plan.annotations.toolkit_image
+        if isinstance(repository, BadAnnotation):
+            raise RetryError(str(repository))
+        return ToolkitImage(
+            repository=repository,
+            tag=self.plan.spec.upgrade or release or self.settings.version,
+        )
+
+    @property
+    def job_settings(self) -> JobSettings:
+        """For the builders of Jobs."""
+        return JobSettings(image=self.toolkit, service_account=self.settings.job_service_account)
+
+    @property
+    def plan_settings(self) -> PlanSettings:
+        """For the builders of the system-upgrade-controller's Plans."""
+        return PlanSettings(image=self.toolkit, service_account=self.settings.plan_service_account)
+
+    @property
+    def repo_url(self) -> str:
+        """The upgrade repository's address, without the path and without a slash at its end."""
+        service = repo_service_name(self.owner.name)
+        url = self.settings.repo_url.replace("{plan}", self.owner.name).replace("{service}", service)
+        return url.rstrip("/")
+
+    async def observe(self, watch: Watch) -> Store:
+        """The objects of that selection, and a look at the plan again whenever one of them changes."""
+        return await self.observations.observe(watch)
+
+    async def ensure(self, resource: Resource, manifest: Object) -> None:
+        """Create it, once; an object of that name that is not ours is never adopted. Raises ForeignObject."""
+        try:
+            created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
+        except AlreadyExists:
+            name, namespace = objects.name(manifest), objects.namespace(manifest)
+            created = await self.client.get(resource, name, namespace=namespace, metadata_only=True)
+            self._check_ours(resource, created)
+        self.note(resource, created)
+
+    async def patch(
+        self, resource: Resource, name: str, patch: Patch, *, namespace: str = "", metadata_only: bool = False
+    ) -> None:
+        """Patch an object of someone else, in the fields that are ours to set."""
+        patched = await self.client.patch(resource, name, patch, namespace=namespace, metadata_only=metadata_only)
+        self.note(resource, patched)
+
+    async def find(self, resource: Resource, name: str, *, namespace: str = "") -> Object | None:
+        """Read one object that nobody watches; None where it, its kind or its namespace is absent."""
+        try:
+            return await self.client.get(resource, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    async def annotate(self, values: dict[str, str]) -> None:
+        """Note something on the plan itself; only if nobody has changed it since we read it. Raises Conflict."""
+        await self._write_plan(MergePatch({"metadata": {"annotations": values}}), subresource="")
+
+    async def set_finalizers(self, finalizers: list[str]) -> None:
+        """Replace the plan's finalizers, on the same terms."""
+        await self._write_plan(MergePatch({"metadata": {"finalizers": finalizers}}), subresource="")
+
+    async def persist(self) -> bool:
+        """Write what has changed of the status, and announce the phases that this records; whether anything had."""
+        difference = self.draft.difference()
+        if not difference:
+            return False
+        reached = self.draft.unwritten_phases()
+        await self._write_plan(MergePatch({"status": difference}), subresource="status")
+        self.announcements.phases(self.raw, reached)
+        return True
+
+    async def _write_plan(self, patch: MergePatch, *, subresource: str) -> None:
+        answer = await self.client.patch(
+            UPGRADE_PLANS, self.owner.name, patch.at(objects.resource_version(self.raw)), subresource=subresource
+        )
+        self.raw = answer
+        self.plan = self.plan.parse(answer)
+        # The patch was pinned to the version that the draft began with, so nobody else wrote a status in between.
+        self.draft.rebase(answer, keep=not subresource)
+        self.note(UPGRADE_PLANS, answer)
+
+    def note(self, resource: Resource, answer: Object) -> None:
+        """Remember a write for the barrier at the end of the reconcile."""
+        version = objects.resource_version(answer)
+        self.written.append(Written(resource=resource, namespace=objects.namespace(answer), resource_version=version))
+
+    def _check_ours(self, resource: Resource, found: Object) -> None:
+        if objects.owner_uid(found) == self.owner.uid:
+            return
+        raise ForeignObject(
+            f"{resource.kind} {objects.namespace(found)}/{objects.name(found)} belongs to {_owners(found)}, not to "
+            f"UpgradePlan {self.owner.name}; it is left alone: delete or rename it, then the upgrade goes on"
+        )
+
+
+def _owners(found: Object) -> str:
+    references: list[dict[str, Any]] = objects.metadata(found).get("ownerReferences") or []
+    if not references:
+        return "nobody (it has no owner)"
+    return ", ".join(f"{owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')})" for owner in references)

@@ -1,0 +1,114 @@
+"""The progress of a system-upgrade-controller's Plan, judged from what can be trusted of it.
+
+The controller overwrites its own verdict (a failure seen while others still work is lost) and deletes and creates Jobs
+as a matter of course. So a failed Job is the first sign of failure, the Plan's reason the second, and a Job that is
+gone is no sign at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.lastwords import with_last_words
+from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
+from upgrade_manager.pipeline.watches import MANAGED_NODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.api.nodestates import NodeState
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+#: The label by which the controller's Jobs tell their node.
+LABEL_SUC_NODE = "upgrade.cattle.io/node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Where a Plan stands."""
+
+    complete: bool
+    #: The Job that failed, or None.
+    failed: JobState | None
+    #: Why the Plan has failed although no failed Job is there (any more); empty where it has not.
+    failure: str
+    #: Per node with a Job that may run: how far it is.
+    nodes: dict[str, Progress]
+
+
+def judge(plan: Object, jobs: Iterable[Object]) -> Work:
+    """Read the Plan and its Jobs."""
+    states = {objects.labels(job).get(LABEL_SUC_NODE, ""): JobState.of(job) for job in jobs if _started(job)}
+    failed = next((state for state in states.values() if state.progress is Progress.FAILED), None)
+    complete = objects.condition(plan, "Complete") or {}
+    said = complete.get("message") or "a Job failed" if complete.get("reason") == "JobFailed" else ""
+    return Work(
+        complete=complete.get("status") == "True",
+        failed=failed,
+        failure=said,
+        nodes={node: state.progress for node, state in states.items() if node},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """The node states of one kind of work."""
+
+    running: NodeState
+    done: NodeState
+    failed: NodeState
+
+    def of(self, progress: Progress) -> NodeState:
+        """The state of a node whose Job is that far."""
+        return {Progress.RUNNING: self.running, Progress.COMPLETE: self.done, Progress.FAILED: self.failed}[progress]
+
+
+async def follow(scope: Scope, plan: Object, jobs: Iterable[Object], *, states: States, what: str) -> Outcome:
+    """Take over what is known of a Plan that runs: the nodes' states, and its verdict. `what` names the work."""
+    work = judge(plan, jobs)
+    for node, progress in work.nodes.items():
+        scope.draft.move_node(node, states.of(progress))
+    if work.failed is not None:
+        return Failed(cause=f"{what} failed: {await with_last_words(scope.client, work.failed)}")
+    if work.failure:
+        return Failed(cause=f"{what} failed: {work.failure}")
+    managed = [objects.name(node) for node in (await scope.observe(MANAGED_NODES)).list()]
+    if work.complete:
+        for node in managed:
+            scope.draft.move_node(node, states.done)
+        return Completed()
+    done = sum(scope.draft.node_state(node) is states.done for node in managed)
+    named = f"Plan {objects.namespace(plan)}/{objects.name(plan)}"
+    return Waiting(message=f"waiting for {named}: {what} done on {done} of {len(managed)} nodes")
+
+
+async def prepare_nodes(scope: Scope, nodes: Iterable[Object], plan_object: str) -> None:
+    """Make sure that a new Plan of that name will run on every node. Raises BadCluster.
+
+    A node that still carries the label of an earlier Plan of the name counts as done there, and one whose hostname is
+    not its name makes the controller hang.
+    """
+    label = suc_node_label(plan_object)
+    for node in nodes:
+        name, labels = objects.name(node), objects.labels(node)
+        if labels.get(LABEL_HOSTNAME) != name:
+            raise BadCluster(
+                f'Node {name}: its label {LABEL_HOSTNAME} is "{labels.get(LABEL_HOSTNAME, "")}", but the '
+                f"system-upgrade-controller only works where it equals the node's name; correct the label"
+            )
+        if label in labels:
+            await scope.patch(NODES, name, MergePatch({"metadata": {"labels": {label: None}}}))
+
+
+def _started(job: Object) -> bool:
+    """The controller creates Jobs paused, and often creates them anew before they start."""
+    return bool(objects.spec(job).get("parallelism", 1))

@@ -1,0 +1,106 @@
+"""The end of an upgrade: what it changed is put back, what it created is removed. Every step may be repeated.
+
+Objects are removed by their labels, which only we set; an object that merely has one of our names is not touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_PENDING_OS_IMAGE,
+    CATTLE_SYSTEM,
+    HARVESTER_SYSTEM,
+    LABEL_COMPONENT,
+    Component,
+    suc_node_label,
+)
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.phases import PhaseName, phase_of
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import (
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    SECRETS,
+    SERVICES,
+    SUC_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.pipeline import rancher, temporary
+from upgrade_manager.pipeline.watches import MANAGED_NODES
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.pipeline.scope import Scope
+
+#: What of an upgrade may keep evidence of its failure, by the phase that failed.
+_EVIDENCE = {
+    PhaseName.IMAGE_PRELOAD: Component.IMAGE_PRELOAD,
+    PhaseName.CLUSTER_UPGRADE: Component.CLUSTER_UPGRADE,
+    PhaseName.NODE_UPGRADE: Component.NODE_UPGRADE,
+    PhaseName.IMAGE_CLEANUP: Component.IMAGE_CLEANUP,
+}
+#: The components that run as Plans of the system-upgrade-controller.
+_PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
+
+
+async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
+    """Restore, then remove; `keep_evidence` leaves the failed Jobs, their Pods, and the Plan that they belong to."""
+    kept = _evidence(scope) if keep_evidence else None
+    await rancher.restore(scope)
+    await temporary.restore(scope)
+    await _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM)
+    await _remove(scope, SERVICES, HARVESTER_SYSTEM)
+    await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
+    await _remove(scope, SUC_PLANS, CATTLE_SYSTEM, kept=kept)
+    await _remove(scope, SECRETS, CATTLE_SYSTEM, kept=kept)
+    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE}:
+        await _remove_unfailed_jobs(scope)
+    else:
+        await _remove(scope, JOBS, HARVESTER_SYSTEM)
+    await _clear_nodes(scope, kept=kept)
+
+
+def _evidence(scope: Scope) -> Component | None:
+    reached = [phase for value in scope.draft.recorded_phases() if (phase := phase_of(value)) is not None]
+    return _EVIDENCE.get(reached[-1]) if reached else None
+
+
+async def _remove(scope: Scope, resource: Resource, namespace: str, *, kept: Component | None = None) -> None:
+    """Remove the plan's objects of that kind; a kind or a namespace that is gone has none."""
+    selector = scope.owner.selector() + (f",{LABEL_COMPONENT}!={kept.value}" if kept else "")
+    try:
+        await scope.client.delete_collection(resource, namespace=namespace, label_selector=selector)
+    except NotFound:
+        return
+
+
+async def _remove_unfailed_jobs(scope: Scope) -> None:
+    jobs = await scope.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=scope.owner.selector())
+    for job in jobs.items:
+        if JobState.of(job).progress is not Progress.FAILED:
+            try:
+                await scope.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
+            except NotFound:
+                continue
+
+
+async def _clear_nodes(scope: Scope, *, kept: Component | None) -> None:
+    """Take our marks off the nodes; the labels of a Plan that is kept stay, or it would run again."""
+    labels = [suc_node_label(component_name(scope.owner.name, c)) for c in _PLANS if c is not kept]
+    for node in (await scope.observe(MANAGED_NODES)).list():
+        marks = _marks(node, labels)
+        if marks:
+            await scope.patch(NODES, objects.name(node), MergePatch({"metadata": marks}), metadata_only=True)
+
+
+def _marks(node: Object, labels: list[str]) -> dict[str, dict[str, None]]:
+    present = [label for label in labels if label in objects.labels(node)]
+    pending = [ANNOTATION_PENDING_OS_IMAGE] if ANNOTATION_PENDING_OS_IMAGE in objects.annotations_of(node) else []
+    marks = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}
+    return {kind: keys for kind, keys in marks.items() if keys}

@@ -1,0 +1,86 @@
+"""Settings of others that a node upgrade changes for its time, and puts back: Longhorn's patience, the descheduler.
+
+The value found is noted on the plan before the change is made. Putting back is done only where the value is still
+ours: what someone else has set meanwhile stays, and is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import (
+    ADDON_DESCHEDULER,
+    ANNOTATION_DESCHEDULER_WAS_ENABLED,
+    ANNOTATION_REPLENISHMENT_INTERVAL,
+    KUBE_SYSTEM,
+    LONGHORN_REPLENISHMENT_SETTING,
+    LONGHORN_SYSTEM,
+)
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import ADDONS, LONGHORN_SETTINGS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.scope import Scope
+
+#: Seconds for which Longhorn waits for a node to come back before it rebuilds its replicas elsewhere.
+RAISED_INTERVAL = "1800"
+
+
+async def originals(scope: Scope) -> dict[str, str]:
+    """What is to be noted: the values that `change` is going to change."""
+    notes = {}
+    setting = await scope.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
+    if setting is not None and _lower(setting.get("value", "")):
+        notes[ANNOTATION_REPLENISHMENT_INTERVAL] = setting["value"]
+    addon = await scope.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
+    if addon is not None and objects.spec(addon).get("enabled"):
+        notes[ANNOTATION_DESCHEDULER_WAS_ENABLED] = "true"
+    return notes
+
+
+async def change(scope: Scope) -> None:
+    """Change what is noted, and nothing else."""
+    notes = scope.plan.annotations
+    if notes.replenishment_interval is not None:
+        await _set_interval(scope, RAISED_INTERVAL)
+    if notes.descheduler_was_enabled:
+        await _enable_descheduler(scope, enabled=False)
+
+
+async def restore(scope: Scope) -> None:
+    """Put back what was noted, where it still has the value that we gave it."""
+    notes = scope.plan.annotations
+    if notes.replenishment_interval is not None:
+        await _restore_interval(scope, notes.replenishment_interval)
+    if notes.descheduler_was_enabled:
+        addon = await scope.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
+        if addon is not None and not objects.spec(addon).get("enabled"):
+            await _enable_descheduler(scope, enabled=True)
+
+
+async def _restore_interval(scope: Scope, original: str) -> None:
+    setting = await scope.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
+    value = (setting or {}).get("value", original)
+    if value == RAISED_INTERVAL:
+        await _set_interval(scope, original)
+    elif value != original:
+        text = (
+            f"Setting {LONGHORN_SYSTEM}/{LONGHORN_REPLENISHMENT_SETTING} was changed to {value} during the upgrade "
+            f"and stays so; it was {original} before"
+        )
+        scope.announcements.warning(scope.raw, "SettingNotRestored", text)
+
+
+async def _set_interval(scope: Scope, value: str) -> None:
+    patch = MergePatch({"value": value})
+    await scope.patch(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, patch, namespace=LONGHORN_SYSTEM)
+
+
+async def _enable_descheduler(scope: Scope, *, enabled: bool) -> None:
+    await scope.patch(ADDONS, ADDON_DESCHEDULER, MergePatch({"spec": {"enabled": enabled}}), namespace=KUBE_SYSTEM)
+
+
+def _lower(value: str) -> bool:
+    """Whether the interval is below ours; one that is no number is left alone."""
+    return value.isdecimal() and int(value) < int(RAISED_INTERVAL)

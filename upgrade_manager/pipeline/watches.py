@@ -1,0 +1,73 @@
+"""The selections that the phases look at: as narrow as the API's selectors allow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import (
+    CATTLE_SYSTEM,
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    LABEL_SERVICE_NAME,
+    MACHINE_PLAN_SECRET_TYPE,
+    MANAGED_LABEL,
+    Component,
+)
+from upgrade_manager.api.names import repo_service_name
+from upgrade_manager.kube.kinds import (
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    JOBS,
+    MACHINES,
+    NODES,
+    SECRETS,
+    SUC_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+from upgrade_manager.pipeline.observation import Watch
+
+if TYPE_CHECKING:
+    from upgrade_manager.resources.owner import Owner
+
+#: The nodes that Harvester manages, and so the ones to upgrade.
+MANAGED_NODES = Watch(resource=NODES, label_selector=f"{MANAGED_LABEL}=true")
+#: Rancher's questions; their metadata only, for the data is none of our business.
+MACHINE_PLANS = Watch(
+    resource=SECRETS, namespace=FLEET_LOCAL, field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}", metadata_only=True
+)
+#: Which Machine is which node.
+LOCAL_MACHINES = Watch(resource=MACHINES, namespace=FLEET_LOCAL)
+
+
+def one_image(namespace: str, name: str) -> Watch:
+    """The ISO's VirtualMachineImage."""
+    return Watch(resource=VIRTUAL_MACHINE_IMAGES, namespace=namespace, field_selector=f"metadata.name={name}")
+
+
+def repository_deployments(owner: Owner) -> Watch:
+    """The repository's Deployment."""
+    return Watch(resource=DEPLOYMENTS, namespace=HARVESTER_SYSTEM, label_selector=owner.selector(Component.REPO))
+
+
+def repository_endpoints(owner: Owner) -> Watch:
+    """The EndpointSlices of the repository's Service."""
+    return Watch(
+        resource=ENDPOINT_SLICES,
+        namespace=HARVESTER_SYSTEM,
+        label_selector=f"{LABEL_SERVICE_NAME}={repo_service_name(owner.name)}",
+    )
+
+
+def suc_plans(owner: Owner, component: Component) -> Watch:
+    """The system-upgrade-controller's Plan of one component."""
+    return Watch(resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(component))
+
+
+def suc_jobs(owner: Owner, component: Component) -> Watch:
+    """The Jobs that the system-upgrade-controller made for that Plan: it copies the Plan's labels."""
+    return Watch(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(component))
+
+
+def own_jobs(owner: Owner) -> Watch:
+    """The Jobs that the manager made itself."""
+    return Watch(resource=JOBS, namespace=HARVESTER_SYSTEM, label_selector=owner.selector())

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_OS_UPGRADE_IMAGE,
+    HARVESTER_SYSTEM,
+    IMAGE_STORAGE_CLASS,
+    OS_UPGRADE_IMAGE_VALUE,
+    Component,
+)
+from upgrade_manager.api.names import component_name, safe_concat_name
+from upgrade_manager.kube.kinds import VIRTUAL_MACHINE_IMAGES
+
+if TYPE_CHECKING:
+    from upgrade_manager.resources.owner import Owner
+
+#: Attempts after which the image controller gives up on a download.
+DOWNLOAD_RETRIES = 3
+
+
+def iso_image(owner: Owner, *, version: str, url: str, checksum: str) -> dict[str, Any]:
+    """The VirtualMachineImage that downloads the release's ISO."""
+    image = owner.manifest(
+        VIRTUAL_MACHINE_IMAGES, component_name(owner.name, Component.ISO), Component.ISO, namespace=HARVESTER_SYSTEM
+    )
+    image["metadata"]["annotations"] = {ANNOTATION_OS_UPGRADE_IMAGE: OS_UPGRADE_IMAGE_VALUE}
+    image["spec"] = {
+        "backend": "cdi",
+        # Harvester mirrors it into a label, so it is kept to a label's length.
+        "displayName": safe_concat_name(owner.name, version),
+        "sourceType": "download",
+        "url": url,
+        "checksum": checksum,
+        "retry": DOWNLOAD_RETRIES,
+        # Its volumes can be mounted by several repository Pods at once.
+        "targetStorageClassName": IMAGE_STORAGE_CLASS,
+    }
+    return image

@@ -1,0 +1,84 @@
+"""Plans for the system-upgrade-controller: one Pod on every managed node, so many at a time.
+
+A Plan is never edited after its creation: the controller would kill and restart running Jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
+from upgrade_manager.api.names import component_name
+from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
+from upgrade_manager.resources.environment import PLAN_NAME
+from upgrade_manager.resources.tolerations import tolerations
+
+if TYPE_CHECKING:
+    from upgrade_manager.resources.owner import Owner
+    from upgrade_manager.resources.toolkit import ToolkitImage
+
+#: Seconds. 0 means no deadline on new controllers and the controller's default on old ones, so a large number is said.
+DEADLINE = 21600
+#: Where the controller mounts a Plan's Secrets.
+LIST_PATH = "/run/system-upgrade/secrets/images"
+LIST_KEY = "images.gz"
+#: The image list comes compressed in a mounted file, so neither arguments nor environment depend on its length.
+#: An image that is in use or already gone is reported and passed over.
+REMOVE = (
+    f"gunzip -c {LIST_PATH}/{LIST_KEY} | while read -r image; do "
+    "chroot /host /usr/bin/env CRI_CONFIG_FILE=/var/lib/rancher/rke2/agent/etc/crictl.yaml "
+    '/var/lib/rancher/rke2/bin/crictl rmi "$image" || echo "kept $image"; done'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSettings:
+    """What the Plans of one upgrade have in common."""
+
+    image: ToolkitImage
+    service_account: str
+
+
+def image_preload_plan(owner: Owner, settings: PlanSettings, *, concurrency: int) -> dict[str, Any]:
+    """The Plan that loads the new release's images on every node before anything is changed."""
+    plan = _plan(owner, settings, Component.IMAGE_PRELOAD, concurrency=concurrency)
+    plan["spec"]["upgrade"] |= {"command": ["upgrade_node.sh"], "args": ["prepare"]}
+    return plan
+
+
+def image_cleanup_plan(owner: Owner, settings: PlanSettings) -> dict[str, Any]:
+    """The Plan that removes what only the previous release needed, one node after the other."""
+    plan = _plan(owner, settings, Component.IMAGE_CLEANUP, concurrency=1)
+    plan["spec"]["secrets"] = [
+        {"name": component_name(owner.name, Component.IMAGE_CLEANUP), "path": LIST_PATH, "ignoreUpdates": True}
+    ]
+    plan["spec"]["upgrade"] |= {"command": ["/bin/sh", "-c"], "args": [REMOVE]}
+    return plan
+
+
+def image_list_secret(owner: Owner, *, compressed: str) -> dict[str, Any]:
+    """The list of images to remove, gzipped and in base64.
+
+    It is a Secret only because a Plan can mount nothing else; it holds nothing secret.
+    """
+    name = component_name(owner.name, Component.IMAGE_CLEANUP)
+    secret = owner.manifest(SECRETS, name, Component.IMAGE_CLEANUP, namespace=CATTLE_SYSTEM)
+    return {**secret, "type": "Opaque", "data": {LIST_KEY: compressed}}
+
+
+def _plan(owner: Owner, settings: PlanSettings, component: Component, *, concurrency: int) -> dict[str, Any]:
+    plan = owner.manifest(SUC_PLANS, component_name(owner.name, component), component, namespace=CATTLE_SYSTEM)
+    plan["spec"] = {
+        "concurrency": concurrency,
+        "jobActiveDeadlineSecs": DEADLINE,
+        "nodeSelector": {"matchLabels": {MANAGED_LABEL: "true"}},
+        "serviceAccountName": settings.service_account,
+        "tolerations": tolerations(),
+        "version": settings.image.tag,
+        "upgrade": {
+            "image": settings.image.repository,
+            "envs": [{"name": PLAN_NAME, "value": owner.name}],
+        },
+    }
+    return plan

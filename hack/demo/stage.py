@@ -65,7 +65,7 @@ async def prepare(options: Options, family: Family) -> Stage:
     """Start the cluster, wait until it is ready, and start the manager on it; raises DemoError."""
     kubeconfig = family.folder / "kubeconfig"
     cluster = await family.start("cluster", cluster_command(options, kubeconfig))
-    ready = await _ready_line(cluster, within=READY_WITHIN[options.api])
+    ready = await ready_line(cluster, within=READY_WITHIN[options.api])
     found = _REPO_URL.search(ready)
     if found is None:
         raise DemoError(f"the cluster's ready line names no repo-url: {ready}", child=cluster)
@@ -92,7 +92,8 @@ def manager_command(kubeconfig: Path, repo_url: str) -> list[str]:
     return [*command, "--metrics-secure=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
 
-async def _ready_line(cluster: Child, *, within: float) -> str:
+async def ready_line(cluster: Child, *, within: float) -> str:
+    """Wait for the line in which the cluster says that all is set up; raises DemoError."""
     try:
         async with asyncio.timeout(within):
             while cluster.process.returncode is None:

@@ -1,0 +1,124 @@
+"""hack/setup.sh, with a Python that only notes down what it is asked to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "hack/setup.sh"
+#: Makes "environments" by copying itself, and fails to install where a file named `broken` lies about.
+PYTHON = """#!/bin/sh
+case "$*" in
+  *"-m venv"*)
+    echo "venv" >>"$CALLS"; for last; do :; done
+    rm -rf "$last"; mkdir -p "$last/bin"; cp "$0" "$last/bin/python" ;;
+  *"-m pip"*) echo "pip $*" >>"$CALLS"; [ ! -f broken ] ;;
+  *--version*) echo "Python 3.12.0" ;;
+  *"sys.exit"*) [ ! -f old ] ;;
+esac
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A small copy of the repository."""
+
+    root: Path
+
+    @property
+    def calls(self) -> list[str]:
+        """What was asked of Python since the last time."""
+        log = self.root / "calls"
+        found = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return found
+
+    def set_up(self) -> subprocess.CompletedProcess[str]:
+        python = self.root.parent / "python"
+        environment = {**os.environ, "PYTHON": str(python), "CALLS": str(self.root / "calls")}
+        return subprocess.run(["hack/setup.sh"], cwd=self.root, env=environment, capture_output=True, text=True)  # noqa: S607, PLW1510  # its failure is what some tests are about
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    python = tmp_path / "python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    root = tmp_path / "tree"
+    for folder in ("hack", "requirements"):
+        (root / folder).mkdir(parents=True)
+    for name in ("requirements/run.txt", "requirements/test.txt", "requirements/lint.txt", "pyproject.toml"):
+        (root / name).write_text(name)
+    shutil.copy(SCRIPT, root / "hack/setup.sh")
+    return Tree(root)
+
+
+def test_the_first_call_makes_an_environment_and_accepts_hashed_files_only(tree: Tree) -> None:
+    assert tree.set_up().returncode == 0
+    venv, locked, project = tree.calls
+    assert venv == "venv"
+    assert "--require-hashes" in locked
+    assert "--no-deps" in project
+    assert "--editable ." in project
+
+
+def test_the_second_call_does_nothing(tree: Tree) -> None:
+    tree.set_up()
+    assert tree.calls
+    again = tree.set_up()
+    assert (again.returncode, again.stdout, tree.calls) == (0, "", [])
+
+
+def test_an_interrupted_set_up_starts_afresh(tree: Tree) -> None:
+    (tree.root / "broken").touch()
+    assert tree.set_up().returncode != 0
+    assert tree.calls[0] == "venv"
+    (tree.root / "broken").unlink()
+    assert tree.set_up().returncode == 0
+    assert tree.calls[0] == "venv"
+
+
+@pytest.mark.parametrize(
+    "changed", ["requirements/run.txt", "requirements/test.txt", "requirements/lint.txt", "pyproject.toml"]
+)
+def test_a_changed_lock_file_is_installed_on_top(tree: Tree, changed: str) -> None:
+    tree.set_up()
+    assert tree.calls
+    (tree.root / changed).write_text("changed")
+    assert tree.set_up().returncode == 0
+    assert [call.split()[0] for call in tree.calls] == ["pip", "pip"]
+    tree.set_up()
+    assert tree.calls == []
+
+
+def test_an_update_that_was_interrupted_starts_afresh(tree: Tree) -> None:
+    tree.set_up()
+    (tree.root / "requirements/run.txt").write_text("changed")
+    (tree.root / "broken").touch()
+    assert tree.set_up().returncode != 0
+    assert tree.calls
+    (tree.root / "broken").unlink()
+    tree.set_up()
+    assert tree.calls[0] == "venv"
+
+
+def test_a_tree_that_was_moved_gets_a_new_environment(tree: Tree) -> None:
+    tree.set_up()
+    assert tree.calls
+    moved = Tree(tree.root.rename(tree.root.with_name("moved")))
+    moved.set_up()
+    assert moved.calls[0] == "venv"
+
+
+def test_without_a_usable_python_it_says_what_to_do_and_touches_nothing(tree: Tree) -> None:
+    (tree.root / "old").touch()
+    ended = tree.set_up()
+    assert ended.returncode == 1
+    assert "no usable Python. Needed: 3.11 to 3.14" in ended.stderr
+    assert "remedy:" in ended.stderr
+    assert not (tree.root / ".venv").exists()

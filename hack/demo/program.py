@@ -9,12 +9,12 @@ import shlex
 import shutil
 import signal
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from rich.console import Console
-from upgrade_manager.kube.connection import from_kubeconfig
 from upgrade_manager.kube.http import HttpTransport
 
 from hack.demo.follow import follow
@@ -24,6 +24,7 @@ from hack.demo.stage import DemoError, prepare
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import kinds, objects
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.connection import connect
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.informer import Informer
 
@@ -107,7 +108,8 @@ async def _play(options: Options, screen: Screen, relatives: Family) -> int:
 
 @contextlib.asynccontextmanager
 async def _client(kubeconfig: Path) -> AsyncIterator[Client]:
-    async with HttpTransport(from_kubeconfig(str(kubeconfig))) as transport:
+    connection = await connect(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))
+    async with HttpTransport(connection) as transport:
         yield Client(transport, user_agent="demo", random=random.Random())
 
 

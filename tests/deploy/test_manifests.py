@@ -63,7 +63,10 @@ def test_secrets_are_read_in_fleet_local_only() -> None:
     places = [
         role["metadata"].get("namespace")
         for role in ROLES
-        if any("secrets" in rule.get("resources", ()) for rule in role["rules"])
+        if any(
+            "secrets" in rule.get("resources", ()) and {"get", "list", "watch"} & {*rule["verbs"]}
+            for rule in role["rules"]
+        )
     ]
     assert places == ["fleet-local"]
 

@@ -12,6 +12,9 @@ from upgrade_manager.api.names import (
     MAX_NAME,
     component_name,
     dns_label,
+    image_display_name,
+    is_namespace,
+    is_object_name,
     label_value,
     repo_service_name,
     repo_url,
@@ -171,3 +174,31 @@ def test_the_list_of_vms_keeps_the_toolkits_name_while_an_object_can_have_it(pla
 
 def test_the_list_of_vms_is_named_after_the_plan() -> None:
     assert restore_vm_config_map("up") == "up-restore-vm"
+
+
+def test_an_image_is_displayed_by_plan_and_version() -> None:
+    assert image_display_name("up", "v1.8.0") == "up-v1.8.0"
+    assert len(image_display_name("p" * 200, "v1.8.0")) == MAX_LABEL
+
+
+@given(names)
+def test_names_of_objects_are_recognised(name: str) -> None:
+    assert is_object_name(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ".", "..", "a/b", "a..b", "-a", "a-", "A", "a b", "a\n", "a" * 254],
+    ids=lambda text: repr(text)[:12],
+)
+def test_what_is_no_object_name_never_gets_into_a_path(text: str) -> None:
+    assert not is_object_name(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [("harvester-system", True), ("1", True), ("a.b", False), ("", False), ("a" * 63, True), ("a" * 64, False)],
+    ids=lambda value: str(value)[:12],
+)
+def test_names_of_namespaces_are_recognised(text: str, valid: bool) -> None:  # noqa: FBT001
+    assert is_namespace(text) is valid

@@ -162,10 +162,8 @@ def _target(node: dict[str, Any], models: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in node:
         model: dict[str, Any] = models[node["$ref"].rpartition("/")[2]]
         return model
-    for alternative in node.get("anyOf", ()):
-        if alternative != {"type": "null"}:
-            return {**_target(alternative, models), **alternative}
-    return {}
+    alternatives = [alternative for alternative in node.get("anyOf", ()) if alternative != {"type": "null"}]
+    return {**_target(alternatives[0], models), **alternatives[0]} if alternatives else {}
 
 
 def _ordered(schema: dict[str, Any]) -> dict[str, Any]:

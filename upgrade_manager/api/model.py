@@ -47,11 +47,9 @@ class ApiModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _empty_where_no_object(cls, value: Any) -> Any:
-        if isinstance(value, cls):
-            return value
-        if not isinstance(value, dict):
-            return {}
-        return {key: item for key, item in value.items() if isinstance(key, str)}
+        if isinstance(value, dict):
+            return {key: item for key, item in value.items() if isinstance(key, str)}
+        return value if isinstance(value, cls) else {}
 
     @field_validator("*", mode="wrap")
     @classmethod

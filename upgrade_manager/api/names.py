@@ -103,6 +103,11 @@ def repo_url(plan: str) -> str:
     return f"http://{repo_service_name(plan)}.{HARVESTER_SYSTEM}"
 
 
+def image_display_name(plan: str, version: str) -> str:
+    """The display name of the ISO's image, `<plan>-<version>`; Harvester makes a label's value of it."""
+    return label_value(f"{plan}-{version}")
+
+
 def restore_vm_config_map(plan: str) -> str:
     """The ConfigMap that lists the VMs to start again, by node.
 

@@ -58,20 +58,20 @@ class UpgradePlanSpec(ApiModel):
     version: str = Field(
         default="",
         description="Name of the Version object in the namespace harvester-system that describes the release to "
-        "upgrade to; its ISO is downloaded. Not read when an image is given.",
+        "upgrade to; its ISO is downloaded. Not read when an image is given. Fixed once the plan exists.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_OBJECT_NAME},
     )
     image: str = Field(
         default="",
         description="An existing VirtualMachineImage that holds the release's ISO, marked by the annotation "
         'harvesterhci.io/os-upgrade-image: "True". A name alone is looked for in the namespace harvester-system; write '
-        "namespace/name for one elsewhere. The image is kept when the plan ends.",
+        "namespace/name for one elsewhere. The image is kept when the plan ends. Fixed once the plan exists.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_QUALIFIED_NAME},
     )
     upgrade: str = Field(
         default="",
         description="Tag of the upgrade toolkit's container image, where it is not to be the release's own. Meant for "
-        "trying out a fixed toolkit.",
+        "trying out a corrected toolkit. Fixed once the plan exists.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_IMAGE_TAG},
     )
     force: bool = Field(

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import copy
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cel
+import pytest
+import yaml
+
+from upgrade_manager.api import crd
+from upgrade_manager.api.crd import crd_manifest, crd_yaml
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STORED = Path(__file__).parents[2] / "deploy" / "crds" / "management.harvesterhci.io_upgradeplans.yaml"
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+
+#: What a structural schema may hold, and kubectl's explain understands.
+ALLOWED = {
+    "type",
+    "format",
+    "description",
+    "required",
+    "properties",
+    "additionalProperties",
+    "items",
+    "enum",
+    "pattern",
+    "minimum",
+    "minLength",
+    "maxLength",
+    "maxItems",
+    PRESERVE,
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-validations",
+}
+
+
+def version() -> dict[str, Any]:
+    found: dict[str, Any] = crd_manifest()["spec"]["versions"][0]
+    return found
+
+
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = version()["schema"]["openAPIV3Schema"]
+    return found
+
+
+def nodes(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema node with its path; lists as `[]` and maps as `{}`."""
+    yield path, node
+    for name, child in node.get("properties", {}).items():
+        yield from nodes(child, f"{path}.{name}")
+    if "items" in node:
+        yield from nodes(node["items"], f"{path}[]")
+    if "additionalProperties" in node:
+        yield from nodes(node["additionalProperties"], f"{path}{{}}")
+
+
+NODES = dict(nodes(schema()))
+OBJECTS = [path for path, node in NODES.items() if "properties" in node]
+
+
+def test_the_stored_manifest_is_the_models() -> None:
+    assert STORED.read_text() == crd_yaml(), "run: python -m upgrade_manager.api.crd > " + STORED.name
+
+
+def test_the_module_prints_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(crd.__file__), run_name="__main__")
+    assert yaml.safe_load(capsys.readouterr().out) == crd_manifest()
+
+
+def test_the_kind_is_served_as_documented() -> None:
+    spec = crd_manifest()["spec"]
+    assert crd_manifest()["metadata"]["name"] == "upgradeplans.management.harvesterhci.io"
+    assert (spec["group"], spec["scope"]) == ("management.harvesterhci.io", "Cluster")
+    assert spec["names"]["plural"] == "upgradeplans"
+    assert spec["names"]["shortNames"] == ["up", "ups"]
+    assert version()["name"] == "v1beta1"
+    assert version()["subresources"] == {"status": {}}
+
+
+def test_the_columns_are_those_of_the_contract() -> None:
+    columns = version()["additionalPrinterColumns"]
+    narrow = [column["name"].upper() for column in columns if not column.get("priority")]
+    wide = [column["name"].upper() for column in columns if column.get("priority") == 1]
+    assert narrow == ["VERSION", "CURRENTPHASE", "AVAILABLE", "PROGRESSING", "DEGRADED", "AGE"]
+    assert wide == ["IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
+
+
+@pytest.mark.parametrize("path", [path for path in NODES if path != ".metadata"], ids=str)
+def test_every_field_is_described_in_sentences(path: str) -> None:
+    description = NODES[path]["description"]
+    assert description[0].isupper() or description.startswith("SHA")
+    assert description.endswith(".")
+
+
+def test_metadata_is_left_to_the_server() -> None:
+    assert NODES[".metadata"] == {"type": "object"}
+
+
+@pytest.mark.parametrize("path", NODES, ids=str)
+def test_the_schema_is_structural(path: str) -> None:
+    node = NODES[path]
+    assert set(node) <= ALLOWED
+    assert isinstance(node["type"], str)
+    assert not ("properties" in node and "additionalProperties" in node)
+    assert set(node.get("required", ())) <= set(node.get("properties", ()))
+
+
+@pytest.mark.parametrize("path", [path for path in OBJECTS if path], ids=str)
+def test_unknown_fields_are_kept_in_the_status_and_refused_in_the_spec(path: str) -> None:
+    assert (PRESERVE in NODES[path]) == path.startswith(".status")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (".spec.version", {"minLength": 1}),
+        (".spec.image", {"minLength": 1}),
+        (".spec.upgrade", {"minLength": 1}),
+        (".spec.imagePreloadOption.concurrency", {"type": "integer", "format": "int32"}),
+        (".spec.nodeUpgradeOption.pauseNodes", {"x-kubernetes-list-type": "set"}),
+        (".spec.nodeUpgradeOption.pauseNodes[]", {"type": "string", "minLength": 1}),
+        (".status.conditions", {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+        (
+            ".status.conditions[]",
+            {"required": ["type", "status", "lastTransitionTime", "reason", "message"]},
+        ),
+        (".status.phaseTransitionTimestamps", {"x-kubernetes-list-map-keys": ["phase"]}),
+        (".status.phaseTransitionTimestamps[].phaseTransitionTimestamp", {"type": "string", "format": "date-time"}),
+        (".status.provisionGeneration", {"type": "integer", "format": "int64"}),
+        (".status.nodeUpgradeStatuses{}.state", {"type": "string"}),
+        ("", {"required": ["spec"]}),
+    ],
+    ids=str,
+)
+def test_fields_are_limited_as_the_contract_says(path: str, expected: dict[str, Any]) -> None:
+    assert {key: NODES[path].get(key) for key in expected} == expected
+
+
+def test_the_fields_are_those_of_the_contract() -> None:
+    assert set(NODES[".spec"]["properties"]) == {
+        "version",
+        "image",
+        "upgrade",
+        "force",
+        "imagePreloadOption",
+        "nodeUpgradeOption",
+        "restoreVM",
+    }
+    assert set(NODES[".status"]["properties"]) == {
+        "conditions",
+        "currentPhase",
+        "phaseTransitionTimestamps",
+        "isoImageID",
+        "nodeUpgradeStatuses",
+        "previousVersion",
+        "provisionGeneration",
+        "releaseMetadata",
+        "singleNode",
+        "version",
+    }
+    assert set(NODES[".status.releaseMetadata"]["properties"]) == {
+        "harvester",
+        "harvesterChart",
+        "os",
+        "kubernetes",
+        "rancher",
+        "monitoringChart",
+        "minUpgradableVersion",
+    }
+
+
+def test_the_descriptions_name_every_value_and_the_schema_forbids_no_other() -> None:
+    phase, state = NODES[".status.currentPhase"], NODES[".status.nodeUpgradeStatuses{}.state"]
+    assert all(value in phase["description"] for value in (*PHASE_VALUES, SUCCEEDED, FAILED))
+    assert all(value in state["description"] for value in NodeState)
+    assert "enum" not in phase
+    assert "enum" not in state
+
+
+def broken(new: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
+    """The fields that the rules blame, as the API server asks them: those about the old object only on an update."""
+    values = {"self": new} if old is None else {"self": new, "oldSelf": old}
+    rules = [
+        rule for rule in NODES[".spec"]["x-kubernetes-validations"] if old is not None or "oldSelf" not in rule["rule"]
+    ]
+    return [rule["fieldPath"] for rule in rules if not cel.evaluate(rule["rule"], values)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "blamed"),
+    [
+        pytest.param({"version": "v1.8.0"}, [], id="a version"),
+        pytest.param({"image": "iso"}, [], id="an image"),
+        pytest.param({"version": "v1.8.0", "image": "iso"}, [], id="both"),
+        pytest.param({"force": True}, [".version"], id="neither"),
+        pytest.param({}, [".version"], id="nothing"),
+    ],
+)
+def test_a_plan_says_what_to_upgrade_to(spec: dict[str, Any], blamed: list[str]) -> None:
+    assert broken(spec) == blamed
+
+
+FULL = {"version": "v1.8.0", "image": "iso", "upgrade": "v1.8.1"}
+
+
+@pytest.mark.parametrize("field", ["version", "image", "upgrade"])
+def test_what_is_fixed_can_neither_change_nor_come_nor_go(field: str) -> None:
+    without = {key: value for key, value in FULL.items() if key != field}
+    assert broken({**FULL, field: "other"}, FULL) == [f".{field}"]
+    assert broken(FULL, without) == [f".{field}"]
+    assert broken(without, FULL) == [f".{field}"]
+    assert broken(without, without) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"force": True},
+        {"restoreVM": True},
+        {"imagePreloadOption": {"concurrency": 2}},
+        {"nodeUpgradeOption": {"pauseNodes": ["node1"]}},
+    ],
+    ids=lambda change: str(next(iter(change))),
+)
+def test_everything_else_may_change(change: dict[str, Any]) -> None:
+    assert broken({**FULL, **change}, FULL) == []
+    assert broken(FULL, {**FULL, **change}) == []
+
+
+def test_rules_look_at_bounded_texts_only() -> None:
+    for rule in NODES[".spec"]["x-kubernetes-validations"]:
+        field = NODES[".spec" + rule["fieldPath"]]
+        assert field["type"] == "string"
+        assert field["maxLength"] <= 317
+        assert len(rule["message"]) < 250
+
+
+def test_a_manifest_is_the_callers_own() -> None:
+    before = copy.deepcopy(crd_manifest())
+    crd_manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].clear()
+    assert crd_manifest() == before

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from upgrade_manager.api import keys
+from upgrade_manager.api.keys import Component, JobType, suc_node_label
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (keys.FINALIZER, "management.harvesterhci.io/upgradeplan-cleanup"),
+        (keys.LABEL_PLAN, "management.harvesterhci.io/upgrade-plan"),
+        (keys.LABEL_COMPONENT, "management.harvesterhci.io/upgrade-component"),
+        (keys.LABEL_NODE, "management.harvesterhci.io/node"),
+        (keys.LABEL_JOB_TYPE, "management.harvesterhci.io/job-type"),
+        (keys.ANNOTATION_SKIP_WEBHOOK, "management.harvesterhci.io/skip-webhook"),
+        (
+            keys.ANNOTATION_SKIP_SINGLE_REPLICA_DETACHED,
+            "management.harvesterhci.io/skip-single-replica-detached-vol",
+        ),
+        (keys.ANNOTATION_ALLOW_DELETION, "management.harvesterhci.io/allow-deletion"),
+        (keys.ANNOTATION_SKIP_DISK_CHECK, "management.harvesterhci.io/skip-garbage-collection-threshold-check"),
+        (keys.ANNOTATION_MIN_CERTS_DAYS, "management.harvesterhci.io/min-certs-expiration-in-day"),
+        (keys.ANNOTATION_TOOLKIT_IMAGE, "management.harvesterhci.io/upgrade-toolkit-image"),
+        (keys.ANNOTATION_REPLENISHMENT_INTERVAL, "management.harvesterhci.io/replica-replenishment-wait-interval"),
+        (keys.ANNOTATION_DESCHEDULER_WAS_ENABLED, "management.harvesterhci.io/descheduler-was-enabled"),
+        (keys.ANNOTATION_PENDING_OS_IMAGE, "management.harvesterhci.io/pendingOSImage"),
+        (keys.ANNOTATION_PRE_HOOK, "management.harvesterhci.io/pre-hook"),
+        (keys.ANNOTATION_POST_HOOK, "management.harvesterhci.io/post-hook"),
+        (keys.API_VERSION, "management.harvesterhci.io/v1beta1"),
+        (keys.RKE_PRE_DRAIN, "rke.cattle.io/pre-drain"),
+        (keys.RKE_POST_DRAIN, "rke.cattle.io/post-drain"),
+        (keys.RKE_MACHINE_NAME, "rke.cattle.io/machine-name"),
+        (keys.MACHINE_PLAN_SECRET_TYPE, "rke.cattle.io/machine-plan"),
+    ],
+)
+def test_keys_are_those_that_others_depend_on(key: str, text: str) -> None:
+    assert key == text
+
+
+def test_components_and_job_types_are_the_values_of_their_labels() -> None:
+    assert list(Component) == ["iso", "repo", "image-preload", "cluster-upgrade", "node-upgrade", "image-cleanup"]
+    assert list(JobType) == ["pre-drain", "post-drain", "single-node-upgrade", "restore-vm"]
+
+
+def test_a_plan_of_the_controller_has_its_node_label() -> None:
+    assert suc_node_label("up-image-preload") == "plan.upgrade.cattle.io/up-image-preload"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.announcements import Announcements
     from upgrade_manager.pipeline.engine import Engine
+    from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.observation import Observations
     from upgrade_manager.pipeline.phase import Outcome as PhaseOutcome
     from upgrade_manager.pipeline.settings import Settings
@@ -47,7 +48,7 @@ class PlanReconciler:
     what an earlier call has seen; two plans are never looked at at the same time (one worker).
     """
 
-    def __init__(  # wired once, by name
+    def __init__(  # noqa: PLR0913  # wired once, by name
         self,
         *,
         client: Client,
@@ -57,6 +58,7 @@ class PlanReconciler:
         announcements: Announcements,
         fetcher: Fetcher,
         settings: Settings,
+        metrics: UpgradeMetrics,
         now: Callable[[], datetime],
     ) -> None:
         self._client = client
@@ -66,6 +68,7 @@ class PlanReconciler:
         self._announcements = announcements
         self._fetcher = fetcher
         self._settings = settings
+        self._metrics = metrics
         self._now = now
         #: Uids of the plans whose recent events this process has announced again.
         self._greeted: set[str] = set()
@@ -193,8 +196,10 @@ class PlanReconciler:
             log.warning("the plan's status could not be written", error=str(error))
 
     async def _persist(self, scope: Scope) -> None:
+        reached = scope.draft.unwritten_phases()
         if await scope.persist():
             self._last_write = asyncio.get_running_loop().time()
+            self._metrics.recorded(scope.raw, reached)
 
     async def _settle(self, scope: Scope) -> None:
         """The barrier: the next look must not be older than what this one has written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.errors import KubeError, Transient
 from upgrade_manager.pipeline.errors import BadRepository
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ async def read(fetcher: Fetcher, url: str, *, limit: int) -> bytes | None:
         answer = await fetcher.fetch(url, limit=limit, timeout=TIMEOUT)
     except Transient as error:
         raise BadRepository(f"the upgrade repository does not answer: {error}") from error
+    except KubeError as error:
+        raise BadRepository(str(error)) from error
     if answer.status == NOT_FOUND:
         return None
     if answer.status != OK:

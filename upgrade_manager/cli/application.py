@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager import __version__
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.observer import InformerObserver
+from upgrade_manager.pipeline.controller import PlanController, Surroundings
+from upgrade_manager.pipeline.settings import Settings
+from upgrade_manager.runtime.fence import Fence
+from upgrade_manager.runtime.leaderelection import LeaderElector, new_identity
+from upgrade_manager.runtime.looplag import LoopLag
+from upgrade_manager.runtime.manager import Manager, Stage
+from upgrade_manager.runtime.probes import Probes
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from upgrade_manager.cli.options import RunOptions
+    from upgrade_manager.kube.fetcher import Fetcher
+    from upgrade_manager.kube.transport import Transport
+    from upgrade_manager.runtime.clock import Clock
+    from upgrade_manager.runtime.metrics import Metrics
+
+LEASE = "upgrade-manager.management.harvesterhci.io"
+USER_AGENT = f"harvester-upgrade-manager/{__version__}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What the process has from outside: the real ones in production, a simulation's in tests."""
+
+    transport: Transport
+    fetcher: Fetcher
+    clock: Clock
+    random: Random
+
+
+def assemble(outside: Outside, options: RunOptions, metrics: Metrics) -> Manager:
+    """Wire the manager; nothing runs yet."""
+    elector = _elector(outside, options, metrics) if options.leader_elect else None
+    fenced = Fence(outside.transport, is_leader=lambda: elector.is_leader) if elector else outside.transport
+    controller = PlanController(
+        Surroundings(
+            client=_client(outside, fenced),
+            fetcher=outside.fetcher,
+            settings=Settings(
+                version=__version__,
+                repo_url=options.repo_url,
+                job_service_account=options.job_service_account,
+                plan_service_account=options.plan_service_account,
+            ),
+            clock=outside.clock,
+            random=outside.random,
+            metrics=metrics,
+            observer=InformerObserver(),
+        )
+    )
+    manager = Manager(elector=elector)
+    lag = LoopLag(observe=metrics.loop_lag.observe)
+    manager.add(Stage.OTHERS, "loop-lag", lag.run)
+    if options.probes is not None:
+        server = _probes(controller, elector, lag).server(options.probes)
+        manager.add(Stage.SERVERS, "probes", server.run, ready=server.bound)
+    manager.add(Stage.CACHES, "plans", controller.plans.run, ready=controller.plans.synced)
+    manager.add(Stage.LEADER, "upgradeplan", controller.run)
+    return manager
+
+
+def _client(outside: Outside, transport: Transport) -> Client:
+    return Client(transport, user_agent=USER_AGENT, random=outside.random)
+
+
+def _elector(outside: Outside, options: RunOptions, metrics: Metrics) -> LeaderElector:
+    return LeaderElector(
+        _client(outside, outside.transport),
+        name=LEASE,
+        namespace=options.namespace,
+        identity=new_identity(outside.random),
+        random=outside.random,
+        now=outside.clock.now,
+        metrics=metrics.leader(LEASE),
+    )
+
+
+def _probes(controller: PlanController, elector: LeaderElector | None, lag: LoopLag) -> Probes:
+    probes = Probes()
+    probes.healthz.add("loop", lag.check)
+    probes.healthz.add("reconcile", controller.check)
+    if elector is not None:
+        probes.healthz.add("lease", elector.check)
+    probes.readyz.add("plans", controller.ready)
+    return probes

@@ -1,0 +1,89 @@
+"""`upgrade-manager run`: connects, wires, and runs until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+import sys
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from upgrade_manager import __version__
+from upgrade_manager.cli.application import USER_AGENT, Outside, assemble
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.connection import ConfigError, connect
+from upgrade_manager.kube.errors import KubeError, NotFound
+from upgrade_manager.kube.fetcher import HttpFetcher
+from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.observer import RequestObserver
+from upgrade_manager.runtime.clock import SystemClock
+from upgrade_manager.runtime.logging import configure_logging
+from upgrade_manager.runtime.metrics import Metrics
+from upgrade_manager.runtime.signals import stop_on_signals
+
+if TYPE_CHECKING:
+    from upgrade_manager.cli.options import RunOptions
+
+#: Objects between two collections of the youngest generation: a cache is long-lived, and looking through it costs.
+GC_THRESHOLD = 50_000
+#: Seconds for the first question to the API server.
+PATIENCE = 15.0
+
+
+class StartError(Exception):
+    """Why the manager cannot start: one line for the person who started it."""
+
+
+def run(options: RunOptions) -> int:
+    """Run until stopped; the exit status."""
+    clock = SystemClock()
+    configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
+    try:
+        asyncio.run(_serve(options, clock))
+    except (StartError, ConfigError) as error:
+        sys.stderr.write(f"upgrade-manager: {error}\n")
+        return 1
+    except Exception as error:  # noqa: BLE001  # the process ends here: one line, the rest is for the debug log
+        structlog.get_logger().error("the manager ended", error=str(error) or type(error).__name__)
+        return 1
+    return 0
+
+
+async def _serve(options: RunOptions, clock: SystemClock) -> None:
+    log = structlog.get_logger()
+    connection = await connect(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
+    async with AsyncExitStack() as stack:
+        transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestObserver()))
+        fetcher = await stack.enter_async_context(HttpFetcher(user_agent=USER_AGENT))
+        outside = Outside(transport=transport, fetcher=fetcher, clock=clock, random=random.Random())
+        await _greet(outside, connection.server)
+        manager = assemble(outside, options, Metrics(CollectorRegistry()))
+        if options.webhooks:
+            log.info("this version has no admission webhook; ENABLE_WEBHOOKS=false says that this is known")
+        with stop_on_signals(manager.stop):
+            log.info("starting", version=__version__, server=connection.server)
+            await manager.run()
+            log.info("stopped")
+
+
+async def _greet(outside: Outside, server: str) -> None:
+    """Ask one question first: whoever starts the manager by hand wants to know at once that it cannot work."""
+    client = Client(outside.transport, user_agent=USER_AGENT, random=outside.random)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await client.get_path(f"{UPGRADE_PLANS.path()}", query=(("limit", "1"),))
+    except NotFound as error:
+        raise StartError(
+            f"the cluster at {server} does not know UpgradePlans; apply deploy/crds to it first"
+        ) from error
+    except TimeoutError as error:
+        raise StartError(f"the API server at {server} does not answer within {PATIENCE:.0f} s") from error
+    except KubeError as error:
+        raise StartError(f"the API server at {server} cannot be used: {error}") from error

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.events import EventRecorder
+from upgrade_manager.kube.informer import Informer, without_managed_fields
+from upgrade_manager.kube.kinds import NODES, UPGRADE_PLANS
+from upgrade_manager.pipeline.announcements import Announcements
+from upgrade_manager.pipeline.engine import Engine
+from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
+from upgrade_manager.pipeline.observation import Observations, Watch, slim_node
+from upgrade_manager.pipeline.reconciler import PlanReconciler
+from upgrade_manager.pipeline.table import PIPELINE
+from upgrade_manager.runtime.controller import Controller
+from upgrade_manager.runtime.health import Unhealthy
+from upgrade_manager.runtime.ratelimit import ItemExponential, spread
+from upgrade_manager.runtime.workqueue import WorkQueue
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.fetcher import Fetcher
+    from upgrade_manager.kube.observer import InformerObserver
+    from upgrade_manager.kube.store import Change
+    from upgrade_manager.pipeline.settings import Settings
+    from upgrade_manager.runtime.clock import Clock
+    from upgrade_manager.runtime.metrics import Metrics
+    from upgrade_manager.runtime.outcome import Outcome
+
+NAME = "upgradeplan"
+COMPONENT = "upgradeplan-controller"
+#: Seconds before the first retry, and between later ones at most: whatever a step waits for is retried this often.
+RETRY_BASE = 0.2
+RETRY_CAP = 10.0
+#: Seconds that a stopping manager gives its last events.
+FLUSH = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Everything that the controller needs and does not make itself."""
+
+    client: Client
+    fetcher: Fetcher
+    settings: Settings
+    clock: Clock
+    random: Random
+    metrics: Metrics
+    observer: InformerObserver
+
+
+class PlanController:
+    """Everything that turns UpgradePlans into upgrades: the cache of plans, the queue, the one worker."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._queue: WorkQueue[str] = WorkQueue(
+            NAME,
+            limiter=ItemExponential(base=RETRY_BASE, cap=RETRY_CAP, jitter=spread(around.random, 0.2)),
+            metrics=around.metrics.queue(NAME),
+        )
+        #: The plan whose observations are open: it is looked at again whenever one of them changes.
+        self._active = ""
+        self._events = EventRecorder(around.client, component=COMPONENT, now=around.clock.now, random=around.random)
+        #: Runs in every replica, so that a new leader begins with a warm cache.
+        self.plans = Informer(
+            around.client,
+            UPGRADE_PLANS,
+            handlers=(self._plan_changed,),
+            random=around.random,
+            observer=around.observer,
+        )
+        self._upgrades = UpgradeMetrics(around.metrics)
+        collector = PlanCollector(self.plans.store, now=around.clock.now)
+        around.metrics.on_scrape(collector.refresh)
+        around.metrics.registry.register(collector)
+        self._controller: Controller[str] | None = None
+
+    async def run(self) -> None:
+        """Work until cancelled; only the leader may."""
+        async with asyncio.TaskGroup() as group:
+            sender = group.create_task(self._events.run(), name="events")
+            observations = Observations(group, self._informer)
+            self._controller = self._new_controller(observations)
+            try:
+                await self._controller.run()
+            finally:
+                await observations.stop()
+                await self._events.flush(FLUSH)
+                sender.cancel()
+
+    async def check(self) -> None:
+        """Liveness: raises Unhealthy while a reconcile hangs."""
+        if self._controller is not None:
+            await self._controller.check()
+
+    async def ready(self) -> None:
+        """Readiness: raises Unhealthy until the plans are known."""
+        if not self.plans.is_synced:
+            raise Unhealthy("the UpgradePlans are not listed yet")
+
+    def _new_controller(self, observations: Observations) -> Controller[str]:
+        around = self._around
+        reconciler = PlanReconciler(
+            client=around.client,
+            plans=self.plans,
+            observations=observations,
+            engine=Engine(PIPELINE),
+            announcements=Announcements(self._events, now=around.clock.now),
+            fetcher=around.fetcher,
+            settings=around.settings,
+            metrics=self._upgrades,
+            now=around.clock.now,
+        )
+
+        async def reconcile(name: str) -> Outcome:
+            self._active = name
+            return await reconciler.reconcile(name)
+
+        return Controller(
+            NAME,
+            reconcile=reconcile,
+            queue=self._queue,
+            random=around.random,
+            metrics=around.metrics.controller(NAME),
+        )
+
+    def _informer(self, watch: Watch) -> Informer:
+        name = self._active
+
+        def changed(_change: Change) -> None:
+            self._queue.add(name)
+
+        return Informer(
+            self._around.client,
+            watch.resource,
+            namespace=watch.namespace,
+            label_selector=watch.label_selector,
+            field_selector=watch.field_selector,
+            metadata_only=watch.metadata_only,
+            transform=slim_node if watch.resource == NODES else without_managed_fields,
+            handlers=(changed,),
+            random=self._around.random,
+            observer=self._around.observer,
+        )
+
+    def _plan_changed(self, change: Change) -> None:
+        self._queue.add(objects.name(change.obj))

@@ -1,0 +1,157 @@
+"""What Prometheus learns of upgrades: durations as phases end, and gauges read from the plans at every scrape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, phase_of
+from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.runtime.metrics import Metrics
+
+#: Seconds: from a phase that only looks around to one that takes the nodes of a large cluster through their reboots.
+DURATION_BUCKETS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14400.0)
+_CONDITIONS = ("Available", "Progressing", "Degraded")
+_STATUSES = ("True", "False", "Unknown")
+
+
+class UpgradeMetrics:
+    """The upgrade's metrics on the manager's registry."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._durations = Histogram(
+            "harvester_upgrade_phase_duration_seconds",
+            "How long a phase took.",
+            ("phase", "outcome"),
+            buckets=DURATION_BUCKETS,
+            registry=metrics.registry,
+        )
+        self._ended = Counter("harvester_upgrade_plans", "Plans that ended.", ("outcome",), registry=metrics.registry)
+        for phase in PHASES:
+            self._durations.labels(phase, "completed")
+        for outcome in (SUCCEEDED, FAILED):
+            self._ended.labels(outcome.lower())
+
+    def recorded(self, plan: Object, values: Iterable[str]) -> None:
+        """Phase values have been written to the plan, by us and just now."""
+        times = _times(plan)
+        entries = list(times)
+        for value in values:
+            phase = phase_of(value if value != FAILED else entries[max(0, entries.index(value) - 1)])
+            if value in {SUCCEEDED, FAILED}:
+                self._ended.labels(value.lower()).inc()
+            if phase is None or value in (phase.active, SUCCEEDED):
+                continue
+            outcome = "failed" if value == FAILED else "completed"
+            if phase.active in times:
+                self._durations.labels(phase, outcome).observe(seconds_between(times[phase.active], times[value]))
+
+
+class PlanCollector(Collector):
+    """Gauges of every plan there is; a deleted plan's series are gone with it.
+
+    `refresh` reads the plans on the event loop, `collect` may run in any thread.
+    """
+
+    def __init__(self, plans: Store, *, now: Callable[[], datetime]) -> None:
+        self._plans = plans
+        self._now = now
+        self._families: list[GaugeMetricFamily] = []
+
+    def refresh(self) -> None:
+        """Take a new reading."""
+        plans = self._plans.list()
+        now = self._now()
+        self._families = [_info(plans), _phase(plans), _seconds(plans, now), _nodes(plans), _conditions(plans)]
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Nothing is known before there are plans."""
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The last reading."""
+        yield from self._families
+
+
+def _info(plans: Iterable[Object]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_info",
+        "What is upgraded to what.",
+        labels=("plan", "version", "previous_version", "image"),
+    )
+    for plan in plans:
+        spec, status = objects.spec(plan), objects.status(plan)
+        version = (status.get("releaseMetadata") or {}).get("harvester") or spec.get("version") or ""
+        labels = [objects.name(plan), version, status.get("previousVersion") or "", spec.get("image") or ""]
+        family.add_metric(labels, 1)
+    return family
+
+
+def _phase(plans: Iterable[Object]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_phase", "1 for the plan's current phase value.", labels=("plan", "phase")
+    )
+    for plan in plans:
+        current = objects.status(plan).get("currentPhase") or ""
+        for value in (*PHASE_VALUES, SUCCEEDED, FAILED):
+            family.add_metric([objects.name(plan), value], float(value == current))
+    return family
+
+
+def _seconds(plans: Iterable[Object], now: datetime) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_phase_seconds",
+        "Seconds that the plan has spent in each phase so far.",
+        labels=("plan", "phase"),
+    )
+    for plan in plans:
+        times = _times(plan)
+        ended = next((times[value] for value in (SUCCEEDED, FAILED) if value in times), now)
+        for phase in PHASES:
+            if phase.active in times:
+                spent = seconds_between(times[phase.active], times.get(phase.completed, ended))
+                family.add_metric([objects.name(plan), phase.value], spent)
+    return family
+
+
+def _nodes(plans: Iterable[Object]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_node_state", "1 for the node's current state.", labels=("plan", "node", "state")
+    )
+    for plan in plans:
+        nodes: dict[str, Any] = objects.status(plan).get("nodeUpgradeStatuses") or {}
+        for node, entry in nodes.items():
+            for state in NodeState:
+                family.add_metric([objects.name(plan), node, state.value], float(entry.get("state") == state))
+    return family
+
+
+def _conditions(plans: Iterable[Object]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_condition", "1 for the condition's current status.", labels=("plan", "type", "status")
+    )
+    for plan in plans:
+        for type_ in _CONDITIONS:
+            current = (objects.condition(plan, type_) or {}).get("status")
+            for status in _STATUSES:
+                family.add_metric([objects.name(plan), type_, status], float(status == current))
+    return family
+
+
+def _times(plan: Object) -> dict[str, datetime]:
+    """When each phase value was reached, in order."""
+    entries = objects.status(plan).get("phaseTransitionTimestamps") or []
+    read = ((entry.get("phase") or "", parse_time(entry.get("phaseTransitionTimestamp"))) for entry in entries)
+    return {phase: time for phase, time in read if time is not None}

@@ -1,0 +1,151 @@
+"""Events for `kubectl describe`: told of in passing, sent in the background, lost rather than waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, NoReturn
+
+import structlog
+
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists, KubeError, NotFound, Throttled, Transient
+from upgrade_manager.kube.eventseries import Correlator, Series, body, progress
+from upgrade_manager.kube.kinds import EVENTS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from random import Random
+
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+
+_log = structlog.get_logger(__name__)
+
+#: Attempts to reach an API server that does not answer, and seconds between two.
+TRIES = 12
+PAUSE = 10.0
+#: Series that wait to be sent; further ones are dropped.
+WAITING = 1000
+_NAME_LIMIT = 253
+
+
+class EventRecorder:
+    """Records core/v1 Events of one component; repetitions only raise the count of the first (eventseries.py).
+
+    `record` never blocks and never raises. `run` sends until cancelled; before that, `flush` waits for what is open.
+    """
+
+    def __init__(self, client: Client, *, component: str, now: Callable[[], datetime], random: Random) -> None:
+        self._client = client
+        self._component = component
+        self._now = now
+        self._random = random
+        self._correlator = Correlator()
+        #: Series with something unsent, each once, in order.
+        self._waiting: deque[Series] = deque()
+        self._arrived = asyncio.Event()
+        #: Set while nothing waits and nothing is being sent.
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def record(self, about: Object, *, type_: str, reason: str, message: str, name: str = "") -> None:
+        """Something happened to an object. `type_` is Normal or Warning.
+
+        A `name` of the caller's makes it exactly-once: the API server keeps one Event of that name, whoever sends it
+        and however often; it is neither counted, combined nor cut.
+        """
+        now = self._now()
+        series = Series(
+            name=name or self._new_name(about),
+            about=_reference(about),
+            type=type_,
+            reason=reason,
+            message=message,
+            first=now,
+            last=now,
+            fixed=bool(name),
+        )
+        time = asyncio.get_running_loop().time()
+        known = self._correlator.named(series) if name else self._correlator.counted(series, time=time)
+        if known is not None and known not in self._waiting:
+            self._enqueue(known)
+
+    async def run(self) -> NoReturn:
+        """Send what is recorded, until cancelled."""
+        while True:
+            while not self._waiting:
+                self._idle.set()
+                self._arrived.clear()
+                await self._arrived.wait()
+            series = self._waiting.popleft()
+            try:
+                await self._send(series)
+            except (Transient, Throttled) as error:
+                await self._postpone(series, error)
+            except KubeError as error:
+                _log.warning("event refused", event_name=series.name, reason=series.reason, error=str(error))
+
+    async def flush(self, timeout: float) -> bool:  # noqa: ASYNC109  # an answer, not an error
+        """Wait until everything recorded so far is sent, for so many seconds at most; whether it is."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _enqueue(self, series: Series) -> None:
+        if len(self._waiting) >= WAITING and not series.fixed:
+            _log.warning("event dropped", reason=series.reason, waiting=len(self._waiting))
+            return
+        self._waiting.append(series)
+        self._idle.clear()
+        self._arrived.set()
+
+    async def _send(self, series: Series) -> None:
+        place = objects.namespace(series.about) or "default"
+        if series.stored:
+            try:
+                await self._client.patch(EVENTS, series.name, MergePatch(progress(series)), namespace=place)
+            except NotFound:
+                # Events live for an hour: this one starts over.
+                series.stored = False
+            else:
+                return
+        await self._create(series)
+
+    async def _create(self, series: Series) -> None:
+        try:
+            await self._client.create(EVENTS, body(series, self._component))
+        except AlreadyExists:
+            # After an attempt without an answer it is our own.
+            if not series.fixed and not series.failures:
+                series.name = self._new_name(series.about)
+                await self._client.create(EVENTS, body(series, self._component))
+        series.stored = True
+        series.failures = 0
+
+    async def _postpone(self, series: Series, error: KubeError) -> None:
+        series.failures += 1
+        if series.failures >= TRIES and not series.fixed:
+            _log.warning("event given up", reason=series.reason, error=str(error))
+            series.failures = 0
+        elif series not in self._waiting:
+            self._waiting.append(series)
+        await asyncio.sleep(self._random.uniform(PAUSE, 1.2 * PAUSE))
+
+    def _new_name(self, about: Object) -> str:
+        """The object's name and the time in hexadecimal nanoseconds, of which the last ones are random."""
+        moment = int(self._now().timestamp() * 1e6) * 1000 + self._random.getrandbits(20)
+        suffix = f".{moment:x}"
+        return objects.name(about)[: _NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
+
+
+def _reference(about: Object) -> Object:
+    """What an Event needs of its object, so that the object itself is not kept."""
+    wanted = ("name", "namespace", "uid", "resourceVersion")
+    meta = {key: value for key, value in objects.metadata(about).items() if key in wanted}
+    return {"apiVersion": about.get("apiVersion"), "kind": about.get("kind"), "metadata": meta}

@@ -1,0 +1,151 @@
+"""A kubeconfig as a source of connections, read by kubernetes_asyncio's loader.
+
+The loader knows merging, contexts, client certificates, tokens and their files, exec plugins and OIDC. It is imported
+without the generated API classes that come with it (docs/decisions/0001-lean-kubernetes-client.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+import importlib.util
+import math
+import sys
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.kube.connection import FILE_AGE, ConfigError, Connection, Tls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+_PACKAGE = "kubernetes_asyncio"
+#: Seconds granted to an exec plugin or an OIDC provider.
+_LOAD_TIMEOUT = 60.0
+#: Seconds before the end of a plugin's token at which a new one is asked for.
+_EXPIRY_MARGIN = 60.0
+_import_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubeconfig:
+    """One or more kubeconfig files, joined by colons, and a context in them; empty means the current one."""
+
+    paths: str
+    context: str
+    now: Callable[[], datetime]
+
+    async def connect(self) -> Connection:
+        """Read the files, and run the exec plugin if there is one, in a thread. Later reads keep the context."""
+        return await asyncio.to_thread(self._load)
+
+    def _load(self) -> Connection:
+        if not any(Path(path).expanduser().is_file() for path in self.paths.split(":") if path):
+            raise ConfigError(f"there is no kubeconfig at {self.paths}: set --kubeconfig or KUBECONFIG")
+        try:
+            return asyncio.run(self._loaded())
+        except ConfigError:
+            raise
+        except TimeoutError as error:
+            raise ConfigError(
+                f"the kubeconfig {self.paths} cannot be used: its login took over {_LOAD_TIMEOUT:g} s"
+            ) from error
+        except Exception as error:  # the loader raises whatever broken YAML makes it stumble over
+            raise ConfigError(f"the kubeconfig {self.paths} cannot be used: {_first_line(error)}") from error
+
+    async def _loaded(self) -> Connection:
+        library = config_library()
+        found = library.Configuration()
+        async with asyncio.timeout(_LOAD_TIMEOUT):
+            loader = await library.load_kube_config(
+                config_file=self.paths, context=self.context or None, client_configuration=found
+            )
+        if not found.host.startswith(("https://", "http://")):
+            raise ConfigError(f"the kubeconfig {self.paths} names no server that is an http or https address")
+        return Connection(
+            server=found.host,
+            tls=_tls(found),
+            source=replace(self, context=loader.current_context["name"]),
+            authorization=_authorization(found),
+            proxy=found.proxy or "",
+            max_age=self._max_age(loader),
+        )
+
+    def _max_age(self, loader: Any) -> float:
+        """A plugin says how long its answer holds; files are read again now and then."""
+        if "exec" not in (loader._user or {}):  # noqa: SLF001  # the loader's own refresh does the same
+            return FILE_AGE
+        expiry = getattr(loader, "exec_plugin_expiry", None)
+        if expiry is None:
+            return math.inf
+        left: float = (expiry - self.now()).total_seconds()
+        return max(left - _EXPIRY_MARGIN, 1.0)
+
+
+def config_library() -> Any:
+    """kubernetes_asyncio's module that reads kubeconfigs, imported without the models.
+
+    Its parent packages import everything there is. For the time of the import they are replaced by empty ones that
+    find the same files; afterwards all of it is taken out of sys.modules again, so that whoever imports the library in
+    the ordinary way gets it whole.
+    """
+    with _import_lock:
+        if _PACKAGE in sys.modules:
+            return importlib.import_module(f"{_PACKAGE}.config.kube_config")
+        try:
+            return _import_lean()
+        finally:
+            for name in [name for name in sys.modules if name.split(".")[0] == _PACKAGE]:
+                del sys.modules[name]
+
+
+def _import_lean() -> Any:
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("reading a kubeconfig needs the Python package kubernetes_asyncio, which is not installed")
+    folder = Path(spec.submodule_search_locations[0])
+    _stub(_PACKAGE, folder)
+    client = _stub(f"{_PACKAGE}.client", folder / "client")
+    # The loader names it in functions that are never called here.
+    client.ApiClient = object  # type: ignore[attr-defined]
+    client.Configuration = importlib.import_module(f"{_PACKAGE}.client.configuration").Configuration  # type: ignore[attr-defined]
+    return importlib.import_module(f"{_PACKAGE}.config.kube_config")
+
+
+def _stub(name: str, folder: Path) -> ModuleType:
+    module = ModuleType(name)
+    module.__path__ = [str(folder)]
+    sys.modules[name] = module
+    return module
+
+
+def _tls(found: Any) -> Tls:
+    cert, key = found.cert_file or "", found.key_file or ""
+    if bool(cert) != bool(key):
+        raise ConfigError(
+            "the kubeconfig's user has a client certificate without a key, or a key without a certificate"
+        )
+    digest = hashlib.sha256(Path(cert).read_bytes() + Path(key).read_bytes()).hexdigest() if cert else ""
+    return Tls(
+        authorities=Path(found.ssl_ca_cert).read_text() if found.ssl_ca_cert else "",
+        cert_file=cert,
+        key_file=key,
+        cert_digest=digest,
+        server_name=found.tls_server_name or "",
+        verify=found.verify_ssl,
+    )
+
+
+def _authorization(found: Any) -> str:
+    """The loader does not strip what it reads from token files."""
+    return str(found.api_key.get("BearerToken", "")).strip()
+
+
+def _first_line(error: Exception) -> str:
+    """Later lines of YAML errors quote the file, and with it secrets."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.support.runtime_lease_server import NAME, LeaseLine, LeaseServer, Line, candidate
+from upgrade_manager.runtime.health import Unhealthy
+from upgrade_manager.runtime.leaderelection import LeaseLost, new_identity
+from upgrade_manager.runtime.metrics import Metrics
+
+if TYPE_CHECKING:
+    from upgrade_manager.runtime.leaderelection import LeaderElector
+
+
+def time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def lead(elector: LeaderElector, seconds: float) -> None:
+    """Keep the lease for so long. Raises LeaseLost."""
+    try:
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+            group.create_task(elector.renew())
+            group.create_task(elector.watch())
+    except TimeoutError:
+        return
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
+
+
+async def test_the_first_candidate_creates_the_lease() -> None:
+    server = LeaseServer()
+    elector = candidate(LeaseLine(server), "a")
+    assert not elector.is_leader
+    assert elector.leader == ""
+    await elector.acquire()
+    assert elector.is_leader
+    assert server.spec == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-01T00:00:00.020000Z",
+        "renewTime": "2026-01-01T00:00:00.020000Z",
+        "leaseTransitions": 0,
+    }
+
+
+async def test_a_leader_renews_every_two_seconds_by_one_write_and_no_read() -> None:
+    server = LeaseServer()
+    line = LeaseLine(server)
+    elector = candidate(line, "a")
+    await elector.acquire()
+    line.requests.clear()
+    acquired = server.spec["acquireTime"]
+    await lead(elector, 60)
+    assert set(line.requests) == {"PUT"}
+    assert len(line.requests) == 29
+    assert server.spec["acquireTime"] == acquired
+    assert server.spec["leaseTransitions"] == 0
+    assert server.spec["renewTime"] > acquired
+
+
+async def test_fields_that_are_not_an_electors_survive_its_writes() -> None:
+    server = LeaseServer()
+    elector = candidate(LeaseLine(server), "a")
+    await elector.acquire()
+    assert server.lease is not None
+    server.lease["metadata"]["labels"] = {"of": "another"}
+    server.lease["spec"]["strategy"] = "OldestEmulationVersion"
+    server.store(server.lease)
+    await lead(elector, 5)
+    assert server.lease["metadata"]["labels"] == {"of": "another"}
+    assert server.spec["strategy"] == "OldestEmulationVersion"
+
+
+async def test_a_candidate_waits_for_a_whole_lease_duration_without_a_change() -> None:
+    server = LeaseServer()
+    await candidate(LeaseLine(server), "dead").acquire()
+    await asyncio.sleep(100)
+    elector = candidate(LeaseLine(server), "b")
+    started = time()
+    await elector.acquire()
+    assert 15 <= time() - started <= 15 + 4.5
+    assert elector.leader == "b"
+    assert server.spec["leaseTransitions"] == 1
+
+
+async def test_the_times_written_in_a_lease_mean_nothing() -> None:
+    server = LeaseServer()
+    first = candidate(LeaseLine(server), "a")
+    await first.acquire()
+    server.spec["renewTime"] = "1970-01-01T00:00:00.000000Z"
+    second = candidate(LeaseLine(server), "b")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(14):
+            await second.acquire()
+
+
+@pytest.mark.parametrize(("written", "waits"), [(30, 30), (3, 3), (0, 15), ("15", 15)])
+async def test_a_candidate_waits_for_as_long_as_the_holder_promised(written: object, waits: float) -> None:
+    server = LeaseServer()
+    await candidate(LeaseLine(server), "dead").acquire()
+    assert server.lease is not None
+    server.lease["spec"]["leaseDurationSeconds"] = written
+    elector = candidate(LeaseLine(server), "b")
+    started = time()
+    await elector.acquire()
+    assert waits <= time() - started <= waits + 4.5
+
+
+async def test_a_candidate_polls_with_jitter_between_two_and_four_point_four_seconds() -> None:
+    server = LeaseServer()
+    holder = candidate(LeaseLine(server), "a")
+    await holder.acquire()
+    line = LeaseLine(server, delay=0)
+    times: list[float] = []
+
+    class Watched(LeaseLine):
+        async def send(self, request):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            times.append(time())
+            return await line.send(request)
+
+    async with asyncio.TaskGroup() as group:
+        leading = group.create_task(lead(holder, 600))
+        waiting = group.create_task(candidate(Watched(server), "b").acquire())
+        await leading
+        waiting.cancel()
+    gaps = [after - before for before, after in itertools.pairwise(times)]
+    assert all(2 <= gap < 4.4 for gap in gaps)
+    assert max(gaps) - min(gaps) > 1.5
+
+
+async def test_a_released_lease_is_taken_at_the_next_poll() -> None:
+    server = LeaseServer()
+    first = candidate(LeaseLine(server), "a")
+    await first.acquire()
+    second = candidate(LeaseLine(server), "b")
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(second.acquire())
+        await lead(first, 60)
+        await first.release()
+        released = time()
+        assert server.spec["holderIdentity"] == ""
+        assert server.spec["leaseDurationSeconds"] == 1
+        assert not first.is_leader
+        await waiting
+    assert time() - released < 5
+    assert server.spec["leaseTransitions"] == 1
+
+
+async def test_releasing_what_one_never_tried_to_get_asks_nobody() -> None:
+    line = LeaseLine(LeaseServer())
+    await candidate(line, "a").release()
+    assert line.requests == []
+
+
+async def test_releasing_twice_writes_once() -> None:
+    server = LeaseServer()
+    elector = candidate(LeaseLine(server), "a")
+    await elector.acquire()
+    await elector.release()
+    await elector.release()
+    assert len(server.writes) == 2
+
+
+async def test_a_lease_got_by_a_request_whose_answer_never_came_is_released_too() -> None:
+    server = LeaseServer()
+    line = LeaseLine(server)
+    elector = candidate(line, "a")
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(elector.acquire())
+        await asyncio.sleep(0.035)
+        waiting.cancel()
+    assert server.spec["holderIdentity"] == "a"
+    assert not elector.is_leader
+    await elector.release()
+    assert server.spec["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize("who", ["someone else", "nobody"])
+async def test_releasing_leaves_a_lease_that_is_not_ours_alone(who: str) -> None:
+    server = LeaseServer()
+    elector = candidate(LeaseLine(server), "a")
+    await elector.acquire()
+    if who == "nobody":
+        server.lease = None
+    else:
+        assert server.lease is not None
+        server.lease["spec"]["holderIdentity"] = who
+    await elector.release()
+    assert len(server.writes) == 1
+
+
+async def test_a_release_that_gets_no_answer_ends_at_the_deadline() -> None:
+    server = LeaseServer()
+    line = LeaseLine(server)
+    elector = candidate(line, "a")
+    await elector.acquire()
+    line.line = Line.DOWN
+    started = time()
+    await elector.release()
+    assert time() - started == pytest.approx(10)
+
+
+async def test_a_release_is_tried_again_after_a_failure() -> None:
+    server = LeaseServer()
+    line = LeaseLine(server)
+    elector = candidate(line, "a")
+    await elector.acquire()
+    line.line = Line.FAILING
+    asyncio.get_running_loop().call_later(3, setattr, line, "line", Line.GOOD)
+    await elector.release()
+    assert server.spec["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize("line", [Line.DOWN, Line.HANGING, Line.LOSING, Line.STUCK, Line.FAILING])
+async def test_a_leader_that_cannot_renew_stops_before_anyone_can_take_over(line: Line) -> None:
+    server = LeaseServer()
+    wire = LeaseLine(server)
+    elector = candidate(wire, "a")
+    await elector.acquire()
+    await lead(elector, 30)
+    renewed = time()
+    wire.line = line
+    stopped = asyncio.get_running_loop().create_future()
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            stopped.set_result(time())
+
+    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012  # the group is what raises
+        async with asyncio.TaskGroup() as group:
+            for run in (elector.renew, elector.watch, work):
+                group.create_task(run())
+    assert caught.group_contains(LeaseLost, match="no renewal succeeded within 10 s")
+    # The last good renewal was at most one retry period before the line broke.
+    assert stopped.result() - renewed <= 10.01
+    assert not elector.is_leader
+
+
+async def test_a_lost_answer_is_healed_by_reading() -> None:
+    server = LeaseServer()
+    line = LeaseLine(server)
+    metrics = Metrics(CollectorRegistry())
+    elector = candidate(line, "a", metrics=metrics.leader(NAME))
+    await elector.acquire()
+    line.line = Line.LOSING
+    asyncio.get_running_loop().call_later(3, setattr, line, "line", Line.GOOD)
+    await lead(elector, 60)
+    assert elector.is_leader
+    assert server.spec["leaseTransitions"] == 0
+    slow = metrics.registry.get_sample_value("leader_election_slowpath_total", {"name": NAME})
+    assert slow == 1
+
+
+async def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
+    server = LeaseServer()
+    elector = candidate(LeaseLine(server), "a")
+    await elector.acquire()
+    assert server.lease is not None
+    server.lease["spec"]["holderIdentity"] = "b"
+    server.store(server.lease)
+    started = time()
+    with pytest.raises(LeaseLost, match="b holds it"):
+        await lead(elector, 60)
+    assert time() - started < 2.1
+    assert not elector.is_leader
+
+
+async def test_a_deleted_lease_is_made_again_by_its_leader() -> None:
+    server = LeaseServer()
+    elector = candidate(LeaseLine(server), "a")
+    await elector.acquire()
+    server.lease = None
+    await lead(elector, 60)
+    assert elector.is_leader
+    assert server.spec["holderIdentity"] == "a"
+
+
+async def test_of_two_that_create_at_the_same_time_one_leads() -> None:
+    server = LeaseServer()
+    electors = [candidate(LeaseLine(server), name) for name in "ab"]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(elector.acquire()) for elector in electors]
+        await asyncio.sleep(1)
+        assert sum(elector.is_leader for elector in electors) == 1
+        for task in tasks:
+            task.cancel()
+
+
+async def test_no_failure_of_the_api_ends_the_wait_for_the_lease() -> None:
+    server = LeaseServer()
+    line = LeaseLine(server, line=Line.DOWN)
+    loop = asyncio.get_running_loop()
+    for after, state in ((30, Line.HANGING), (60, Line.FAILING), (90, Line.LOSING), (120, Line.GOOD)):
+        loop.call_later(after, setattr, line, "line", state)
+    elector = candidate(line, "a")
+    await elector.acquire()
+    assert elector.is_leader
+    assert 120 < time() < 130
+    # Never a tight loop: two requests for an attempt at most, an attempt every two seconds at most.
+    assert len(line.requests) < 120
+
+
+async def test_leading_is_told_to_the_metrics() -> None:
+    metrics = Metrics(CollectorRegistry())
+    elector = candidate(LeaseLine(LeaseServer()), "a", metrics=metrics.leader(NAME))
+
+    def status() -> float | None:
+        return metrics.registry.get_sample_value("leader_election_master_status", {"name": NAME})
+
+    assert status() == 0
+    await elector.acquire()
+    assert status() == 1
+    await elector.release()
+    assert status() == 0
+
+
+async def test_health_fails_when_a_leader_has_not_renewed_for_too_long() -> None:
+    elector = candidate(LeaseLine(LeaseServer()), "a")
+    await elector.check()
+    await elector.acquire()
+    await asyncio.sleep(34)
+    await elector.check()
+    await asyncio.sleep(2)
+    with pytest.raises(Unhealthy, match="not renewed for more than 35 s"):
+        await elector.check()
+    assert not elector.is_leader
+
+
+async def test_a_watch_without_a_lease_ends() -> None:
+    await candidate(LeaseLine(LeaseServer()), "a").watch()
+
+
+def test_an_identity_is_the_host_and_a_uuid() -> None:
+    assert new_identity(Random(1), hostname="pod").startswith("pod_")
+    assert new_identity(Random(1), hostname="pod") == new_identity(Random(1), hostname="pod")
+    assert new_identity(Random(1)) != new_identity(Random(2))

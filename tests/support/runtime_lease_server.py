@@ -1,0 +1,134 @@
+"""One lease behind as many bad lines as there are candidates."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Request, Response
+from upgrade_manager.runtime.leaderelection import UNMEASURED, LeaderElector
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from upgrade_manager.kube.transport import Stream
+    from upgrade_manager.runtime.leaderelection import LeaderMetrics
+
+NAME, NAMESPACE = "manager.example", "harvester-system"
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Line(Enum):
+    """What happens to requests on the way."""
+
+    GOOD = "good"
+    #: Nothing gets through, and one is told.
+    DOWN = "down"
+    #: Nothing gets through, and nobody is told.
+    HANGING = "hanging"
+    #: Requests get through, their answers do not.
+    LOSING = "losing"
+    #: As HANGING, and a cancelled caller is held for another minute.
+    STUCK = "stuck"
+    #: The server fails.
+    FAILING = "failing"
+
+
+@dataclass
+class LeaseServer:
+    """Keeps the lease, under optimistic locking, and its history."""
+
+    lease: dict[str, Any] | None = None
+    version: int = 0
+    #: (time, spec) of each write.
+    writes: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+
+    def answer(self, request: Request) -> Response:
+        if request.method == "GET":
+            return _found(self.lease) if self.lease else _status(404, "NotFound")
+        body = json.loads(request.body)
+        if request.method == "POST":
+            return self.store(body) if self.lease is None else _status(409, "AlreadyExists")
+        if self.lease is None:
+            return _status(404, "NotFound")
+        if body["metadata"].get("resourceVersion") != self.lease["metadata"]["resourceVersion"]:
+            return _status(409, "Conflict")
+        return self.store(body)
+
+    def store(self, lease: dict[str, Any]) -> Response:
+        self.version += 1
+        lease["metadata"]["resourceVersion"] = str(self.version)
+        self.lease = lease
+        self.writes.append((asyncio.get_running_loop().time(), lease["spec"]))
+        return _found(lease)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.lease is not None
+        return dict(self.lease["spec"])
+
+
+@dataclass
+class LeaseLine:
+    """A candidate's transport."""
+
+    server: LeaseServer
+    line: Line = Line.GOOD
+    #: Seconds for a request to get there, and for the answer to get back.
+    delay: float = 0.01
+    requests: list[str] = field(default_factory=list)
+
+    async def send(self, request: Request) -> Response:
+        self.requests.append(request.method)
+        line = self.line
+        await asyncio.sleep(self.delay)
+        if line is Line.DOWN:
+            raise Transient("connection refused")
+        if line is Line.FAILING:
+            return _status(500, "InternalError")
+        if line in {Line.HANGING, Line.STUCK}:
+            await _hang(60.0 if line is Line.STUCK else 0.0)
+        answer = self.server.answer(request)
+        if line is Line.LOSING:
+            await _hang(0.0)
+        await asyncio.sleep(self.delay)
+        return answer
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        raise NotImplementedError
+
+
+async def _hang(clinging: float) -> None:
+    try:
+        await asyncio.sleep(1e6)
+    finally:
+        await asyncio.sleep(clinging)
+
+
+def _found(lease: dict[str, Any] | None) -> Response:
+    return Response(status=200, body=json.dumps(lease).encode())
+
+
+def _status(code: int, reason: str) -> Response:
+    return Response(status=code, body=json.dumps({"kind": "Status", "code": code, "reason": reason}).encode())
+
+
+def now() -> datetime:
+    """The loop's time as a date."""
+    return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+def candidate(line: LeaseLine, identity: str, *, metrics: LeaderMetrics = UNMEASURED, seed: int = 1) -> LeaderElector:
+    """An elector at the end of a line."""
+    random = Random(f"{identity}-{seed}")
+    client = Client(line, user_agent=identity, random=random)
+    return LeaderElector(
+        client, name=NAME, namespace=NAMESPACE, identity=identity, random=random, now=now, metrics=metrics
+    )

@@ -12,6 +12,7 @@ from upgrade_manager.runtime.fence import Fence
 from upgrade_manager.runtime.leaderelection import LeaderElector, new_identity
 from upgrade_manager.runtime.looplag import LoopLag
 from upgrade_manager.runtime.manager import Manager, Stage
+from upgrade_manager.runtime.metricsserver import metrics_server, plain_metrics_server
 from upgrade_manager.runtime.probes import Probes
 
 if TYPE_CHECKING:
@@ -58,11 +59,7 @@ def assemble(outside: Outside, options: RunOptions, metrics: Metrics) -> Manager
         )
     )
     manager = Manager(elector=elector)
-    lag = LoopLag(observe=metrics.loop_lag.observe)
-    manager.add(Stage.OTHERS, "loop-lag", lag.run)
-    if options.probes is not None:
-        server = _probes(controller, elector, lag).server(options.probes)
-        manager.add(Stage.SERVERS, "probes", server.run, ready=server.bound)
+    _add_servers(manager, outside, options, metrics, _probes(manager, controller, elector, metrics))
     manager.add(Stage.CACHES, "plans", controller.plans.run, ready=controller.plans.synced)
     manager.add(Stage.LEADER, "upgradeplan", controller.run)
     return manager
@@ -84,7 +81,19 @@ def _elector(outside: Outside, options: RunOptions, metrics: Metrics) -> LeaderE
     )
 
 
-def _probes(controller: PlanController, elector: LeaderElector | None, lag: LoopLag) -> Probes:
+def _add_servers(manager: Manager, outside: Outside, options: RunOptions, metrics: Metrics, probes: Probes) -> None:
+    servers = [probes.server(options.probes)] if options.probes else []
+    if options.metrics and options.metrics_secure:
+        servers.append(metrics_server(metrics, address=options.metrics, client=_client(outside, outside.transport)))
+    elif options.metrics:
+        servers.append(plain_metrics_server(metrics, address=options.metrics))
+    for server in servers:
+        manager.add(Stage.SERVERS, server.name, server.run, ready=server.bound)
+
+
+def _probes(manager: Manager, controller: PlanController, elector: LeaderElector | None, metrics: Metrics) -> Probes:
+    lag = LoopLag(observe=metrics.loop_lag.observe)
+    manager.add(Stage.OTHERS, "loop-lag", lag.run)
     probes = Probes()
     probes.healthz.add("loop", lag.check)
     probes.healthz.add("reconcile", controller.check)

@@ -11,7 +11,7 @@ from upgrade_manager.kube.kinds import NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.announcements import Announcements
 from upgrade_manager.pipeline.engine import Engine
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
-from upgrade_manager.pipeline.observation import Observations, Watch, slim_node
+from upgrade_manager.pipeline.observation import PlanObservations, Watch, slim_node
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.table import PIPELINE
 from upgrade_manager.runtime.controller import Controller
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.runtime.clock import Clock
     from upgrade_manager.runtime.metrics import Metrics
-    from upgrade_manager.runtime.outcome import Outcome
 
 NAME = "upgradeplan"
 COMPONENT = "upgradeplan-controller"
@@ -63,8 +62,6 @@ class PlanController:
             limiter=ItemExponential(base=RETRY_BASE, cap=RETRY_CAP, jitter=spread(around.random, 0.2)),
             metrics=around.metrics.queue(NAME),
         )
-        #: The plan whose observations are open: it is looked at again whenever one of them changes.
-        self._active = ""
         self._events = EventRecorder(around.client, component=COMPONENT, now=around.clock.now, random=around.random)
         #: Runs in every replica, so that a new leader begins with a warm cache.
         self.plans = Informer(
@@ -84,7 +81,7 @@ class PlanController:
         """Work until cancelled; only the leader may."""
         async with asyncio.TaskGroup() as group:
             sender = group.create_task(self._events.run(), name="events")
-            observations = Observations(group, self._informer)
+            observations = PlanObservations(group, self._informer)
             self._controller = self._new_controller(observations)
             try:
                 await self._controller.run()
@@ -103,7 +100,7 @@ class PlanController:
         if not self.plans.is_synced:
             raise Unhealthy("the UpgradePlans are not listed yet")
 
-    def _new_controller(self, observations: Observations) -> Controller[str]:
+    def _new_controller(self, observations: PlanObservations) -> Controller[str]:
         around = self._around
         reconciler = PlanReconciler(
             client=around.client,
@@ -117,23 +114,19 @@ class PlanController:
             now=around.clock.now,
         )
 
-        async def reconcile(name: str) -> Outcome:
-            self._active = name
-            return await reconciler.reconcile(name)
-
         return Controller(
             NAME,
-            reconcile=reconcile,
+            reconcile=reconciler.reconcile,
             queue=self._queue,
             random=around.random,
             metrics=around.metrics.controller(NAME),
         )
 
-    def _informer(self, watch: Watch) -> Informer:
-        name = self._active
+    def _informer(self, plan: str, watch: Watch) -> Informer:
+        """An informer that has the plan looked at again whenever something changes."""
 
         def changed(_change: Change) -> None:
-            self._queue.add(name)
+            self._queue.add(plan)
 
         return Informer(
             self._around.client,

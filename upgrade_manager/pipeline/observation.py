@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube.errors import Transient
@@ -56,7 +57,7 @@ class _Running:
 
 
 class Observations:
-    """The informers of the plan that is in progress; used by one worker, started and stopped inside its TaskGroup."""
+    """The informers of one plan; used by one worker, started and stopped inside its TaskGroup."""
 
     def __init__(self, group: asyncio.TaskGroup, start: Callable[[Watch], Informer]) -> None:
         self._group = group
@@ -99,7 +100,7 @@ class Observations:
         await self._stop(unused)
 
     async def stop(self) -> None:
-        """Stop everything: the plan has ended or is gone."""
+        """Stop everything."""
         self._used = set()
         await self._stop(set(self._running))
 
@@ -108,6 +109,32 @@ class Observations:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class PlanObservations:
+    """The observations of every plan that looks at something: each plan has its own, so none can close another's."""
+
+    def __init__(self, group: asyncio.TaskGroup, start: Callable[[str, Watch], Informer]) -> None:
+        self._group = group
+        self._start = start
+        self._plans: dict[str, Observations] = {}
+
+    def of(self, plan: str) -> Observations:
+        """The plan's observations; its informers are started with its name, to say whom to wake."""
+        if plan not in self._plans:
+            self._plans[plan] = Observations(self._group, partial(self._start, plan))
+        return self._plans[plan]
+
+    async def drop(self, plan: str) -> None:
+        """The plan has ended or is gone."""
+        observations = self._plans.pop(plan, None)
+        if observations is not None:
+            await observations.stop()
+
+    async def stop(self) -> None:
+        """Stop everything."""
+        for plan in list(self._plans):
+            await self.drop(plan)
 
 
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:

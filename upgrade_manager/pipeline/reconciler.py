@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.announcements import Announcements
     from upgrade_manager.pipeline.engine import Engine
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
-    from upgrade_manager.pipeline.observation import Observations
+    from upgrade_manager.pipeline.observation import PlanObservations
     from upgrade_manager.pipeline.phase import Outcome as PhaseOutcome
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.runtime.outcome import Outcome
@@ -53,7 +53,7 @@ class PlanReconciler:
         *,
         client: Client,
         plans: Informer,
-        observations: Observations,
+        observations: PlanObservations,
         engine: Engine,
         announcements: Announcements,
         fetcher: Fetcher,
@@ -79,6 +79,7 @@ class PlanReconciler:
         """One look at the plan of that name. Raises what is worth another try, after having written down why."""
         plan = self._plans.store.get(name)
         if plan is None:
+            await self._observations.drop(name)
             return Done()
         scope = self._scope(plan)
         structlog.contextvars.bind_contextvars(plan=name, phase=scope.draft.phase)
@@ -107,21 +108,21 @@ class PlanReconciler:
         return await self._go_on(scope, await self._engine.advance(scope))
 
     async def _go_on(self, scope: Scope, outcome: PhaseOutcome) -> Outcome:
-        scope.draft.healthy()
-        if isinstance(outcome, Waiting):
-            return await self._wait(scope, outcome)
         if isinstance(outcome, Failed):
             scope.draft.fail(outcome.cause)
             await self._persist(scope)
             log.error("upgrade failed", cause=outcome.cause)
             return await self._rest(scope)
+        scope.draft.healthy()
+        if isinstance(outcome, Waiting):
+            return await self._wait(scope, outcome)
         # The end of the last phase is on record before anything is removed that would be made again without it.
         await self._persist(scope)
         await tear_down(scope, keep_evidence=False)
         scope.draft.succeed()
         await self._persist(scope)
         log.info("upgrade succeeded")
-        await self._observations.stop()
+        await self._observations.drop(scope.owner.name)
         return Done()
 
     async def _wait(self, scope: Scope, waiting: Waiting) -> Outcome:
@@ -130,7 +131,7 @@ class PlanReconciler:
         if too_early > 0 and scope.draft.only_informs():
             return After(too_early)
         await self._persist(scope)
-        await self._observations.prune()
+        await scope.observations.prune()
         return Done() if waiting.after is None else After(waiting.after)
 
     async def _accept(self, scope: Scope) -> bool:
@@ -164,7 +165,7 @@ class PlanReconciler:
         if scope.draft.phase == FAILED and objects.annotations_of(scope.raw).get(ANNOTATION_RESTORED) != "true":
             await tear_down(scope, keep_evidence=True)
             await scope.annotate({ANNOTATION_RESTORED: "true"})
-            await self._observations.stop()
+            await self._observations.drop(scope.owner.name)
         return Done()
 
     async def _finalize(self, scope: Scope) -> Outcome:
@@ -173,7 +174,7 @@ class PlanReconciler:
             return Done()
         if scope.draft.phase:
             await tear_down(scope, keep_evidence=False)
-            await self._observations.stop()
+            await self._observations.drop(scope.owner.name)
         try:
             await scope.set_finalizers([name for name in objects.finalizers(scope.raw) if name != FINALIZER])
         except NotFound:
@@ -206,7 +207,7 @@ class PlanReconciler:
         for write in scope.written:
             if write.resource == UPGRADE_PLANS:
                 await self._plans.observed(write.resource_version)
-        await self._observations.settle(scope.written)
+        await scope.observations.settle(scope.written)
 
     def _scope(self, plan: Object) -> Scope:
         return Scope(
@@ -215,7 +216,7 @@ class PlanReconciler:
             draft=StatusDraft(plan, now=self._now),
             client=self._client,
             fetcher=self._fetcher,
-            observations=self._observations,
+            observations=self._observations.of(objects.name(plan)),
             announcements=self._announcements,
             settings=self._settings,
         )

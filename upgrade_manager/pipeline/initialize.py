@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_LABEL, SETTING_SERVER_VERSION
+from upgrade_manager.api.names import is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
@@ -35,7 +36,9 @@ class Initialize(Phase):
 async def _source(scope: Scope) -> dict[str, str]:
     """The Version as it is now: it may change or vanish later."""
     name = scope.plan.spec.version
-    version = await scope.find(VERSIONS, name, namespace=HARVESTER_SYSTEM)
+    # What is no name would be a path of its own in the request.
+    exists = is_object_name(name)
+    version = await scope.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if exists else None
     if version is None:
         raise MissingObject(
             f"Version {HARVESTER_SYSTEM}/{name} does not exist; create it, or delete this plan and name another version"

@@ -9,7 +9,7 @@ from upgrade_manager.api.keys import (
     OS_UPGRADE_IMAGE_VALUE,
     Component,
 )
-from upgrade_manager.api.names import component_name, safe_concat_name
+from upgrade_manager.api.names import component_name, image_display_name
 from upgrade_manager.kube.kinds import VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ def iso_image(owner: Owner, *, version: str, url: str, checksum: str) -> dict[st
     image["metadata"]["annotations"] = {ANNOTATION_OS_UPGRADE_IMAGE: OS_UPGRADE_IMAGE_VALUE}
     image["spec"] = {
         "backend": "cdi",
-        # Harvester mirrors it into a label, so it is kept to a label's length.
-        "displayName": safe_concat_name(owner.name, version),
+        "displayName": image_display_name(owner.name, version),
         "sourceType": "download",
         "url": url,
         "checksum": checksum,

@@ -108,7 +108,7 @@ def _run(  # a rule, where it stands, and what it sees
         return
     if verdict is True or (not transition and old.same(value)):
         return
-    yield _finding(rule, value, kind, field, _message(rule, variables))
+    yield _finding(rule, value, field, _message(rule, variables))
 
 
 def _optional(value: Any) -> OptionalValue:
@@ -133,10 +133,10 @@ def _message(rule: dict[str, Any], variables: dict[str, Any]) -> str:
     return str(rule["message"]).strip() if rule.get("message") else f"failed rule: {_named(rule)}"
 
 
-def _finding(rule: dict[str, Any], value: Any, kind: str | None, field: str, text: str) -> FieldError:
+def _finding(rule: dict[str, Any], value: Any, field: str, text: str) -> FieldError:
     where = field + str(rule.get("fieldPath") or "")
     fault = _FAULTS.get(rule.get("reason", ""), Fault.INVALID)
-    shown = OMITTED if kind in {"object", "array"} else value
+    shown = OMITTED if isinstance(value, dict | list) else value
     detail = "" if fault is Fault.DUPLICATE else text
     return FieldError(fault=fault, field=where.removeprefix("."), value=shown, detail=detail)
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.schema import podtemplates
+from hack.apiserver.schema.definition import definition
 from hack.apiserver.schema.fielderror import FieldError, forbidden, invalid, required, too_long
 from hack.apiserver.schema.objectmeta import validate_labels
 
@@ -128,6 +129,7 @@ def binding(new: Object, old: Object | None) -> Iterator[FieldError]:
 CHECKS: dict[str, Callable[[Object, Object | None], Iterator[FieldError]]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": binding,
     "configmaps": config_map,
+    "customresourcedefinitions.apiextensions.k8s.io": definition,
     "deployments.apps": deployment,
     "events": event,
     "jobs.batch": job,

@@ -72,6 +72,8 @@ class ScriptedTransport:
         """As the protocol says."""
         self._remember(request)
         reply = await self._next(request, self.watches) if self.watches or self._handler else FedStream()
+        if isinstance(reply, Response):
+            reply = FedStream(reply.body, None, status=reply.status, headers=reply.headers)
         assert isinstance(reply, FedStream), reply
         self.open_streams += 1
         try:

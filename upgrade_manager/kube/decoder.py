@@ -54,9 +54,12 @@ def decode_event(line: bytes) -> WatchEvent:
     """The event of a line. Raises Undecodable, which shows the line's length but not its content."""
     try:
         event = _decode(line.decode())
-        return WatchEvent(event["type"], event["object"])
+        decoded = WatchEvent(event["type"], event["object"])
     except (ValueError, KeyError, TypeError) as error:
         raise Undecodable(f"a watch sent a line of {len(line)} bytes that is no event") from error
+    if not isinstance(decoded.object, dict):
+        raise Undecodable(f"a watch sent an event of type {decoded.type} without an object")
+    return decoded
 
 
 def decode_lines(lines: list[bytes]) -> tuple[list[WatchEvent], Undecodable | None]:

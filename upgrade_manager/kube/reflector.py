@@ -215,9 +215,7 @@ class Reflector:
         if self._ordered:
             self._version = version
 
-    def _is_expected(self, obj: object) -> bool:
-        if not isinstance(obj, dict):
-            return False
+    def _is_expected(self, obj: Object) -> bool:
         # Whole objects in a metadata watch are let through here, to be refused aloud.
         return self._selection.metadata_only or obj.get("kind") == self._resource.kind
 

@@ -61,7 +61,8 @@ def error_from_status(about: str, obj: Object, *, status: int = 0, patience: flo
     code = status or _number(obj.get("code"))
     reason = _text(obj.get("reason"))
     details = obj.get("details") if isinstance(obj.get("details"), dict) else {}
-    message = f"{about}: {code} {reason}: {_text(obj.get('message'))}".rstrip(": ")
+    said = ": ".join(filter(None, (reason, _text(obj.get("message")))))
+    message = f"{about}: {code} {said}".rstrip()
     if patience is None:
         patience = float(_number((details or {}).get("retryAfterSeconds"))) or None
     error = _classify(message, code, reason, patience)

@@ -11,8 +11,10 @@ Whatever ends an upgrade is no exception but an outcome: `Failed` in phase.py.
 
 from __future__ import annotations
 
+from upgrade_manager.runtime.outcome import Retry
 
-class RetryError(Exception):
+
+class RetryError(Retry):
     """Its text is shown to users: the object, what is wrong with it, what to do."""
 
 

@@ -179,7 +179,6 @@ class PlanReconciler:
             await scope.set_finalizers([name for name in objects.finalizers(scope.raw) if name != FINALIZER])
         except NotFound:
             log.info("the plan was gone already")
-        scope.written.clear()
         self._greeted.discard(scope.owner.uid)
         log.info("finalized")
         return Done()

@@ -28,3 +28,7 @@ Outcome: TypeAlias = Done | Again | After
 
 class TerminalError(Exception):
     """Trying again cannot help: counted and logged, and the key rests until something about it changes."""
+
+
+class Retry(Exception):
+    """Something outside is not as it must be, which may change: tried again, and logged as no fault of ours."""

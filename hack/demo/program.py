@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from rich.console import Console
-from upgrade_manager.kube.http import HttpTransport
 
 from hack.demo.follow import follow
 from hack.demo.processes import family
@@ -26,7 +25,9 @@ from upgrade_manager.kube import kinds, objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.connection import connect
 from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.http import HttpTransport
 from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -109,7 +110,7 @@ async def _play(options: Options, screen: Screen, relatives: Family) -> int:
 @contextlib.asynccontextmanager
 async def _client(kubeconfig: Path) -> AsyncIterator[Client]:
     connection = await connect(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))
-    async with HttpTransport(connection) as transport:
+    async with HttpTransport(connection, observer=RequestObserver()) as transport:
         yield Client(transport, user_agent="demo", random=random.Random())
 
 

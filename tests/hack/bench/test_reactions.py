@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hack.bench.reactions import reactions
+from hack.bench.recorder import Exchange
+from upgrade_manager.kube.transport import Request
+
+JOB: dict[str, Any] = {"kind": "Job", "metadata": {"uid": "1", "namespace": "harvester-system"}}
+COMPLETE = {**JOB, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+
+
+def write(who: str, began: float, answer: dict[str, Any] | None = None, *, path: str = "/api/v1/x") -> Exchange:
+    return Exchange(
+        request=Request(method="PATCH", path=path, headers={"user-agent": who}),
+        status=200,
+        began=began,
+        ended=began + 1,
+        answer=json.dumps(answer).encode() if answer else b"",
+    )
+
+
+def measured(*exchanges: Exchange) -> list[float]:
+    return reactions(exchanges, manager="manager", os_image="Harvester v1.8.0")
+
+
+def test_a_reaction_lasts_from_the_end_of_the_awaited_write_to_the_managers_next() -> None:
+    assert measured(write("jobs", 10, JOB), write("jobs", 20, COMPLETE), write("manager/1", 25)) == [4]
+
+
+def test_an_object_that_stays_complete_is_awaited_once() -> None:
+    assert measured(
+        write("jobs", 10, COMPLETE), write("manager", 12), write("jobs", 20, COMPLETE), write("manager", 30)
+    ) == [1]
+
+
+def test_events_are_no_reaction() -> None:
+    event = write("manager", 12, path="/api/v1/namespaces/default/events")
+    assert measured(write("jobs", 10, COMPLETE), event, write("manager", 14)) == [3]
+
+
+def test_a_write_that_was_under_way_already_is_no_reaction() -> None:
+    assert measured(write("jobs", 10, COMPLETE), write("manager", 10.5), write("manager", 13)) == [2]

@@ -20,7 +20,7 @@ BENCHMARKS = {
     "reaction": ("hack.bench.reaction", "from the event of an awaited object to the write that it causes"),
     "idle": ("hack.bench.idle", "what a manager with a finished plan asks of the API server"),
     "process": ("hack.bench.process", "start, restart after SIGKILL, and memory of the manager as a process"),
-    "informer": ("hack.bench.informer", "how many events a second an informer takes in"),
+    "informer": ("hack.bench.ingest", "how many events a second an informer takes in"),
     "demo": ("hack.bench.demo", "`make demo` on a fresh clone, set-up included"),
 }
 

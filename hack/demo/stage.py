@@ -66,10 +66,7 @@ async def prepare(options: Options, family: Family) -> Stage:
     kubeconfig = family.folder / "kubeconfig"
     cluster = await family.start("cluster", cluster_command(options, kubeconfig))
     ready = await ready_line(cluster, within=READY_WITHIN[options.api])
-    found = _REPO_URL.search(ready)
-    if found is None:
-        raise DemoError(f"the cluster's ready line names no repo-url: {ready}", child=cluster)
-    command = manager_command(kubeconfig, found.group(1))
+    command = manager_command(kubeconfig, repo_url(ready))
     manager = await family.start("manager", command)
     return Stage(kubeconfig=kubeconfig, family=family, cluster=cluster, manager=manager, manager_command=command)
 
@@ -90,6 +87,14 @@ def manager_command(kubeconfig: Path, repo_url: str) -> list[str]:
     program = Path(sys.executable).with_name("upgrade-manager")
     command = [str(program), "run", "--kubeconfig", str(kubeconfig), "--repo-url", repo_url]
     return [*command, "--metrics-secure=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
+
+
+def repo_url(ready: str) -> str:
+    """Find the upgrade repository's address in the cluster's ready line; raises DemoError."""
+    found = _REPO_URL.search(ready)
+    if found is None:
+        raise DemoError(f"the cluster's ready line names no repo-url: {ready}")
+    return found.group(1)
 
 
 async def ready_line(cluster: Child, *, within: float) -> str:

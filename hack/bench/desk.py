@@ -1,0 +1,141 @@
+"""A simulated cluster and a manager as two programs, as on a user's desk, with a recorder between them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import random
+import socket
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import yaml
+
+from hack.bench.recorder import Recorder
+from hack.certificates import Authority, server_context
+from hack.demo.options import parse
+from hack.demo.processes import family
+from hack.demo.stage import READY_WITHIN, cluster_command, ready_line, repo_url
+from hack.gateway import Gateway
+from upgrade_manager.kube import kinds, objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.connection import connect
+from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.observer import RequestObserver
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hack.demo.processes import Child, Family
+    from upgrade_manager.kube.objects import Object
+
+#: The beginning of the manager's User-Agent.
+MANAGER = "harvester-upgrade-manager/"
+PLAN = "bench"
+#: Seconds that an upgrade may take here.
+PATIENCE = 300.0
+#: Seconds between two looks.
+TICK = 0.005
+
+
+class BenchError(Exception):
+    """The thing to be measured did not happen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What stands on it."""
+
+    family: Family
+    #: Sees all that the manager asks.
+    recorder: Recorder
+    #: Past the recorder.
+    client: Client
+    #: Through the recorder.
+    kubeconfig: Path
+    repo_url: str
+
+    async def start_manager(self) -> Child:
+        """Start a manager and wait until it is ready."""
+        port = _free_port()
+        program = str(Path(sys.executable).with_name("upgrade-manager"))
+        command = [program, "run", "--kubeconfig", str(self.kubeconfig), "--repo-url", self.repo_url]
+        command += ["--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{port}"]
+        manager = await self.family.start("manager", command)
+        await _ready(port, manager)
+        return manager
+
+    async def apply(self) -> Object:
+        """Create the plan."""
+        kind = kinds.UPGRADE_PLANS
+        head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": PLAN}}
+        return await self.client.create(kind, {**head, "spec": {"version": "v1.8.0"}})
+
+    async def succeeded(self) -> None:
+        """Wait until the plan has succeeded."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                phase = objects.status(await self.client.get(kinds.UPGRADE_PLANS, PLAN)).get("currentPhase")
+                if phase == "Succeeded":
+                    return
+                if phase == "Failed":
+                    raise BenchError("the upgrade failed")
+                await asyncio.sleep(10 * TICK)
+
+
+@contextlib.asynccontextmanager
+async def desk(*, scenario: str, time_scale: float, recorder: type[Recorder] = Recorder) -> AsyncIterator[Desk]:
+    """Set up a cluster, and the gateway through which a manager is to speak to it."""
+    async with contextlib.AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="upgrade-bench-")))
+        relatives = await stack.enter_async_context(family(folder))
+        direct = folder / "kubeconfig"
+        options = parse(["--scenario", scenario, *(["--time-scale", str(time_scale)] if time_scale else ["--instant"])])
+        cluster = await relatives.start("cluster", cluster_command(options, direct))
+        url = repo_url(await ready_line(cluster, within=READY_WITHIN[options.api]))
+        connection = await connect(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(direct))
+        http = await stack.enter_async_context(HttpTransport(connection, observer=RequestObserver()))
+        taking = recorder(http)
+        authority = Authority(now=datetime.now(UTC))
+        gateway = Gateway(taking, tls=server_context(authority.server(), folder))
+        await stack.enter_async_context(gateway)
+        yield Desk(
+            family=relatives,
+            recorder=taking,
+            client=Client(http, user_agent="bench", random=random.Random(0)),
+            kubeconfig=_redirected(direct, gateway.url, authority.certificate),
+            repo_url=url,
+        )
+
+
+def _redirected(direct: Path, url: str, authority: bytes) -> Path:
+    """The same kubeconfig for the gateway."""
+    config: dict[str, Any] = yaml.safe_load(direct.read_text())
+    for cluster in config["clusters"]:
+        cluster["cluster"] = {"server": url, "certificate-authority-data": base64.b64encode(authority).decode()}
+    path = direct.with_name("kubeconfig-gateway")
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def _ready(port: int, manager: Child) -> None:
+    async with asyncio.timeout(30), aiohttp.ClientSession() as http:
+        while manager.process.returncode is None:
+            with contextlib.suppress(aiohttp.ClientError):
+                async with http.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                    if answer.ok:
+                        return
+            await asyncio.sleep(TICK)
+    raise BenchError(f"{manager.ending()}\n{manager.tail(20)}")

@@ -8,6 +8,8 @@ from hack.apiserver.resources import REVIEW_VERBS, Row
 from hack.apiserver.schema.builtins import dress
 from upgrade_manager.kube.resource import Resource
 
+#: Holds a CustomResourceDefinition until the objects of its kind are gone.
+INSTANCES = "customresourcecleanup.apiextensions.k8s.io"
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _EVENT_FIELDS = (*(f"involvedObject.{field}" for field in _INVOLVED), "reason", "reportingComponent", "source", "type")
 _NEW_EVENT_FIELDS = (*(f"regarding.{field}" for field in _INVOLVED), "reason", "reportingController", "type")
@@ -116,6 +118,7 @@ _GROUPS = (
         categories=("api-extensions",),
         status_subresource=True,
         generation=True,
+        deletion_finalizer=INSTANCES,
         unconditional_update=False,
     ),
     _row(

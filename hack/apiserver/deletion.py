@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from hack.apiserver.admission import Object
     from hack.apiserver.resources import Row
+    from hack.apiserver.storage import Storage
+    from hack.apiserver.stored import Stored
     from upgrade_manager.kube.transport import Request
 
 #: Finalizers by which the garbage collector is made to act before the object goes.
@@ -80,6 +82,8 @@ def dying(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> Ob
     """The object with its deletion under way; None when nothing holds it and it goes at once."""
     metadata = obj["metadata"]
     finalizers = _finalizers(row, metadata.get("finalizers", []), options.propagation)
+    if row.deletion_finalizer and "deletionTimestamp" not in metadata:
+        finalizers = [*finalizers, row.deletion_finalizer]
     grace = _grace(row, obj, options)
     if not finalizers and not grace and not _contents(obj):
         return None
@@ -104,6 +108,14 @@ def finished(obj: Object) -> bool:
     if _contents(obj):
         return False
     return not metadata.get("deletionGracePeriodSeconds")
+
+
+def settle(storage: Storage, row: Row, obj: Object) -> Stored:
+    """Store an object's new state, or remove it when that state holds nothing back from its deletion."""
+    key = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+    if finished(obj):
+        return storage.remove(row.storage, key, obj)
+    return storage.write(row.storage, key, obj)
 
 
 def _contents(obj: Object) -> bool:

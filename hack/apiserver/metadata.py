@@ -82,7 +82,7 @@ def _metadata(given: Any, route: Route) -> Object:
         metadata["namespace"] = route.namespace
     elif namespace:
         raise bad_request("namespace may not be set for cluster-scoped objects")
-    return tidy(metadata)
+    return metadata
 
 
 def tidy(metadata: Object) -> Object:

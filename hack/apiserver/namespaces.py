@@ -1,4 +1,4 @@
-"""The life of namespaces: what is in them needs them, and they go after what is in them."""
+"""What namespaces mean to writes: what is in them needs them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hack.apiserver.watch import Watch, WatchOptions
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
     from datetime import datetime
     from random import Random
 
@@ -53,8 +53,8 @@ class Reader:
         page = await self.lister.page(self.storage.collection(route.row.storage), route.namespace, options)
         return Response(status=200, headers=JSON_HEADERS, body=seen.listing(page.states, page.metadata))
 
-    async def watch(self, route: Route, request: Request) -> AsyncIterator[bytes]:
-        """The lines of a watch. Raises StatusError."""
+    async def watch(self, route: Route, request: Request) -> Watch:
+        """A watch, which the caller must close. Raises StatusError."""
         seen = view(route, request, self.now)
         options = list_options(request, route.row)
         revision = options.revision
@@ -67,7 +67,7 @@ class Reader:
             bookmarks=options.allow_bookmarks,
             duration=self._duration(options),
         )
-        return Watch(self.storage, self.storage.collection(route.row.storage), seen, wanted).lines()
+        return Watch(self.storage, self.storage.collection(route.row.storage), seen, wanted)
 
     def _duration(self, options: ListOptions) -> float:
         return float(options.timeout_seconds) or LEAST_WATCH_SECONDS * (1 + self.random.random())

@@ -65,6 +65,8 @@ class Row:
     orphan_by_default: bool = False
     #: Whether a delete waits for a grace period, as that of a running Pod does.
     graceful: bool = False
+    #: A finalizer that every delete puts on the object, for a cleanup that the server does itself.
+    deletion_finalizer: str = ""
     #: The plural.group of the kind under which the objects are stored; differs for the Events of events.k8s.io.
     stored_as: str = ""
     #: Pairs of (stored path, path in this version), dotted; for versions that name the same field differently.
@@ -122,6 +124,11 @@ class ResourceTable:
     def by_kind(self, group: str, version: str, kind: str) -> Row | None:
         """The row of one version, by what objects carry."""
         return self._kinds.get((group, version, kind))
+
+    def stored(self, storage: str) -> Row | None:
+        """The row of the preferred version of a collection, by the collection's name."""
+        rows = [row for row in self._rows.values() if row.resource.name == storage and not row.stored_as]
+        return min(rows, key=lambda row: version_priority(row.resource.version), default=None)
 
     def versions(self, group: str) -> list[str]:
         """The versions of a group, the preferred one first."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING
 
 from hack.apiserver import authorization, discovery, openapi
 from hack.apiserver.admission import Chain
 from hack.apiserver.authentication import Authenticator
 from hack.apiserver.bootstrap import bootstrap
+from hack.apiserver.collector import GarbageCollector
+from hack.apiserver.crds import DefinitionController, crd_stage
 from hack.apiserver.handlers import Handlers
 from hack.apiserver.identity import Attributes
 from hack.apiserver.listing import Lister
+from hack.apiserver.namespacecontroller import NamespaceController
 from hack.apiserver.namespaces import namespace_stage
 from hack.apiserver.reading import Reader
 from hack.apiserver.resources import ResourceTable
@@ -22,6 +24,7 @@ from hack.apiserver.schema import stages
 from hack.apiserver.status import JSON_HEADERS, StatusError, no_such_path
 from hack.apiserver.storage import Storage
 from hack.apiserver.stored import encode
+from hack.apiserver.streams import WatchStream, WholeStream
 from hack.apiserver.webhooks import Webhooks
 from hack.apiserver.writes import Writer
 from hack.apiserver.writing import Writing
@@ -29,36 +32,18 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable
     from datetime import datetime
     from random import Random
 
     from hack.apiserver.identity import User
     from hack.apiserver.posting import Poster
+    from hack.apiserver.watch import Watch
     from upgrade_manager.kube.transport import Request, Stream
 
 #: What /version says; the spec's real server is of the same release.
 VERSION = {"major": "1", "minor": "35", "gitVersion": "v1.35.4", "platform": "linux/amd64"}
 _HEALTH = {"/healthz", "/livez", "/readyz"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """A stream: a complete answer in one piece, or a watch."""
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    lines: AsyncIterator[bytes] | None = None
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The answer as it arrives."""
-        if self.lines is None:
-            if self.body:
-                yield self.body
-            return
-        async for batch in self.lines:
-            yield batch
 
 
 class ApiServer:
@@ -73,13 +58,24 @@ class ApiServer:
         self.storage = Storage(now=now)
         self.authenticator = Authenticator()
         self.handlers = Handlers()
-        self.chain = Chain(mutating=[namespace_stage, stages.shape], validating=[stages.validate])
+        self.chain = Chain(mutating=[stages.shape, namespace_stage, crd_stage], validating=[stages.validate])
         self.lister = Lister(self.storage, now=now)
-        webhooks = Webhooks(self.storage, poster=poster)
+        webhooks = Webhooks(storage=self.storage, poster=poster, random=random)
         writer = Writer(storage=self.storage, chain=self.chain, webhooks=webhooks, now=now, random=random)
+        self._controllers = (
+            DefinitionController(self.storage, table=self.table, writer=writer, now=now),
+            NamespaceController(self.storage, table=self.table, writer=writer),
+            GarbageCollector(self.storage, table=self.table, writer=writer),
+        )
         self._reader = Reader(storage=self.storage, lister=self.lister, now=now, random=random)
         self._writing = Writing(writer=writer, authenticator=self.authenticator, now=now)
         bootstrap(self.storage, now=now, random=random)
+
+    async def run(self) -> None:
+        """Collect garbage, empty namespaces, clean up after definitions; for ever."""
+        async with asyncio.TaskGroup() as group:
+            for controller in self._controllers:
+                group.create_task(controller.run(), name=type(controller).__name__)
 
     async def send(self, request: Request) -> Response:
         """Answer a request; a watch is collected until it ends. Raises Transient when it takes too long."""
@@ -90,21 +86,19 @@ class ApiServer:
             raise Transient(f"{request.method} {request.path}: no answer in {request.timeout:g} s") from error
         if isinstance(answer, Response):
             return answer
-        body = b"".join([chunk async for chunk in answer.chunks()])
-        return Response(status=answer.status, headers=answer.headers, body=body)
+        with closing(WatchStream(answer, idle_timeout=request.idle_timeout)) as stream:
+            body = b"".join([chunk async for chunk in stream.chunks()])
+        return Response(status=stream.status, headers=stream.headers, body=body)
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
         """Answer a request piece by piece."""
         answer = await self._answer(request)
         if isinstance(answer, Response):
-            yield _Answer(status=answer.status, headers=answer.headers, body=answer.body)
+            yield WholeStream(answer)
             return
-        try:
-            yield answer
-        finally:
-            if answer.lines is not None:
-                await answer.lines.aclose()  # type: ignore[attr-defined]  # it is a generator
+        with closing(WatchStream(answer, idle_timeout=request.idle_timeout)) as stream:
+            yield stream
 
     def compact(self) -> None:
         """Forget all history: older watches and continue tokens answer 410 from now on."""
@@ -116,13 +110,13 @@ class ApiServer:
         for collection in self.storage.collections():
             collection.close()
 
-    async def _answer(self, request: Request) -> Response | _Answer:
+    async def _answer(self, request: Request) -> Response | Watch:
         try:
             return await self._dispatch(request)
         except StatusError as error:
             return error.response()
 
-    async def _dispatch(self, request: Request) -> Response | _Answer:
+    async def _dispatch(self, request: Request) -> Response | Watch:
         user = self.authenticator.identify(request)
         handler = self.handlers.find(request)
         if handler is not None:
@@ -134,8 +128,7 @@ class ApiServer:
             return self._document(request, user)
         authorization.authorize(user, attributes(route), self.storage)
         if route.verb == "watch":
-            lines = await self._reader.watch(route, request)
-            return _Answer(status=200, headers=JSON_HEADERS, lines=lines)
+            return await self._reader.watch(route, request)
         if route.verb in {"get", "list"}:
             return await self._reader.respond(route, request)
         return await self._writing.respond(route, request, user)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 #: Namespace (empty for cluster-scoped objects) and name.
 Key = tuple[str, str]
-#: Told of every change, synchronously, after it is visible.
-Observer = "Callable[[str, Entry], None]"
 
 
 class Collection:
@@ -86,6 +84,7 @@ class Storage:
         self._collections: dict[str, Collection] = {}
         #: The revision of the last change; starts at 1 because 0 means "any" in requests.
         self.revision = 1
+        #: Told of every change, by the collection's name, at once and after it is visible.
         self.observers: list[Callable[[str, Entry], None]] = []
         self._waiters: set[asyncio.Event] = set()
 
@@ -99,6 +98,12 @@ class Storage:
     def collections(self) -> list[Collection]:
         """All that exist."""
         return list(self._collections.values())
+
+    def drop(self, name: str) -> None:
+        """Forget a collection and end the watches on it."""
+        gone = self._collections.pop(name, None)
+        if gone is not None:
+            gone.close()
 
     def objects(self, name: str, namespace: str = "") -> list[Object]:
         """The objects of a kind by plural.group, in order; not to be changed."""

@@ -14,8 +14,6 @@ from hack.apiserver.status import StatusError, expired
 from hack.apiserver.stored import Stored, encode, stamped
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from hack.apiserver.history import Entry
     from hack.apiserver.presentation import View
     from hack.apiserver.selectors import Selector
@@ -52,57 +50,63 @@ class Watch:
         self._first = True
         #: Whether the ERROR event, always the last one, was sent.
         self._told = False
+        begin = asyncio.get_running_loop().time()
+        self._deadline = begin + options.duration
+        #: When bookmarks are due, the next one last.
+        self._marks = self._schedule(begin)
+        #: What there was at the beginning, until it is sent.
         self._present: list[Stored] = []
+        #: Where in the history it goes on; None when that is forgotten.
         self._position: int | None
         if options.since is None:
             self._position = collection.history.end
             self._present = collection.states(options.namespace)
         else:
             self._position = collection.history.position(options.since)
+        collection.wakers.add(self._waker)
 
-    async def lines(self) -> AsyncIterator[bytes]:
-        """Complete lines, as many at a time as there are."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._options.duration
-        marks = self._marks(loop.time(), deadline)
-        self._collection.wakers.add(self._waker)
-        try:
-            if present := self._initial():
-                yield present
-            while True:
-                self._waker.clear()
-                batch = self._batch()
-                if batch:
-                    yield batch
-                    continue
-                if self._position is None or self._collection.closed or loop.time() >= deadline:
-                    return
-                if marks and loop.time() >= marks[-1]:
-                    marks.pop()
-                    yield self._view.bookmark(self._storage.revision)
-                    continue
-                await self._wait(min([deadline, *marks[-1:]]))
-        finally:
-            self._collection.wakers.discard(self._waker)
+    async def next(self) -> bytes | None:
+        """Complete lines, as many as there are; waits for the first. None when the stream has ended."""
+        present, self._present = self._present, []
+        batch = b"".join(
+            self._line("ADDED", state) for state in present if self._options.selector.matches(state.object)
+        )
+        while not batch:
+            self._waker.clear()
+            batch = self._batch() or self._bookmark()
+            if not batch:
+                if self._over():
+                    return None
+                await self._wait()
+        return batch
 
-    async def _wait(self, until: float) -> None:
+    def close(self) -> None:
+        """Stop listening; the client has left."""
+        self._collection.wakers.discard(self._waker)
+
+    def _over(self) -> bool:
+        ended = self._position is None or self._collection.closed
+        return ended or asyncio.get_running_loop().time() >= self._deadline
+
+    async def _wait(self) -> None:
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(min([self._deadline, *self._marks[-1:]])):
                 await self._waker.wait()
         except TimeoutError:
             return
 
-    def _marks(self, now: float, deadline: float) -> list[float]:
-        """When bookmarks are due, the next one last."""
+    def _schedule(self, begin: float) -> list[float]:
         if not self._options.bookmarks:
             return []
-        count = int((deadline - now) // BOOKMARK_SECONDS)
-        marks = {now + BOOKMARK_SECONDS * step for step in range(1, count + 1)}
-        return sorted({*marks, max(now, deadline - LAST_BOOKMARK_SECONDS)}, reverse=True)
+        count = int(self._options.duration // BOOKMARK_SECONDS)
+        marks = {begin + BOOKMARK_SECONDS * step for step in range(1, count + 1)}
+        return sorted({*marks, max(begin, self._deadline - LAST_BOOKMARK_SECONDS)}, reverse=True)
 
-    def _initial(self) -> bytes:
-        selector = self._options.selector
-        return b"".join(self._line("ADDED", state) for state in self._present if selector.matches(state.object))
+    def _bookmark(self) -> bytes:
+        if self._over() or not self._marks or asyncio.get_running_loop().time() < self._marks[-1]:
+            return b""
+        self._marks.pop()
+        return self._view.bookmark(self._storage.revision)
 
     def _batch(self) -> bytes:
         """The lines of what happened since the last look; moves the position behind it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver import metadata
 from hack.apiserver.conversion import kept, shown
-from hack.apiserver.deletion import check_preconditions, dying, finished
+from hack.apiserver.deletion import check_preconditions, dying, settle
 from hack.apiserver.namespaces import check_namespace
 from hack.apiserver.status import already_exists, bad_request, modified, not_found
 from hack.apiserver.stored import Stored
@@ -104,11 +104,7 @@ class Writer:
         return self.chain.validate(row, new, old, "UPDATE", options)
 
     def _commit(self, route: Route, new: Object, current: Stored, options: WriteOptions) -> Stored:
-        if options.dry_run:
-            return Stored(new, current.revision)
-        if finished(new):
-            return self.storage.remove(route.row.storage, route.key, new)
-        return self.storage.write(route.row.storage, route.key, new)
+        return Stored(new, current.revision) if options.dry_run else settle(self.storage, route.row, new)
 
     async def delete(self, route: Route, wanted: DeleteOptions, options: WriteOptions) -> Deleted:
         """Delete an object, or begin to. Raises StatusError."""

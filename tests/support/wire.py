@@ -1,4 +1,4 @@
-"""Requests to any Transport in one line, answers as parsed JSON; for tests of servers and of what stands before them."""
+"""Requests to any Transport in one line, answers as parsed JSON, for tests of servers and what stands before them."""
 
 from __future__ import annotations
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from hack.apiserver.server import ApiServer
 from tests.support.apiserver import make_server
 from tests.support.wire import Wire
+
+if TYPE_CHECKING:
+    from hack.apiserver.server import ApiServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

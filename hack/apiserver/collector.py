@@ -1,0 +1,196 @@
+"""The garbage collector: an object whose owners are all gone goes too, and what is deleted in the foreground goes last.
+
+The rules are those of kube-controller-manager's garbage collector; a dependency counts by the owner's UID, and an owner
+in another namespace does not exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from hack.apiserver.admission import WriteOptions
+from hack.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, settle
+from hack.apiserver.identity import User
+from hack.apiserver.metadata import tidy
+from hack.apiserver.route import Route
+from hack.apiserver.worker import Worker
+
+if TYPE_CHECKING:
+    from hack.apiserver.admission import Object
+    from hack.apiserver.history import Entry
+    from hack.apiserver.resources import ResourceTable
+    from hack.apiserver.storage import Key, Storage
+    from hack.apiserver.stored import Stored
+    from hack.apiserver.writes import Writer
+
+    #: The collection, and the key in it.
+    Place = tuple[str, Key]
+
+COLLECTOR = User(
+    name="system:serviceaccount:kube-system:generic-garbage-collector",
+    groups=("system:serviceaccounts", "system:masters", "system:authenticated"),
+)
+#: How an owner is: there, deleted in the foreground and waiting for its dependents, or not there.
+Standing = Literal["solid", "waiting", "absent"]
+
+
+class GarbageCollector:
+    """Follows every change in the store, and deletes what nobody owns any more."""
+
+    def __init__(self, storage: Storage, *, table: ResourceTable, writer: Writer) -> None:
+        self._storage = storage
+        self._table = table
+        self._writer = writer
+        #: Where the object of a UID is; of all objects that exist.
+        self._places: dict[str, Place] = {}
+        #: UID of an owner, existing or not -> the objects that name it, in the order in which they did.
+        self._dependents: dict[str, dict[Place, None]] = {}
+        self._worker: Worker[Place] = Worker(self._look)
+        storage.observers.append(self._observe)
+
+    async def run(self) -> None:
+        """Collect, for ever."""
+        await self._worker.run()
+
+    def _observe(self, collection: str, entry: Entry) -> None:
+        stored = entry.stored
+        place = (collection, (stored.namespace, stored.name))
+        gone = entry.kind == "DELETED"
+        before = _owner_uids(entry.previous)
+        after = [] if gone else _owner_uids(stored)
+        uid = stored.object["metadata"]["uid"]
+        if before != after:
+            self._index(place, before, after)
+        if gone:
+            self._places.pop(uid, None)
+            self._look_at_all([*self._dependents.get(uid, ()), *self._waiting_owners(before)])
+            return
+        self._places[uid] = place
+        if (after and before != after) or _collecting(stored.object):
+            self._worker.add(place)
+
+    def _index(self, place: Place, before: list[str], after: list[str]) -> None:
+        for owner in before:
+            known = self._dependents.get(owner, {})
+            known.pop(place, None)
+            if not known:
+                self._dependents.pop(owner, None)
+        for owner in after:
+            self._dependents.setdefault(owner, {})[place] = None
+
+    def _look_at_all(self, places: list[Place]) -> None:
+        for place in places:
+            self._worker.add(place)
+
+    def _waiting_owners(self, uids: list[str]) -> list[Place]:
+        """The owners that are deleted in the foreground."""
+        places = [self._places[uid] for uid in uids if uid in self._places]
+        found = [(place, self._storage.get(*place)) for place in places]
+        return [place for place, stored in found if stored is not None and _collecting(stored.object)]
+
+    async def _look(self, place: Place) -> None:
+        stored = self._storage.get(*place)
+        if stored is None:
+            return
+        finalizers = stored.object["metadata"].get("finalizers", [])
+        if _collecting(stored.object) and ORPHAN in finalizers:
+            self._orphan(place, stored)
+        elif _collecting(stored.object) and FOREGROUND in finalizers:
+            await self._delete_dependents(place, stored)
+        else:
+            await self._judge(place, stored)
+
+    def _orphan(self, place: Place, owner: Stored) -> None:
+        uid = owner.object["metadata"]["uid"]
+        for dependent in list(self._dependents.get(uid, ())):
+            found = self._storage.get(*dependent)
+            if found is not None:
+                self._disown(dependent[0], found.object, {uid})
+        self._without_finalizer(place[0], owner.object, ORPHAN)
+
+    async def _delete_dependents(self, place: Place, owner: Stored) -> None:
+        uid = owner.object["metadata"]["uid"]
+        blocking = 0
+        for dependent in list(self._dependents.get(uid, ())):
+            found = self._storage.get(*dependent)
+            if found is None:
+                continue
+            blocking += _blocks(found.object, uid)
+            if "deletionTimestamp" not in found.object["metadata"]:
+                await self._judge(dependent, found)
+                blocking -= _blocks(found.object, uid) and self._storage.get(*dependent) is None
+        if not blocking:
+            current = self._storage.get(*place)
+            if current is not None:
+                self._without_finalizer(place[0], current.object, FOREGROUND)
+
+    async def _judge(self, place: Place, stored: Stored) -> None:
+        """Decide by the owners what becomes of an object."""
+        standings = {
+            reference["uid"]: self._standing(reference, stored.namespace)
+            for reference in stored.object["metadata"].get("ownerReferences", [])
+        }
+        if not standings:
+            return
+        others = {uid for uid, standing in standings.items() if standing != "solid"}
+        if len(others) < len(standings):
+            if others:
+                self._disown(place[0], stored.object, others)
+            return
+        waiting = "waiting" in standings.values() and self._dependents.get(stored.object["metadata"]["uid"])
+        await self._delete(place, stored, "Foreground" if waiting else "Background")
+
+    def _standing(self, reference: Object, namespace: str) -> Standing:
+        """How an owner is; one of a kind that this server does not know is left in peace."""
+        group, _, version = reference["apiVersion"].rpartition("/")
+        row = self._table.by_kind(group, version, reference["kind"])
+        if row is None:
+            return "solid"
+        key = (namespace if row.resource.namespaced else "", reference["name"])
+        owner = self._storage.get(row.storage, key)
+        if owner is None or owner.object["metadata"]["uid"] != reference["uid"]:
+            return "absent"
+        finalizers = owner.object["metadata"].get("finalizers", [])
+        return "waiting" if _collecting(owner.object) and FOREGROUND in finalizers else "solid"
+
+    async def _delete(self, place: Place, stored: Stored, propagation: str) -> None:
+        row = self._table.stored(place[0])
+        metadata = stored.object["metadata"]
+        if row is None or "deletionTimestamp" in metadata:
+            return
+        held = {FOREGROUND, ORPHAN} & set(metadata.get("finalizers", []))
+        wanted = DeleteOptions(uid=metadata["uid"], propagation="" if held else propagation)
+        member = Route(row=row, verb="delete", namespace=stored.namespace, name=stored.name)
+        await self._writer.delete(member, wanted, WriteOptions(user=COLLECTOR))
+
+    def _disown(self, collection: str, obj: Object, uids: set[str]) -> None:
+        references = obj["metadata"].get("ownerReferences", [])
+        left = [reference for reference in references if reference["uid"] not in uids]
+        self._write(collection, obj, {"ownerReferences": left})
+
+    def _without_finalizer(self, collection: str, obj: Object, finalizer: str) -> None:
+        left = [name for name in obj["metadata"].get("finalizers", []) if name != finalizer]
+        self._write(collection, obj, {"finalizers": left})
+
+    def _write(self, collection: str, obj: Object, metadata: dict[str, Any]) -> None:
+        row = self._table.stored(collection)
+        if row is not None:
+            settle(self._storage, row, obj | {"metadata": tidy(obj["metadata"] | metadata)})
+
+
+def _owner_uids(stored: Stored | None) -> list[str]:
+    if stored is None:
+        return []
+    return [reference["uid"] for reference in stored.object["metadata"].get("ownerReferences", [])]
+
+
+def _collecting(obj: Object) -> bool:
+    """Whether an object waits for the collector before it goes."""
+    metadata = obj["metadata"]
+    finalizers = metadata.get("finalizers", [])
+    return "deletionTimestamp" in metadata and (FOREGROUND in finalizers or ORPHAN in finalizers)
+
+
+def _blocks(obj: Object, owner: str) -> bool:
+    references = obj["metadata"].get("ownerReferences", [])
+    return any(reference["uid"] == owner and reference.get("blockOwnerDeletion") for reference in references)

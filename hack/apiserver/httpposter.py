@@ -1,0 +1,52 @@
+"""Admission webhooks over real HTTPS."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hack.apiserver.posting import Target
+
+
+class HttpPoster:
+    """A `Poster` that sends; `services` gives the base URL of "namespace/name", as no cluster network does it here."""
+
+    def __init__(self, *, services: Mapping[str, str]) -> None:
+        self._services = services
+
+    async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109
+        """Send an AdmissionReview. Raises Transient when there is no answer in time."""
+        url = target.url or self._service_url(target)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=timeout)) as session,
+                session.post(
+                    url, data=body, ssl=_trust(target), headers={"content-type": "application/json"}
+                ) as answer,
+            ):
+                return Response(status=answer.status, body=await answer.read())
+        except (TimeoutError, aiohttp.ClientError, ssl.SSLError) as error:
+            raise Transient(f"{url}: {error}") from error
+
+    def _service_url(self, target: Target) -> str:
+        name = f"{target.service_namespace}/{target.service_name}"
+        base = self._services.get(name)
+        if base is None:
+            raise Transient(f'service "{target.service_name}" not found')
+        return base.rstrip("/") + target.service_path
+
+
+def _trust(target: Target) -> ssl.SSLContext:
+    authority = target.ca_bundle.decode() or None
+    try:
+        return ssl.create_default_context(cadata=authority)
+    except ssl.SSLError as error:
+        raise Transient(f"the caBundle is no certificate: {error}") from error

@@ -1,0 +1,88 @@
+"""Which requests an admission webhook wants to see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hack.apiserver.selectors import Requirement
+from upgrade_manager.kube.kinds import NAMESPACES
+
+if TYPE_CHECKING:
+    from hack.apiserver.admission import Object, Operation
+    from hack.apiserver.route import Route
+    from hack.apiserver.storage import Storage
+
+#: Kinds that never reach a webhook, so that a broken one can be repaired.
+EXEMPT = {
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+}
+_EXPRESSION_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+
+
+def wants(
+    webhook: Object,
+    route: Route,
+    *,
+    operation: Operation,
+    new: Object | None,
+    old: Object | None,
+    storage: Storage,
+) -> bool:
+    """Whether a webhook's rules and selectors match a request."""
+    if not any(_rule_matches(rule, route, operation) for rule in webhook.get("rules") or ()):
+        return False
+    chosen = webhook.get("objectSelector") or {}
+    if not any(obj is not None and label_selector_matches(chosen, _labels(obj)) for obj in (new, old)):
+        return False
+    return _namespace_matches(webhook.get("namespaceSelector") or {}, route, new or old or {}, storage)
+
+
+def label_selector_matches(selector: Object, labels: dict[str, str]) -> bool:
+    """Whether labels meet a metav1.LabelSelector; an empty one takes all."""
+    terms = [Requirement(key, "in", (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        operator = _EXPRESSION_OPERATORS[expression["operator"]]
+        terms.append(Requirement(expression["key"], operator, tuple(expression.get("values") or ())))
+    return all(term.matches(labels.get(term.key)) for term in terms)
+
+
+def _rule_matches(rule: Object, route: Route, operation: Operation) -> bool:
+    resource = route.row.resource
+    scope = rule.get("scope", "*")
+    fits = scope == "*" or (scope == "Namespaced") == resource.namespaced
+    return (
+        fits
+        and _listed(operation, rule.get("operations"))
+        and _listed(resource.group, rule.get("apiGroups"))
+        and _listed(resource.version, rule.get("apiVersions"))
+        and any(_resource_matches(pattern, route) for pattern in rule.get("resources") or ())
+    )
+
+
+def _listed(value: str, allowed: Any) -> bool:
+    return bool(allowed) and (value in allowed or "*" in allowed)
+
+
+def _resource_matches(pattern: str, route: Route) -> bool:
+    plural, slash, subresource = pattern.partition("/")
+    if plural not in {"*", route.row.resource.plural}:
+        return False
+    if not slash:
+        return not route.subresource
+    return subresource in {"*", route.subresource}
+
+
+def _labels(obj: Object) -> dict[str, str]:
+    labels: dict[str, str] = obj["metadata"].get("labels") or {}
+    return labels
+
+
+def _namespace_matches(selector: Object, route: Route, obj: Object, storage: Storage) -> bool:
+    """Cluster-scoped objects always match, except that a namespace goes by its own labels."""
+    if route.row.resource.name == NAMESPACES.name:
+        return label_selector_matches(selector, _labels(obj))
+    if not route.namespace:
+        return True
+    found = storage.get(NAMESPACES.name, ("", route.namespace))
+    return found is not None and label_selector_matches(selector, _labels(found.object))

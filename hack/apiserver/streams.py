@@ -1,0 +1,71 @@
+"""Answers that are handed out piece by piece.
+
+No generators: one that its reader leaves half-way would be finished by the event loop in a task of its own, some time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hack.apiserver.status import JSON_HEADERS
+from upgrade_manager.kube.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from hack.apiserver.watch import Watch
+    from upgrade_manager.kube.transport import Response
+
+
+class WatchStream:
+    """A watch as a `Stream`, with the patience of a real transport."""
+
+    def __init__(self, watch: Watch, *, idle_timeout: float) -> None:
+        self._watch = watch
+        self._idle_timeout = idle_timeout
+        self.status = 200
+        self.headers: Mapping[str, str] = JSON_HEADERS
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The lines as they come. Raises Transient when none does for too long."""
+        return self
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            async with asyncio.timeout(self._idle_timeout):
+                batch = await self._watch.next()
+        except TimeoutError as error:
+            raise Transient(f"no byte arrived for {self._idle_timeout:g} s") from error
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    def close(self) -> None:
+        """The reader has left."""
+        self._watch.close()
+
+
+class WholeStream:
+    """A complete answer as a `Stream`."""
+
+    def __init__(self, response: Response) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._body = response.body
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body, once."""
+        return self
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        body, self._body = self._body, b""
+        if not body:
+            raise StopAsyncIteration
+        return body

@@ -1,0 +1,77 @@
+"""What a request does, read from its path alone; for rules and counts that know no resource table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.transport import Request
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request in the terms of the API."""
+
+    #: get, list, watch, create, update, patch, delete, deletecollection; else the method in lower case.
+    verb: str
+    #: Fully qualified, `jobs.batch`, `nodes`; empty for paths that name none.
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    user_agent: str = ""
+    dry_run: bool = False
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it may change the store."""
+        return bool(self.resource) and self.verb in WRITES and not self.dry_run
+
+
+def call_of(request: Request) -> Call:
+    """Read a request."""
+    agent = request.headers.get("user-agent", "")
+    group, rest = _split(request.path)
+    if not rest:
+        return Call(verb=request.method.lower(), path=request.path, user_agent=agent)
+    namespace, rest = _namespace(rest)
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = "/".join(rest[2:])
+    return Call(
+        verb=_verb(request, name=name, subresource=subresource),
+        resource=f"{rest[0]}.{group}" if group else rest[0],
+        subresource=subresource,
+        namespace=namespace,
+        name=name,
+        path=request.path,
+        user_agent=agent,
+        dry_run=any(key == "dryRun" and value for key, value in request.query),
+    )
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    parts = [unquote(part) for part in path.split("/") if part]
+    if parts[:1] == ["api"]:
+        return "", parts[2:]
+    return (parts[1], parts[3:]) if parts[:1] == ["apis"] and len(parts) > 1 else ("", [])
+
+
+def _namespace(rest: list[str]) -> tuple[str, list[str]]:
+    if rest[0] != "namespaces" or len(rest) < 3 or rest[2:] in (["status"], ["finalize"]):  # noqa: PLR2004
+        return "", rest
+    return rest[1], rest[2:]
+
+
+def _verb(request: Request, *, name: str, subresource: str) -> str:
+    if subresource and request.method == "POST":
+        return "create"
+    verb = (_ITEM_VERBS if name else _COLLECTION_VERBS).get(request.method, request.method.lower())
+    watching = any(key == "watch" and value not in {"false", "0"} for key, value in request.query)
+    return "watch" if verb == "list" and watching else verb

@@ -1,0 +1,136 @@
+"""An HTTPS server in front of any Transport: what an embedded server lacks to be spoken to, where middleware stands.
+
+HTTP/1.1 with keep-alive; watches are chunked and end when their client leaves. The Authorization header passes through;
+a request without one passes an empty one on, because for the embedded server none at all means the process itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from aiohttp import web
+
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Request
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from upgrade_manager.kube.transport import Stream, Transport
+
+#: What passes through to the server, besides authorization.
+_HEADERS = ("accept", "content-type", "user-agent")
+_ANSWER_HEADERS = ("content-type", "retry-after", "warning", "location", "audit-id")
+#: Bytes; above that of the real server, so that it is the one to refuse.
+_LARGEST_BODY = 16 * 1024 * 1024
+#: Seconds that open requests get when the gateway closes.
+_GRACE = 1.0
+#: Seconds that the server behind may take; its clients have deadlines of their own.
+_PATIENCE = 600.0
+
+
+class Gateway:
+    """Serves while its context is entered: `async with Gateway(server, tls=context) as gateway: gateway.url`."""
+
+    def __init__(self, transport: Transport, *, tls: ssl.SSLContext, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._transport = transport
+        self._tls = tls
+        self._host = host
+        self._port = port
+        self._stack = AsyncExitStack()
+        #: The tasks that serve open streams.
+        self._streams: set[asyncio.Task[Any]] = set()
+        self._closing = False
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on, chosen by the system if none was given."""
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        return f"https://{self._host}:{self._port}"
+
+    async def __aenter__(self) -> Self:
+        application = web.Application(client_max_size=_LARGEST_BODY)
+        application.router.add_route("*", "/{path:.*}", self._serve)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=_GRACE, handler_cancellation=True)
+        await runner.setup()
+        self._stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, self._host, self._port, ssl_context=self._tls)
+        await site.start()
+        self._port = runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing = True
+        for task in self._streams:
+            task.cancel()
+        await self._stack.aclose()
+
+    async def _serve(self, incoming: web.Request) -> web.StreamResponse:
+        request = await _translated(incoming)
+        try:
+            async with self._transport.open(request) as stream:
+                return await self._pass_on(incoming, request, stream)
+        except Transient:
+            # No answer is no answer: the client sees the connection break, as it would without a gateway.
+            if incoming.transport is not None:
+                incoming.transport.abort()
+            return web.Response(status=502)
+
+    async def _pass_on(self, incoming: web.Request, request: Request, stream: Stream) -> web.StreamResponse:
+        headers = {name: value for name, value in stream.headers.items() if name in _ANSWER_HEADERS}
+        if not _is_watch(request):
+            body = b"".join([chunk async for chunk in stream.chunks()])
+            return web.Response(status=stream.status, headers=headers, body=body)
+        answer = web.StreamResponse(status=stream.status, headers=headers)
+        answer.enable_chunked_encoding()
+        await answer.prepare(incoming)
+        with self._open_stream() as task:
+            try:
+                async for chunk in stream.chunks():
+                    await answer.write(chunk)
+            except asyncio.CancelledError:
+                # A client that left cancels too; only the gateway's own closing ends the stream properly.
+                if not self._closing:
+                    raise
+                task.uncancel()
+        return answer
+
+    @contextmanager
+    def _open_stream(self) -> Iterator[asyncio.Task[Any]]:
+        """Keep the task that serves a stream, so that closing can end it."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a request is served outside of a task")
+        self._streams.add(task)
+        try:
+            yield task
+        finally:
+            self._streams.discard(task)
+
+
+def _is_watch(request: Request) -> bool:
+    return any(key == "watch" and value not in {"false", "0"} for key, value in request.query)
+
+
+async def _translated(incoming: web.Request) -> Request:
+    headers = {name: incoming.headers[name] for name in _HEADERS if name in incoming.headers}
+    headers["authorization"] = incoming.headers.get("authorization", "")
+    return Request(
+        method=incoming.method,
+        path=incoming.rel_url.raw_path,
+        query=tuple(incoming.query.items()),
+        headers=headers,
+        body=await incoming.read(),
+        timeout=_PATIENCE,
+        idle_timeout=_PATIENCE,
+    )

@@ -40,7 +40,7 @@ class ImageCleanup(Phase):
             if not images:
                 return Completed()
             await prepare_nodes(scope, nodes, name)
-            await scope.ensure(SECRETS, image_list_secret(scope.owner, compressed=compress(images)))
+            await scope.ensure_unread(SECRETS, image_list_secret(scope.owner, compressed=compress(images)))
             await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings))
             return Waiting(message=f"waiting for Plan {CATTLE_SYSTEM}/{name}: image cleanup")
         jobs = await scope.observe(suc_jobs(scope.owner, Component.IMAGE_CLEANUP))

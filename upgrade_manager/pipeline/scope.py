@@ -95,6 +95,13 @@ class Scope:
             self._check_ours(resource, created)
         self.note(resource, created)
 
+    async def ensure_unread(self, resource: Resource, manifest: Object) -> None:
+        """Create it, once; for kinds that we may not read, under a name that has the plan's uid in it."""
+        try:
+            self.note(resource, await self.client.create(resource, manifest, namespace=objects.namespace(manifest)))
+        except AlreadyExists:
+            return
+
     async def patch(
         self, resource: Resource, name: str, patch: Patch, *, namespace: str = "", metadata_only: bool = False
     ) -> None:

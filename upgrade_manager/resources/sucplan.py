@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
-from upgrade_manager.api.names import component_name
+from upgrade_manager.api.names import component_name, safe_concat_name
 from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
 from upgrade_manager.resources.environment import PLAN_NAME
 from upgrade_manager.resources.tolerations import tolerations
@@ -50,9 +50,7 @@ def image_preload_plan(owner: Owner, settings: PlanSettings, *, concurrency: int
 def image_cleanup_plan(owner: Owner, settings: PlanSettings) -> dict[str, Any]:
     """The Plan that removes what only the previous release needed, one node after the other."""
     plan = _plan(owner, settings, Component.IMAGE_CLEANUP, concurrency=1)
-    plan["spec"]["secrets"] = [
-        {"name": component_name(owner.name, Component.IMAGE_CLEANUP), "path": LIST_PATH, "ignoreUpdates": True}
-    ]
+    plan["spec"]["secrets"] = [{"name": image_list_name(owner), "path": LIST_PATH, "ignoreUpdates": True}]
     plan["spec"]["upgrade"] |= {"command": ["/bin/sh", "-c"], "args": [REMOVE]}
     return plan
 
@@ -62,9 +60,13 @@ def image_list_secret(owner: Owner, *, compressed: str) -> dict[str, Any]:
 
     It is a Secret only because a Plan can mount nothing else; it holds nothing secret.
     """
-    name = component_name(owner.name, Component.IMAGE_CLEANUP)
-    secret = owner.manifest(SECRETS, name, Component.IMAGE_CLEANUP, namespace=CATTLE_SYSTEM)
+    secret = owner.manifest(SECRETS, image_list_name(owner), Component.IMAGE_CLEANUP, namespace=CATTLE_SYSTEM)
     return {**secret, "type": "Opaque", "data": {LIST_KEY: compressed}}
+
+
+def image_list_name(owner: Owner) -> str:
+    """The Secret's name: with the plan's uid in it, because nobody lets us read whose a Secret is."""
+    return safe_concat_name(owner.name, Component.IMAGE_CLEANUP, owner.uid[:8])
 
 
 def _plan(owner: Owner, settings: PlanSettings, component: Component, *, concurrency: int) -> dict[str, Any]:

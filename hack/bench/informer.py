@@ -12,8 +12,9 @@ import json
 from contextlib import asynccontextmanager
 from random import Random
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from upgrade_manager.kube import garbage
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.kinds import PODS
@@ -36,7 +37,7 @@ class _Replay:
     """A transport whose lists are empty and whose one watch sends what it was given, then stays open."""
 
     status = 200
-    headers: Mapping[str, str] = {}  # noqa: RUF012  # the protocol's type
+    headers: Mapping[str, str] = {}  # the protocol's type
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -59,42 +60,106 @@ class _Replay:
         await asyncio.Event().wait()
 
 
-def pod(number: int, version: int, *, managed_fields: bool = False) -> Object:
-    """A Pod of the size and shape that real ones have."""
-    container = {
-        "name": "main",
-        "image": "registry.example.org/team/application:v1.2.3",
-        "env": [{"name": f"SETTING_{index}", "value": f"value of setting {index}"} for index in range(24)],
-        "resources": {"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
-        "volumeMounts": [{"name": f"volume-{index}", "mountPath": f"/data/{index}"} for index in range(6)],
-        "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10, "failureThreshold": 3},
-    }
-    condition = {"status": "True", "lastTransitionTime": "2025-11-21T09:00:00Z", "lastProbeTime": None}
-    types = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
-    meta: dict[str, Any] = {
-        "name": f"application-5c9f7d8b6-{number:05d}",
+def pod(number: int, version: int) -> Object:
+    """A Pod of the size and shape that a Deployment's usually has, as its node reports it."""
+    name = f"application-5c9f7d8b6-{number:05d}"
+    network = {"name": "k8s-pod-network", "ips": [f"10.42.1.{number % 250}"], "default": True, "dns": {}}
+    meta = {
+        "name": name,
+        "generateName": "application-5c9f7d8b6-",
         "namespace": f"team-{number % 10}",
         "uid": f"2f6d0f3a-1111-4222-8333-{number:012d}",
         "resourceVersion": str(version),
         "creationTimestamp": "2025-11-21T09:00:00Z",
         "labels": {"app": "application", "team": f"team-{number % 10}", "pod-template-hash": "5c9f7d8b6"},
-        "annotations": {f"example.org/note-{index}": "some text that people attach" for index in range(8)},
-        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "application-5c9f7d8b6"}],
-    }
-    if managed_fields:
-        fields = {f"f:field-{index}": {".": {}, "f:inner": {}} for index in range(60)}
-        meta["managedFields"] = [{"manager": "kubelet", "operation": "Update", "fieldsV1": fields}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": meta,
-        "spec": {
-            "containers": [container],
-            "nodeName": f"node-{number % 50}",
-            "tolerations": [{"key": f"key-{index}", "operator": "Exists"} for index in range(4)],
-            "volumes": [{"name": f"volume-{index}", "configMap": {"name": f"config-{index}"}} for index in range(6)],
+        "annotations": {
+            "cni.projectcalico.org/containerID": f"{number:064x}",
+            "cni.projectcalico.org/podIP": f"10.42.1.{number % 250}/32",
+            "k8s.v1.cni.cncf.io/network-status": json.dumps([network], indent=4),
+            "checksum/config": f"{number:064x}",
+            "example.org/description": "What people write into annotations so that others find out what runs. " * 12,
         },
-        "status": {"phase": "Running", "conditions": [{"type": type_, **condition} for type_ in types]},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": "application-5c9f7d8b6",
+                "uid": "9a1b6f1e-0000-4000-8000-00000000000a",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec(number), "status": _status(number)}
+
+
+def _spec(number: int) -> Object:
+    probe = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 1}
+    container = {
+        "name": "main",
+        "image": "registry.example.org/team/application:v1.2.3",
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["--listen=:8080", "--config=/etc/application/config.yaml", "--log-level=info"],
+        "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
+        "env": [
+            {"name": f"SETTING_{index}", "value": f"https://service-{index}.example.org/api"} for index in range(6)
+        ],
+        "resources": {"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
+        "volumeMounts": [
+            {"name": "config", "mountPath": "/etc/application"},
+            {"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True},
+        ],
+        "livenessProbe": probe,
+        "readinessProbe": probe,
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    ]
+    tolerations = [
+        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for what in ("not-ready", "unreachable")
+    ]
+    return {
+        "containers": [container],
+        "nodeName": f"node-{number % 50}",
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        "serviceAccountName": "application",
+        "terminationGracePeriodSeconds": 30,
+        "tolerations": tolerations,
+        "volumes": [
+            {"name": "config", "configMap": {"name": "application", "defaultMode": 420}},
+            {"name": "token", "projected": {"sources": sources, "defaultMode": 420}},
+        ],
+    }
+
+
+def _status(number: int) -> Object:
+    types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    condition = {"status": "True", "lastProbeTime": None, "lastTransitionTime": "2025-11-21T09:00:00Z"}
+    container = {
+        "name": "main",
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        "image": "registry.example.org/team/application:v1.2.3",
+        "imageID": f"registry.example.org/team/application@sha256:{7:064x}",
+        "containerID": f"containerd://{number:064x}",
+        "state": {"running": {"startedAt": "2025-11-21T09:00:00Z"}},
+    }
+    return {
+        "phase": "Running",
+        "conditions": [{"type": type_, **condition} for type_ in types],
+        "containerStatuses": [container],
+        "hostIP": f"10.0.0.{number % 50}",
+        "podIP": f"10.42.1.{number % 250}",
+        "podIPs": [{"ip": f"10.42.1.{number % 250}"}],
+        "qosClass": "Burstable",
+        "startTime": "2025-11-21T09:00:00Z",
     }
 
 
@@ -136,6 +201,9 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=5000)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
+    # As the manager does when it starts.
+    garbage.relax()
+    garbage.settle()
     runs = [asyncio.run(measure(options.events)) for _ in range(options.runs)]
     print(f"event_bytes={runs[0][1]}")
     print(f"events_per_second={max(rate for rate, _ in runs):.0f}")

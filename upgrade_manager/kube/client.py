@@ -83,11 +83,12 @@ class Client:
         )
         about = _about("list", resource, "", selection.namespace)
         answer = await self._object(request, about=about)
-        if not isinstance(answer.get("items"), list):
-            raise Transient(f"{about}: the answer, a {answer.get('kind')}, is no list")
+        items = answer.get("items")
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise Transient(f"{about}: the answer, a {answer.get('kind')}, is no list of objects")
         complete = named_metadata if selection.metadata_only else named_object
         return Page(
-            items=[complete(resource, item) for item in answer["items"]],
+            items=[complete(resource, item) for item in items],
             resource_version=resource_version(answer),
             continue_token=metadata(answer).get("continue") or "",
         )

@@ -72,7 +72,9 @@ def error_from_status(about: str, obj: Object, *, status: int = 0, patience: flo
 
 def is_too_large(error: KubeError) -> bool:
     """Whether the server says that it has not reached the resourceVersion that was asked for."""
-    causes = error.details.get("causes") or ()
+    causes = error.details.get("causes")
+    if not isinstance(causes, list):
+        return False
     return any(isinstance(cause, dict) and cause.get("reason") == _TOO_LARGE for cause in causes)
 
 

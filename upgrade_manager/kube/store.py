@@ -108,14 +108,16 @@ class Store:
     def _set(self, obj: Object, *, tombstone: bool) -> Changes:
         where = key(obj)
         old = self._objects.get(where)
-        if old is not None and _is_same(old, obj):
+        is_same_object = old is not None and uid(old) == uid(obj)
+        if old is not None and is_same_object and _is_same_version(old, obj):
             return []
-        self._reindex(where, old, obj)
+        if self._indexers:
+            self._reindex(where, old, obj)
         self._objects[where] = obj
         if old is None:
             self._ordered = None
             return [Change(ChangeKind.ADDED, obj)]
-        if uid(old) != uid(obj):
+        if not is_same_object:
             return [Change(ChangeKind.DELETED, old, tombstone=tombstone), Change(ChangeKind.ADDED, obj)]
         return [Change(ChangeKind.UPDATED, obj, old)]
 
@@ -129,6 +131,8 @@ class Store:
         for name, values_of in self._indexers.items():
             before = set(values_of(old)) if old is not None else set()
             after = set(values_of(new)) if new is not None else set()
+            if before == after:
+                continue
             index = self._indexes[name]
             for value in before - after:
                 index[value].discard(where)
@@ -138,6 +142,6 @@ class Store:
                 index.setdefault(value, set()).add(where)
 
 
-def _is_same(old: Object, new: Object) -> bool:
+def _is_same_version(old: Object, new: Object) -> bool:
     version = resource_version(new)
-    return version != "" and version == resource_version(old) and uid(new) == uid(old)
+    return version != "" and version == resource_version(old)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Stream, Transport
 
 #: What passes through to the server, besides authorization.
-_HEADERS = ("accept", "content-type", "user-agent")
-_ANSWER_HEADERS = ("content-type", "retry-after", "warning", "location", "audit-id")
+_HEADERS = ("accept", "content-type", "user-agent", "if-none-match", "impersonate-user", "impersonate-uid")
+#: May come more than once.
+_LIST_HEADERS = ("impersonate-group",)
+_ANSWER_HEADERS = ("content-type", "retry-after", "warning", "location", "audit-id", "etag", "vary")
 #: Bytes; above that of the real server, so that it is the one to refuse.
 _LARGEST_BODY = 16 * 1024 * 1024
 #: Seconds that open requests get when the gateway closes.
@@ -124,6 +126,7 @@ def _is_watch(request: Request) -> bool:
 
 async def _translated(incoming: web.Request) -> Request:
     headers = {name: incoming.headers[name] for name in _HEADERS if name in incoming.headers}
+    headers |= {name: ",".join(incoming.headers.getall(name)) for name in _LIST_HEADERS if name in incoming.headers}
     headers["authorization"] = incoming.headers.get("authorization", "")
     return Request(
         method=incoming.method,

@@ -6,6 +6,8 @@ what JSONPath cannot compute. An expression about something absent leaves its ce
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hack.apiserver.resources import Column
 
 NAME = Column(name="Name", type="string", json_path=".metadata.name", format="name", description="Name of the object")
@@ -18,12 +20,12 @@ def _text(name: str, path: str, *, priority: int = 0) -> Column:
     return Column(name=name, type="string", json_path=path, priority=priority)
 
 
-def _number(name: str, path: str) -> Column:
-    return Column(name=name, type="integer", json_path=path)
+def _number(name: str, path: str, *, priority: int = 0) -> Column:
+    return Column(name=name, type="integer", json_path=path, priority=priority)
 
 
-def _date(name: str, path: str) -> Column:
-    return Column(name=name, type="date", json_path=path)
+def _date(name: str, path: str, *, priority: int = 0) -> Column:
+    return Column(name=name, type="date", json_path=path, priority=priority)
 
 
 _READY_NODE = (
@@ -95,7 +97,7 @@ _WORKLOAD_WIDE = (
     _text("Selector", _SELECTOR, priority=1),
 )
 
-#: By plural and group, without the name's column, which is always first. Kinds that are not here show name and age.
+#: By plural and group. The name's column comes first unless it is among them; kinds not here show name and age.
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "nodes": (
         _text("Status", _READY_NODE),
@@ -142,9 +144,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         _text("Subobject", ".involvedObject.fieldPath", priority=1),
         _text("Source", ".source.component", priority=1),
         _text("Message", "=self.message.trim()"),
-        _date("First Seen", "=has(self.firstTimestamp) ? self.firstTimestamp : self.eventTime"),
-        _number("Count", "=has(self.count) ? self.count : 1"),
-        _text("Name", ".metadata.name", priority=1),
+        _date("First Seen", "=has(self.firstTimestamp) ? self.firstTimestamp : self.eventTime", priority=1),
+        _number("Count", "=has(self.count) ? self.count : 1", priority=1),
+        replace(NAME, priority=1),
     ),
     "persistentvolumeclaims": (
         _text("Status", ".status.phase"),

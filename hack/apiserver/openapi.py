@@ -2,7 +2,8 @@
 
 A custom kind's document carries its CRD's schema with every description. Built-in kinds are described by what is
 modelled of them; their paths do not offer strategic merge patches, so that kubectl computes those from the types it
-was compiled with. There is no v2 document: kubectl goes on without it.
+was compiled with. The v2 document is empty: kubectl asks for it where it cannot leave validation to the server, as for
+a List, and skips kinds that it does not find there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
 _ROOT = "/openapi/v3"
+
+#: The v2 document as clients want it: JSON, or the same in protobuf (swagger is field 1, info is field 2).
+_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_V2 = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.35.4"}, "paths": {}}
+_V2_ENCODED = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.35.4"
 
 _FIELD_VALIDATION = {
     "name": "fieldValidation",
@@ -42,6 +48,8 @@ _CACHE: WeakKeyDictionary[ResourceTable, tuple[int, dict[str, bytes]]] = WeakKey
 def respond(request: Request, table: ResourceTable) -> Response:
     """Answer a path under /openapi. Raises StatusError 404."""
     path = request.path.rstrip("/")
+    if path == "/openapi/v2":
+        return _version_2(request)
     documents = _documents(table)
     if path == _ROOT:
         paths = {name: {"serverRelativeURL": _url(name, body)} for name, body in documents.items()}
@@ -53,6 +61,12 @@ def respond(request: Request, table: ResourceTable) -> Response:
     if request.headers.get("if-none-match") == etag:
         return Response(status=304, headers={"etag": etag})
     return Response(status=200, headers=JSON_HEADERS | {"etag": etag, "vary": "Accept"}, body=body)
+
+
+def _version_2(request: Request) -> Response:
+    if "protobuf" in request.headers.get("accept", ""):
+        return Response(status=200, headers={"content-type": _V2_PROTOBUF}, body=_V2_ENCODED)
+    return Response(status=200, headers=JSON_HEADERS, body=json.dumps(_V2).encode())
 
 
 def _hash(body: bytes) -> str:

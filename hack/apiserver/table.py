@@ -31,11 +31,13 @@ def render(
     (the default) or Object. `columns` is False from the second event of a watch on, when definitions are left out.
     """
     shown = row.columns or (AGE,)
+    if all(column.format != "name" for column in shown):
+        shown = (NAME, *shown)
     table: Object = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    table["columnDefinitions"] = [_definition(column) for column in (NAME, *shown)] if columns else []
+    table["columnDefinitions"] = [_definition(column) for column in shown] if columns else []
     table["rows"] = [
         {
-            "cells": [item["metadata"]["name"], *(cell(column, item, now) for column in shown)],
+            "cells": [cell(column, item, now) for column in shown],
             "object": _included(item, include_object),
         }
         for item in objects

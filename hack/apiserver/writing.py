@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.apiserver import reviews
+from hack.apiserver import protobuf, reviews
 from hack.apiserver.admission import WriteOptions
 from hack.apiserver.deletion import DeleteOptions, delete_options
 from hack.apiserver.listoptions import list_options
@@ -55,20 +55,19 @@ class Writing:
         return Response(status=status, headers=_headers(options), body=body)
 
     async def _stored(self, route: Route, request: Request, options: WriteOptions) -> Stored:
-        media_type = request.headers.get("content-type", JSON).partition(";")[0].strip()
         if route.verb == "patch":
 
             def apply(obj: Object) -> object:
-                return patched(route.row, obj, media_type=media_type, body=request.body)
+                return patched(route.row, obj, media_type=_media_type(request), body=request.body)
 
             return await self.writer.update(route, apply, options, whole=False)
-        body = json_body(request, media_type)
+        body = json_body(request)
         if route.verb == "create":
             return await self.writer.create(route, body, options)
         return await self.writer.update(route, lambda _: body, options, whole=True)
 
     def _review(self, route: Route, request: Request, user: User) -> Response:
-        review = json_body(request, JSON)
+        review = json_body(request)
         answer = reviews.answer(
             route.row,
             review,
@@ -130,8 +129,15 @@ def write_options(route: Route, request: Request, user: User) -> WriteOptions:
     return WriteOptions(user=user, subresource=route.subresource, dry_run=bool(dry_run), field_validation=validation)
 
 
-def json_body(request: Request, media_type: str) -> Object:
-    """The object in a body. Raises StatusError 400 or 415."""
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", JSON).partition(";")[0].strip()
+
+
+def json_body(request: Request) -> Object:
+    """The object in a body, in JSON or in what kubectl sends of protobuf. Raises StatusError 400 or 415."""
+    media_type = _media_type(request)
+    if media_type == protobuf.MEDIA_TYPE:
+        return protobuf.decode(request.body)
     if media_type != JSON:
         raise unsupported_media_type(media_type, (JSON,))
     body = parsed(request.body)

@@ -1,0 +1,125 @@
+"""kubectl apply, create and replace: from a manifest to a stored object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.kubectl import manifest
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = pytest.mark.real_loop
+
+
+async def test_apply_creates_changes_and_leaves_alone(cluster: Cluster) -> None:
+    plan = manifest()
+    created = await cluster.succeed("apply", "-f", "-", stdin=plan)
+    assert created.out == "upgradeplan.management.harvesterhci.io/demo created\n"
+    plan["spec"]["force"] = True
+    changed = await cluster.succeed("apply", "-f", "-", stdin=plan)
+    assert changed.out == "upgradeplan.management.harvesterhci.io/demo configured\n"
+    again = await cluster.succeed("apply", "-f", "-", stdin=plan)
+    assert again.out == "upgradeplan.management.harvesterhci.io/demo unchanged\n"
+    stored = (await cluster.succeed("get", "up", "demo", "-o", "json")).json
+    assert stored["spec"] == {"version": "v1.8.0", "force": True}
+    assert stored["metadata"]["generation"] == 2
+
+
+async def test_apply_removes_what_the_manifest_no_longer_says(cluster: Cluster) -> None:
+    await cluster.succeed("apply", "-f", "-", stdin=manifest(version="v1.8.0", restoreVM=True))
+    await cluster.succeed("apply", "-f", "-", stdin=manifest(version="v1.8.0"))
+    assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec}")).json == {"version": "v1.8.0"}
+
+
+async def test_apply_merges_lists_of_built_in_kinds_by_their_keys(cluster: Cluster) -> None:
+    containers = [{"name": "a", "image": "one"}, {"name": "b", "image": "one"}]
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}},
+        },
+    }
+    await cluster.succeed("apply", "-f", "-", stdin=deployment)
+    containers[1]["image"] = "two"
+    changed = await cluster.succeed("apply", "-f", "-", stdin=deployment)
+    assert changed.out == "deployment.apps/web configured\n"
+    images = await cluster.succeed("get", "deploy", "web", "-o", "jsonpath={..image}")
+    assert images.out == "one two"
+
+
+async def test_a_dry_run_on_the_server_stores_nothing(cluster: Cluster) -> None:
+    outcome = await cluster.succeed("apply", "--dry-run=server", "-f", "-", stdin=manifest())
+    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo created (server dry run)\n"
+    assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
+
+
+async def test_a_difference_is_shown_before_it_is_applied(cluster: Cluster) -> None:
+    await cluster.succeed("apply", "-f", "-", stdin=manifest())
+    outcome = await cluster.kubectl("diff", "-f", "-", stdin=manifest(version="v1.8.0", force=True))
+    assert outcome.code == 1
+    assert "+  force: true" in outcome.lines
+
+
+async def test_create_with_a_generated_name(cluster: Cluster) -> None:
+    plan = manifest()
+    plan["metadata"] = {"generateName": "hvst-upgrade-"}
+    outcome = await cluster.succeed("create", "-f", "-", stdin=plan)
+    kind, _, rest = outcome.out.partition("/")
+    assert kind == "upgradeplan.management.harvesterhci.io"
+    assert rest.startswith("hvst-upgrade-")
+    assert len(rest.split()[0]) == len("hvst-upgrade-") + 5
+
+
+async def test_create_refuses_a_name_that_is_taken(cluster: Cluster) -> None:
+    await cluster.plan()
+    outcome = await cluster.kubectl("create", "-f", "-", stdin=manifest())
+    assert outcome.code == 1
+    assert 'upgradeplans.management.harvesterhci.io "demo" already exists' in outcome.err
+
+
+async def test_replace_takes_the_object_as_it_was_read(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    plan["spec"]["restoreVM"] = True
+    outcome = await cluster.succeed("replace", "-f", "-", stdin=plan)
+    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo replaced\n"
+
+
+async def test_replace_refuses_an_object_that_was_changed_meanwhile(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    await cluster.succeed("label", "up", "demo", "a=b")
+    outcome = await cluster.kubectl("replace", "-f", "-", stdin=plan)
+    assert outcome.code == 1
+    assert "Operation cannot be fulfilled" in outcome.err
+    assert "the object has been modified" in outcome.err
+
+
+async def test_several_objects_in_one_manifest(cluster: Cluster) -> None:
+    maps = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")]
+    outcome = await cluster.succeed("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": maps})
+    assert outcome.lines == ["configmap/a created", "configmap/b created"]
+
+
+async def test_a_definition_can_be_applied_and_used_at_once(cluster: Cluster) -> None:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    await cluster.succeed("apply", "-f", "-", stdin=definition)
+    await cluster.succeed("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=10s")
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
+    assert (await cluster.succeed("apply", "-f", "-", stdin=widget)).out == "widget.example.com/w created\n"
+    assert (await cluster.succeed("get", "widgets")).rows[0] == ["NAME", "AGE"]

@@ -1,0 +1,89 @@
+"""kubectl delete: at once, held by finalizers, with dependents, by selection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.kubectl import PLANS, manifest
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = pytest.mark.real_loop
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def test_an_object_is_deleted(cluster: Cluster) -> None:
+    await cluster.plan()
+    outcome = await cluster.succeed("delete", "up", "demo")
+    assert outcome.out.startswith('upgradeplan.management.harvesterhci.io "demo" deleted')
+    assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
+
+
+async def test_an_object_that_is_not_there(cluster: Cluster) -> None:
+    outcome = await cluster.kubectl("delete", "up", "demo")
+    assert outcome.code == 1
+    assert 'upgradeplans.management.harvesterhci.io "demo" not found' in outcome.err
+    assert (await cluster.succeed("delete", "up", "demo", "--ignore-not-found")).err == ""
+
+
+async def test_a_finalizer_holds_an_object_and_kubectl_waits_for_it(cluster: Cluster) -> None:
+    plan = manifest()
+    plan["metadata"]["finalizers"] = ["management.harvesterhci.io/upgradeplan-cleanup"]
+    await cluster.wire.post(PLANS, plan)
+    waiting = await cluster.kubectl("delete", "up", "demo", "--timeout=1s")
+    assert waiting.code == 1
+    assert "timed out waiting for the condition on upgradeplans/demo" in waiting.err
+    metadata = (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata}")).json
+    assert metadata["deletionTimestamp"]
+    await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
+
+
+async def test_no_finalizer_is_added_to_what_is_going(cluster: Cluster) -> None:
+    plan = manifest()
+    plan["metadata"]["finalizers"] = ["example.com/one"]
+    await cluster.wire.post(PLANS, plan)
+    await cluster.succeed("delete", "up", "demo", "--wait=false")
+    patch = '{"metadata":{"finalizers":["example.com/one","example.com/two"]}}'
+    outcome = await cluster.kubectl("patch", "up", "demo", "--type=merge", "-p", patch)
+    assert outcome.code == 1
+    assert (
+        "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
+        'found new finalizers []string{"example.com/two"}'
+    ) in outcome.err
+
+
+async def test_all_objects_of_a_kind_or_a_selection(cluster: Cluster) -> None:
+    for name in ("a", "b", "c"):
+        await cluster.plan(name)
+    await cluster.succeed("label", "up", "a", "team=blue")
+    assert len((await cluster.succeed("delete", "up", "-l", "team=blue")).lines) == 1
+    assert len((await cluster.succeed("delete", "up", "--all")).lines) == 2
+
+
+async def test_dependents_go_with_their_owner(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    owner = {
+        "apiVersion": plan["apiVersion"],
+        "kind": "UpgradePlan",
+        "name": "demo",
+        "uid": plan["metadata"]["uid"],
+        "controller": True,
+    }
+    await cluster.wire.post(MAPS, {"metadata": {"name": "child", "ownerReferences": [owner]}})
+    await cluster.succeed("delete", "up", "demo")
+    await cluster.succeed("wait", "--for=delete", "configmap/child", "--timeout=10s")
+
+
+async def test_orphaned_dependents_stay(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    owner = {"apiVersion": plan["apiVersion"], "kind": "UpgradePlan", "name": "demo", "uid": plan["metadata"]["uid"]}
+    await cluster.wire.post(MAPS, {"metadata": {"name": "child", "ownerReferences": [owner]}})
+    await cluster.succeed("delete", "up", "demo", "--cascade=orphan")
+    kept = await cluster.succeed("get", "configmap", "child", "-o", "jsonpath={.metadata}")
+    assert "ownerReferences" not in kept.json

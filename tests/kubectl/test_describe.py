@@ -1,0 +1,111 @@
+"""kubectl describe and events: what a plan is, and what happened to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kubectl import PLANS
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = pytest.mark.real_loop
+
+
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+def event(plan: dict[str, Any], name: str, *, reason: str, message: str, count: int = 1, **more: Any) -> dict[str, Any]:
+    """An Event about a plan as the manager records it: in default, with the plan's uid and no namespace."""
+    return {
+        "metadata": {"name": f"demo.{name}"},
+        "involvedObject": {
+            "apiVersion": plan["apiVersion"],
+            "kind": "UpgradePlan",
+            "name": plan["metadata"]["name"],
+            "uid": plan["metadata"]["uid"],
+        },
+        "type": "Normal",
+        "reason": reason,
+        "message": message,
+        "source": {"component": "upgrade-manager"},
+        "firstTimestamp": plan["metadata"]["creationTimestamp"],
+        "lastTimestamp": plan["metadata"]["creationTimestamp"],
+        "count": count,
+        **more,
+    }
+
+
+async def test_a_plan_is_described_with_its_events(cluster: Cluster) -> None:
+    plan = await cluster.plan(status={"currentPhase": "Initializing"})
+    await cluster.wire.post(EVENTS, event(plan, "1", reason="Initialized", message="the plan is initialized"))
+    await cluster.wire.post(EVENTS, event(plan, "2", reason="Waiting", message="for the image", count=3))
+    lines = (await cluster.succeed("describe", "up", "demo")).lines
+    assert lines[0].split() == ["Name:", "demo"]
+    assert ["Current", "Phase:", "Initializing"] in [line.split() for line in lines]
+    start = lines.index("Events:")
+    rows = [line.split() for line in lines[start + 1 :]]
+    assert rows[0] == ["Type", "Reason", "Age", "From", "Message"]
+    assert rows[2][:2] == ["Normal", "Initialized"]
+    assert rows[2][-5:] == ["upgrade-manager", "the", "plan", "is", "initialized"]
+    assert "(x3" in rows[3]
+
+
+async def test_a_plan_without_events(cluster: Cluster) -> None:
+    await cluster.plan()
+    assert (await cluster.succeed("describe", "up", "demo")).rows[-1] == ["Events:", "<none>"]
+
+
+async def test_an_event_about_an_earlier_plan_of_the_same_name_is_not_shown(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    await cluster.wire.post(EVENTS, event(plan, "1", reason="Initialized", message="old"))
+    await cluster.wire.delete(f"{PLANS}/demo")
+    await cluster.plan()
+    assert (await cluster.succeed("describe", "up", "demo")).rows[-1] == ["Events:", "<none>"]
+
+
+async def test_an_event_of_the_new_api_is_shown_too(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    body = {
+        "metadata": {"name": "demo.1"},
+        "regarding": event(plan, "1", reason="", message="")["involvedObject"],
+        "type": "Warning",
+        "reason": "ReconcileError",
+        "action": "Reconcile",
+        "note": "no route",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "upgrade-manager",
+        "reportingInstance": "pod-0",
+    }
+    answer = await cluster.wire.post("/apis/events.k8s.io/v1/namespaces/default/events", body)
+    assert answer.status == 201, answer.body
+    last = (await cluster.succeed("describe", "up", "demo")).rows[-1]
+    assert [*last[:2], *last[-3:]] == ["Warning", "ReconcileError", "upgrade-manager", "no", "route"]
+
+
+async def test_an_event_in_the_wrong_namespace_is_refused(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    body = event(plan, "1", reason="Initialized", message="")
+    answer = await cluster.wire.post("/api/v1/namespaces/kube-public/events", body)
+    assert answer.status == 422
+    assert "does not match event.namespace" in answer.body["message"]
+
+
+async def test_events_are_listed(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    await cluster.wire.post(EVENTS, event(plan, "1", reason="Initialized", message="the plan is initialized"))
+    rows = (await cluster.succeed("get", "events")).rows
+    assert rows[0] == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+    assert rows[1][1:4] == ["Normal", "Initialized", "upgradeplan/demo"]
+    listed = await cluster.succeed("events", "--for", "up/demo", "--no-headers")
+    assert listed.rows[0][1:] == ["Normal", "Initialized", "UpgradePlan/demo", "the", "plan", "is", "initialized"]
+
+
+async def test_events_are_selected_by_what_they_are_about(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    await cluster.wire.post(EVENTS, event(plan, "1", reason="Initialized", message="a"))
+    await cluster.wire.post(EVENTS, event(plan, "2", reason="Failed", message="b", type="Warning"))
+    chosen = await cluster.succeed("get", "events", "--field-selector", "type=Warning", "--no-headers")
+    assert [row[2] for row in chosen.rows] == ["Failed"]

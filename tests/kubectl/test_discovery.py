@@ -1,0 +1,81 @@
+"""What kubectl learns from discovery and OpenAPI: kinds, short names, explanations, versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = pytest.mark.real_loop
+
+
+async def test_kinds_are_listed_with_their_short_names(cluster: Cluster) -> None:
+    rows = (await cluster.succeed("api-resources", "--api-group=management.harvesterhci.io")).rows
+    assert rows == [
+        ["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"],
+        ["upgradeplans", "up,ups", "management.harvesterhci.io/v1beta1", "false", "UpgradePlan"],
+    ]
+
+
+async def test_kinds_are_listed_with_their_verbs(cluster: Cluster) -> None:
+    outcome = await cluster.succeed("api-resources", "--api-group=batch", "-o", "wide", "--no-headers")
+    verbs = "create,delete,deletecollection,get,list,patch,update,watch"
+    assert outcome.rows == [
+        ["cronjobs", "cj", "batch/v1", "true", "CronJob", verbs, "all"],
+        ["jobs", "batch/v1", "true", "Job", verbs, "all"],
+    ]
+
+
+async def test_versions_are_listed(cluster: Cluster) -> None:
+    lines = (await cluster.succeed("api-versions")).lines
+    assert {"v1", "apps/v1", "batch/v1", "management.harvesterhci.io/v1beta1"} <= set(lines)
+    assert lines == sorted(lines)
+
+
+async def test_the_server_has_a_version(cluster: Cluster) -> None:
+    version = (await cluster.succeed("version", "-o", "json")).json["serverVersion"]
+    assert (version["major"], version["minor"], version["gitVersion"]) == ("1", "35", "v1.35.4")
+
+
+async def test_the_server_says_that_it_is_ready(cluster: Cluster) -> None:
+    assert (await cluster.succeed("get", "--raw", "/readyz")).out == "ok"
+
+
+@pytest.mark.parametrize("name", ["upgradeplans", "upgradeplan", "up", "ups", "UpgradePlan"])
+async def test_a_kind_goes_by_all_its_names(cluster: Cluster, name: str) -> None:
+    await cluster.plan()
+    outcome = await cluster.succeed("get", name, "-o", "name")
+    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo\n"
+
+
+async def test_a_field_is_explained(cluster: Cluster) -> None:
+    text = (await cluster.succeed("explain", "upgradeplans.spec.nodeUpgradeOption.pauseNodes")).out
+    assert "FIELD: pauseNodes <[]string>" in text
+    assert "Names of nodes to hold back." in " ".join(text.split())
+
+
+async def test_every_field_of_spec_and_status_has_an_explanation(cluster: Cluster) -> None:
+    for part in ("spec", "status"):
+        text = (await cluster.succeed("explain", f"upgradeplans.{part}")).out
+        assert "<no description>" not in text
+
+
+async def test_the_whole_tree_is_explained(cluster: Cluster) -> None:
+    lines = (await cluster.succeed("explain", "upgradeplans", "--recursive")).lines
+    assert lines[0].split() == ["GROUP:", "management.harvesterhci.io"]
+    assert "      pauseNodes\t<[]string>" in lines
+    assert "    conditions\t<[]Object>" in lines
+    assert "  metadata\t<ObjectMeta>" in lines
+
+
+async def test_a_built_in_kind_is_explained_as_far_as_it_is_known(cluster: Cluster) -> None:
+    assert "KIND:       Job" in (await cluster.succeed("explain", "jobs")).lines
+
+
+async def test_a_field_that_is_not_there(cluster: Cluster) -> None:
+    outcome = await cluster.kubectl("explain", "upgradeplans.spec.nosuch")
+    assert outcome.code == 1
+    assert 'field "nosuch" does not exist' in outcome.err

@@ -1,0 +1,154 @@
+"""kubectl get: tables, whole objects, selections, watches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.support.kubectl import PLANS
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = pytest.mark.real_loop
+
+STATUS = {
+    "currentPhase": "NodeUpgrading",
+    "previousVersion": "v1.7.1",
+    "releaseMetadata": {"harvester": "v1.8.0"},
+    "conditions": [
+        {
+            "type": kind,
+            "status": value,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        for kind, value, reason, message in (
+            ("Available", "True", "Executable", ""),
+            ("Progressing", "True", "NodeUpgrading", "waiting"),
+            ("Degraded", "False", "ReconcileSuccess", ""),
+        )
+    ],
+}
+
+
+async def test_a_plan_is_shown_with_its_columns(cluster: Cluster) -> None:
+    await cluster.plan(status=STATUS)
+    rows = (await cluster.succeed("get", "upgradeplans")).rows
+    assert rows[0] == ["NAME", "VERSION", "CURRENTPHASE", "AVAILABLE", "PROGRESSING", "DEGRADED", "AGE"]
+    assert rows[1][:-1] == ["demo", "v1.8.0", "NodeUpgrading", "True", "True", "False"]
+    assert rows[1][-1].endswith("s")
+
+
+async def test_wide_output_adds_the_columns_of_lower_priority(cluster: Cluster) -> None:
+    await cluster.plan(image="iso", status=STATUS)
+    rows = (await cluster.succeed("get", "up", "demo", "-o", "wide")).rows
+    assert rows[0][7:] == ["IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
+    assert rows[1][-4:] == ["iso", "v1.7.1", "v1.8.0", "waiting"]
+
+
+async def test_a_plan_without_status_has_empty_cells(cluster: Cluster) -> None:
+    await cluster.plan()
+    assert len((await cluster.succeed("get", "ups", "--no-headers")).rows[0]) == 3
+
+
+async def test_nothing_there_is_said_so(cluster: Cluster) -> None:
+    outcome = await cluster.succeed("get", "ups")
+    assert (outcome.out, outcome.err) == ("", "No resources found\n")
+
+
+async def test_whole_objects_come_as_yaml_and_json(cluster: Cluster) -> None:
+    plan = await cluster.plan()
+    assert yaml.safe_load((await cluster.succeed("get", "up", "demo", "-o", "yaml")).out) == plan
+    assert (await cluster.succeed("get", "up", "demo", "-o", "json")).json == plan
+    listed = (await cluster.succeed("get", "up", "-o", "json")).json
+    assert listed["kind"] == "List"
+    assert listed["items"] == [plan]
+
+
+async def test_names_and_single_fields(cluster: Cluster) -> None:
+    await cluster.plan()
+    named = await cluster.succeed("get", "up", "-o", "name")
+    assert named.out == "upgradeplan.management.harvesterhci.io/demo\n"
+    assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec.version}")).out == "v1.8.0"
+    columns = await cluster.succeed("get", "up", "-o", "custom-columns=N:.metadata.name,V:.spec.version")
+    assert columns.rows == [["N", "V"], ["demo", "v1.8.0"]]
+
+
+async def test_an_object_that_is_not_there(cluster: Cluster) -> None:
+    outcome = await cluster.kubectl("get", "up", "demo")
+    assert outcome.code == 1
+    assert outcome.err == ('Error from server (NotFound): upgradeplans.management.harvesterhci.io "demo" not found\n')
+
+
+async def test_a_kind_that_is_not_there(cluster: Cluster) -> None:
+    outcome = await cluster.kubectl("get", "nosuchkinds")
+    assert outcome.code == 1
+    assert outcome.err == 'error: the server doesn\'t have a resource type "nosuchkinds"\n'
+
+
+async def test_labels_and_fields_select(cluster: Cluster) -> None:
+    for name in ("a", "b", "c"):
+        await cluster.plan(name)
+    await cluster.succeed("label", "up", "a", "b", "team=blue")
+    assert [row[0] for row in (await cluster.succeed("get", "up", "-l", "team=blue", "--no-headers")).rows] == [
+        "a",
+        "b",
+    ]
+    others = await cluster.succeed("get", "up", "-l", "team notin (blue)", "--no-headers")
+    assert [row[0] for row in others.rows] == ["c"]
+    by_name = await cluster.succeed("get", "up", "--field-selector", "metadata.name=b", "-o", "name")
+    assert by_name.out == "upgradeplan.management.harvesterhci.io/b\n"
+    shown = await cluster.succeed("get", "up", "-L", "team", "--no-headers")
+    assert [row[-1] for row in shown.rows][:2] == ["blue", "blue"]
+
+
+async def test_a_field_that_cannot_select_is_refused(cluster: Cluster) -> None:
+    outcome = await cluster.kubectl("get", "up", "--field-selector", "spec.version=v1")
+    assert outcome.code == 1
+    assert "field label not supported: spec.version" in outcome.err
+
+
+async def test_long_lists_come_in_chunks(cluster: Cluster) -> None:
+    for number in range(7):
+        await cluster.plan(f"plan-{number}")
+    rows = (await cluster.succeed("get", "up", "--chunk-size", "3", "--no-headers")).rows
+    assert [row[0] for row in rows] == [f"plan-{number}" for number in range(7)]
+
+
+async def test_rows_are_sorted_on_request(cluster: Cluster) -> None:
+    await cluster.plan("a", version="v2")
+    await cluster.plan("b", version="v1")
+    rows = (await cluster.succeed("get", "up", "--sort-by", ".spec.version", "--no-headers")).rows
+    assert [row[0] for row in rows] == ["b", "a"]
+
+
+async def test_a_watch_prints_each_change_as_it_happens(cluster: Cluster) -> None:
+    await cluster.plan()
+    async with cluster.running("get", "up", "-w") as output:
+        assert (await output.readline()).split()[0] == b"NAME"
+        assert (await output.readline()).split()[:2] == [b"demo", b"v1.8.0"]
+        await cluster.wire.patch(f"{PLANS}/demo/status", {"status": {"currentPhase": "Initializing"}})
+        assert (await output.readline()).split()[2] == b"Initializing"
+        await cluster.plan("other")
+        assert (await output.readline()).split()[0] == b"other"
+
+
+async def test_a_watch_can_tell_what_kind_of_change_it_was(cluster: Cluster) -> None:
+    async with cluster.running("get", "up", "-w", "--output-watch-events") as output:
+        await cluster.plan()
+        assert (await output.readline()).split()[:2] == [b"EVENT", b"NAME"]
+        assert (await output.readline()).split()[:2] == [b"ADDED", b"demo"]
+        await cluster.wire.delete(f"{PLANS}/demo")
+        assert (await output.readline()).split()[:2] == [b"DELETED", b"demo"]
+
+
+async def test_built_in_kinds_have_their_usual_columns(cluster: Cluster) -> None:
+    rows = (await cluster.succeed("get", "namespaces")).rows
+    assert rows[0] == ["NAME", "STATUS", "AGE"]
+    assert [row[:2] for row in rows[1:]] == [
+        [name, "Active"] for name in ("default", "kube-node-lease", "kube-public", "kube-system")
+    ]

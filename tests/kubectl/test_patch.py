@@ -1,0 +1,135 @@
+"""kubectl patch, label, annotate, edit, scale and set: changes to one object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = pytest.mark.real_loop
+
+
+@pytest.mark.parametrize(
+    ("kind", "patch"),
+    [
+        pytest.param("merge", '{"spec":{"force":true}}', id="merge"),
+        pytest.param("json", '[{"op":"add","path":"/spec/force","value":true}]', id="json"),
+    ],
+)
+async def test_a_patch_changes_one_field(cluster: Cluster, kind: str, patch: str) -> None:
+    await cluster.plan()
+    outcome = await cluster.succeed("patch", "up", "demo", f"--type={kind}", "-p", patch)
+    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo patched\n"
+    spec = await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec}")
+    assert spec.json == {"version": "v1.8.0", "force": True}
+
+
+async def test_a_patch_that_changes_nothing_says_so(cluster: Cluster) -> None:
+    await cluster.plan()
+    outcome = await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"spec":{"version":"v1.8.0"}}')
+    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo patched (no change)\n"
+
+
+async def test_a_strategic_merge_patch_is_not_for_custom_kinds(cluster: Cluster) -> None:
+    await cluster.plan()
+    outcome = await cluster.kubectl("patch", "up", "demo", "-p", '{"spec":{"force":true}}')
+    assert outcome.code == 1
+    assert "application/strategic-merge-patch+json is not supported" in outcome.err
+
+
+async def test_a_json_patch_whose_test_fails(cluster: Cluster) -> None:
+    await cluster.plan()
+    patch = '[{"op":"test","path":"/spec/version","value":"v9"},{"op":"add","path":"/spec/force","value":true}]'
+    outcome = await cluster.kubectl("patch", "up", "demo", "--type=json", "-p", patch)
+    assert outcome.code == 1
+    assert "the server rejected our request due to an error in our request" in outcome.err
+
+
+async def test_the_pause_list_can_change_while_a_plan_runs(cluster: Cluster) -> None:
+    await cluster.plan(version="v1.8.0", nodeUpgradeOption={"pauseNodes": ["node-0", "node-1"]})
+    patch = '[{"op":"remove","path":"/spec/nodeUpgradeOption/pauseNodes/0"}]'
+    await cluster.succeed("patch", "up", "demo", "--type=json", "-p", patch)
+    left = await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec.nodeUpgradeOption.pauseNodes}")
+    assert left.json == ["node-1"]
+
+
+async def test_the_status_is_patched_at_its_own_address(cluster: Cluster) -> None:
+    await cluster.plan()
+    patch = '{"status":{"currentPhase":"Initializing"},"spec":{"force":true}}'
+    await cluster.succeed("patch", "up", "demo", "--subresource=status", "--type=merge", "-p", patch)
+    stored = (await cluster.succeed("get", "up", "demo", "-o", "json")).json
+    assert stored["status"] == {"currentPhase": "Initializing"}
+    assert stored["spec"] == {"version": "v1.8.0"}
+    assert stored["metadata"]["generation"] == 1
+
+
+async def test_annotations_and_labels_come_and_go(cluster: Cluster) -> None:
+    await cluster.plan()
+    key = "management.harvesterhci.io/allow-deletion"
+    annotated = await cluster.succeed("annotate", "up", "demo", f"{key}=true")
+    assert annotated.out == "upgradeplan.management.harvesterhci.io/demo annotated\n"
+    labelled = await cluster.succeed("label", "up", "demo", "team=blue")
+    assert labelled.out == "upgradeplan.management.harvesterhci.io/demo labeled\n"
+    metadata = (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata}")).json
+    assert metadata["annotations"] == {key: "true"}
+    assert metadata["labels"] == {"team": "blue"}
+    await cluster.succeed("annotate", "up", "demo", f"{key}-")
+    unlabelled = await cluster.succeed("label", "up", "demo", "team-")
+    assert unlabelled.out == "upgradeplan.management.harvesterhci.io/demo unlabeled\n"
+    metadata = (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata}")).json
+    assert not metadata.keys() & {"annotations", "labels"}
+
+
+async def test_a_label_is_not_overwritten_by_accident(cluster: Cluster) -> None:
+    await cluster.plan()
+    await cluster.succeed("label", "up", "demo", "team=blue")
+    outcome = await cluster.kubectl("label", "up", "demo", "team=red")
+    assert outcome.code == 1
+    assert "already has a value (blue), and --overwrite is false" in outcome.err
+    await cluster.succeed("label", "up", "demo", "team=red", "--overwrite")
+
+
+async def test_labels_and_annotations_do_not_count_as_a_new_generation(cluster: Cluster) -> None:
+    await cluster.plan()
+    await cluster.succeed("label", "up", "demo", "team=blue")
+    assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata.generation}")).out == "1"
+
+
+async def test_an_editor_changes_an_object(cluster: Cluster) -> None:
+    await cluster.plan(version="v1.8.0", force=True)
+    editor = "sed -i 's/force: true/force: false/'"
+    outcome = await cluster.succeed("edit", "up", "demo", EDITOR=editor)
+    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo edited\n"
+    assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec.force}")).out == "false"
+
+
+async def test_an_editor_that_changes_nothing(cluster: Cluster) -> None:
+    await cluster.plan()
+    outcome = await cluster.succeed("edit", "up", "demo", EDITOR="true")
+    assert outcome.err + outcome.out == "Edit cancelled, no changes made.\n"
+
+
+async def test_an_editor_that_breaks_a_rule_is_told_so(cluster: Cluster) -> None:
+    await cluster.plan()
+    outcome = await cluster.kubectl("edit", "up", "demo", EDITOR="sed -i 's/version: v1.8.0/version: v1.9.0/'")
+    assert outcome.code == 1
+    assert 'upgradeplans.management.harvesterhci.io "demo" is invalid' in outcome.err
+
+
+async def test_a_deployment_is_scaled(cluster: Cluster) -> None:
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": pod}
+    await cluster.wire.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}, "spec": spec})
+    outcome = await cluster.succeed("patch", "deploy", "web", "-p", '{"spec":{"replicas":3}}')
+    assert outcome.out == "deployment.apps/web patched\n"
+    assert (await cluster.succeed("get", "deploy", "web", "--no-headers")).rows[0][:4] == ["web", "0/3", "0", "0"]
+
+
+async def test_a_node_is_cordoned(cluster: Cluster) -> None:
+    await cluster.wire.post("/api/v1/nodes", {"metadata": {"name": "node-0"}, "status": {"conditions": []}})
+    assert (await cluster.succeed("cordon", "node-0")).out == "node/node-0 cordoned\n"
+    assert (await cluster.succeed("get", "nodes", "--no-headers")).rows[0][1] == "NotReady,SchedulingDisabled"
+    assert (await cluster.succeed("uncordon", "node-0")).out == "node/node-0 uncordoned\n"

@@ -1,0 +1,185 @@
+"""Bad input: what kubectl users are told, and that they are told all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kubectl import manifest
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = pytest.mark.real_loop
+
+
+async def refused(cluster: Cluster, verb: str, document: dict[str, Any], *options: str) -> str:
+    outcome = await cluster.kubectl(verb, "-f", "-", *options, stdin=document)
+    assert outcome.code == 1
+    assert outcome.out == ""
+    return outcome.err
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"version": ""},
+            'spec.version: Invalid value: "": spec.version in body should be at least 1 chars long',
+            id="an empty version",
+        ),
+        pytest.param(
+            {"image": ""},
+            'spec.image: Invalid value: "": spec.image in body should be at least 1 chars long',
+            id="an empty image",
+        ),
+        pytest.param(
+            {"version": "v1", "upgrade": ""},
+            'spec.upgrade: Invalid value: "": spec.upgrade in body should be at least 1 chars long',
+            id="an empty tag",
+        ),
+        pytest.param(
+            {"version": "v1", "nodeUpgradeOption": {"pauseNodes": [""]}},
+            'spec.nodeUpgradeOption.pauseNodes[0]: Invalid value: "": '
+            "spec.nodeUpgradeOption.pauseNodes[0] in body should be at least 1 chars long",
+            id="an empty node name",
+        ),
+        pytest.param(
+            {"version": "v1", "nodeUpgradeOption": {"pauseNodes": ["a", "a"]}},
+            'spec.nodeUpgradeOption.pauseNodes[1]: Duplicate value: "a"',
+            id="a node twice",
+        ),
+        pytest.param(
+            {"version": "v1", "force": "yes"},
+            'spec.force: Invalid value: "string": spec.force in body must be of type boolean: "string"',
+            id="a string for a boolean",
+        ),
+        pytest.param(
+            {"version": "v1", "imagePreloadOption": {"concurrency": "2"}},
+            'spec.imagePreloadOption.concurrency: Invalid value: "string": '
+            'spec.imagePreloadOption.concurrency in body must be of type integer: "string"',
+            id="a string for a number",
+        ),
+        pytest.param(
+            {"force": True}, "spec.version: Required value: say what to upgrade to", id="no version and no image"
+        ),
+    ],
+)
+async def test_a_plan_that_breaks_its_schema(cluster: Cluster, spec: dict[str, Any], expected: str) -> None:
+    told = await refused(cluster, "create", manifest(**spec))
+    assert told.startswith('The UpgradePlan "demo" is invalid: ')
+    assert expected in told
+
+
+async def test_all_findings_are_told_at_once(cluster: Cluster) -> None:
+    told = await refused(cluster, "create", manifest(version="", image=""))
+    assert {line.partition(":")[0] for line in told.splitlines()[1:]} == {"* spec.version", "* spec.image"}
+
+
+async def test_after_a_wrong_type_the_rules_are_not_run_and_that_is_said(cluster: Cluster) -> None:
+    told = await refused(cluster, "create", manifest(force="yes"))
+    assert "some validation rules were not checked because the object was invalid" in told
+
+
+async def test_a_plan_without_a_spec(cluster: Cluster) -> None:
+    plan = manifest()
+    del plan["spec"]
+    assert "spec: Required value" in await refused(cluster, "create", plan)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "field"),
+    [
+        pytest.param({"version": "v1"}, {"version": "v2"}, "version", id="another version"),
+        pytest.param({"version": "v1", "image": "i"}, {"image": "i"}, "version", id="the version removed"),
+        pytest.param({"image": "i"}, {"image": "i", "version": "v1"}, "version", id="a version added"),
+        pytest.param({"image": "i"}, {"image": "j"}, "image", id="another image"),
+        pytest.param({"version": "v1"}, {"version": "v1", "image": "i"}, "image", id="an image added"),
+        pytest.param({"version": "v1", "upgrade": "t"}, {"version": "v1"}, "upgrade", id="the tag removed"),
+    ],
+)
+async def test_what_is_fixed_at_creation(
+    cluster: Cluster, before: dict[str, Any], after: dict[str, Any], field: str
+) -> None:
+    await cluster.succeed("apply", "-f", "-", stdin=manifest(**before))
+    told = await refused(cluster, "apply", manifest(**after))
+    assert told.startswith(f'The UpgradePlan "demo" is invalid: spec.{field}: Forbidden: spec.{field} is fixed')
+
+
+async def test_an_unknown_field_is_refused(cluster: Cluster) -> None:
+    told = await refused(cluster, "apply", manifest(version="v1", pauseNode=["a"]))
+    assert "(BadRequest)" in told
+    assert 'strict decoding error: unknown field "spec.pauseNode"' in told
+
+
+async def test_all_unknown_fields_are_named(cluster: Cluster) -> None:
+    plan = manifest(version="v1", pauseNode=["a"])
+    plan["metadata"]["lables"] = {}
+    plan["extra"] = 1
+    told = await refused(cluster, "create", plan)
+    assert 'strict decoding error: unknown field "extra", unknown field "metadata.lables", ' in told
+    assert 'unknown field "spec.pauseNode"' in told
+
+
+async def test_an_unknown_field_can_be_a_warning(cluster: Cluster) -> None:
+    plan = manifest(version="v1", pauseNode=["a"])
+    outcome = await cluster.succeed("create", "--validate=warn", "-f", "-", stdin=plan)
+    assert outcome.err == 'Warning: unknown field "spec.pauseNode"\n'
+    assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec}")).json == {"version": "v1"}
+
+
+async def test_an_unknown_field_can_be_ignored(cluster: Cluster) -> None:
+    plan = manifest(version="v1", pauseNode=["a"])
+    outcome = await cluster.succeed("create", "--validate=ignore", "-f", "-", stdin=plan)
+    assert outcome.err == ""
+
+
+async def test_an_unknown_field_of_the_status_is_kept(cluster: Cluster) -> None:
+    await cluster.plan()
+    patch = '{"status":{"currentPhase":"Initializing","newer":{"a":1}}}'
+    await cluster.succeed("patch", "up", "demo", "--subresource=status", "--type=merge", "-p", patch)
+    kept = await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.status.newer}")
+    assert kept.json == {"a": 1}
+
+
+async def test_a_bad_name(cluster: Cluster) -> None:
+    told = await refused(cluster, "create", manifest("Demo_1"))
+    assert (
+        'metadata.name: Invalid value: "Demo_1": a lowercase RFC 1123 subdomain must consist of lower case '
+        "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
+        "'example.com', regex used for validation is "
+        "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    ) in told
+
+
+async def test_a_label_value_that_is_too_long(cluster: Cluster) -> None:
+    plan = manifest()
+    plan["metadata"]["labels"] = {"a": "x" * 64}
+    told = await refused(cluster, "create", plan)
+    assert f'metadata.labels: Invalid value: "{"x" * 64}": must be no more than 63 bytes' in told
+
+
+async def test_a_label_that_is_no_string(cluster: Cluster) -> None:
+    plan = manifest()
+    plan["metadata"]["labels"] = {"a": 1}
+    told = await refused(cluster, "create", plan, "--validate=false")
+    assert "cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string" in told
+
+
+async def test_a_kind_that_the_server_does_not_have(cluster: Cluster) -> None:
+    told = await refused(cluster, "apply", manifest() | {"kind": "UpgradePlam"})
+    assert 'no matches for kind "UpgradePlam" in version "management.harvesterhci.io/v1beta1"' in told
+
+
+async def test_a_job_without_a_restart_policy(cluster: Cluster) -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
+    }
+    told = await refused(cluster, "create", job)
+    assert told == (
+        'The Job "j" is invalid: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"\n'
+    )

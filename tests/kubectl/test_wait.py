@@ -1,0 +1,67 @@
+"""kubectl wait: on conditions, on fields, on deletion, and for not too long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kubectl import PLANS
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = pytest.mark.real_loop
+
+
+def progressing(status: str) -> dict[str, Any]:
+    condition = {
+        "type": "Progressing",
+        "status": status,
+        "reason": "Succeeded",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    return {"status": {"currentPhase": "Succeeded" if status == "False" else "Initializing", "conditions": [condition]}}
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param("--for=condition=Progressing=False", id="a condition"),
+        pytest.param("--for=jsonpath={.status.currentPhase}=Succeeded", id="a field"),
+    ],
+)
+async def test_waiting_ends_when_it_comes_true(cluster: Cluster, what: str) -> None:
+    await cluster.plan()
+    await cluster.wire.patch(f"{PLANS}/demo/status", progressing("True"))
+    async with cluster.running("wait", what, "up/demo", "--timeout=30s") as output:
+        await cluster.wire.patch(f"{PLANS}/demo/status", progressing("False"))
+        assert await output.readline() == b"upgradeplan.management.harvesterhci.io/demo condition met\n"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param("--for=condition=Progressing=False", id="a condition"),
+        pytest.param("--for=jsonpath={.status.currentPhase}=Succeeded", id="a field"),
+    ],
+)
+async def test_waiting_has_an_end(cluster: Cluster, what: str) -> None:
+    await cluster.plan()
+    outcome = await cluster.kubectl("wait", what, "up/demo", "--timeout=1s")
+    assert outcome.code == 1
+    assert outcome.err == "error: timed out waiting for the condition on upgradeplans/demo\n"
+
+
+async def test_waiting_for_what_is_not_there(cluster: Cluster) -> None:
+    outcome = await cluster.kubectl("wait", "--for=condition=Available", "up/demo", "--timeout=1s")
+    assert outcome.code == 1
+    assert 'upgradeplans.management.harvesterhci.io "demo" not found' in outcome.err
+
+
+async def test_waiting_for_a_deletion(cluster: Cluster) -> None:
+    await cluster.plan()
+    async with cluster.running("wait", "--for=delete", "up/demo", "--timeout=30s") as output:
+        await cluster.wire.delete(f"{PLANS}/demo")
+        assert await output.readline() in {b"upgradeplan.management.harvesterhci.io/demo condition met\n", b""}

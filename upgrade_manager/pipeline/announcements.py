@@ -11,7 +11,7 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, phase_of
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.message import sentence
@@ -29,6 +29,7 @@ WARNING = "Warning"
 RECENT = timedelta(minutes=5)
 #: Characters of the plan's name in an event's name, which may have 253.
 _NAME_LENGTH = 200
+_TIME = "phaseTransitionTimestamp"
 
 
 class Announcements:
@@ -41,6 +42,9 @@ class Announcements:
     def phases(self, plan: Object, values: Iterable[str]) -> None:
         """Announce phase values that have just been recorded, in their order."""
         for value in values:
+            if phase_of(value) is None and value not in TERMINAL:
+                # A newer version wrote it, and has announced it in its own words.
+                continue
             reason, message = self._words(plan, value)
             self._recorder.record(
                 plan,
@@ -54,7 +58,7 @@ class Announcements:
         """Announce again what was recorded shortly before this process began."""
         since = self._now() - RECENT
         entries = objects.status(plan).get("phaseTransitionTimestamps") or []
-        recent = [e["phase"] for e in entries if (parse_time(e["phaseTransitionTimestamp"]) or since) > since]
+        recent = [e.get("phase") or "" for e in entries if (parse_time(e.get(_TIME)) or since) > since]
         self.phases(plan, recent)
 
     def error(self, plan: Object, message: str) -> None:

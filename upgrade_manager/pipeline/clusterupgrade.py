@@ -26,7 +26,7 @@ class ClusterUpgrade(Phase):
         """Start the Job once, then wait for its end."""
         name = component_name(scope.owner.name, Component.CLUSTER_UPGRADE)
         job = (await scope.observe(own_jobs(scope.owner))).get(name, HARVESTER_SYSTEM)
-        if job is None:
+        if job is None or not scope.owner.owns(job):
             await scope.ensure(JOBS, cluster_upgrade_job(scope.owner, scope.job_settings))
             return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{name}")
         state = JobState.of(job)
@@ -34,5 +34,5 @@ class ClusterUpgrade(Phase):
             return Completed()
         if state.progress is Progress.FAILED:
             return Failed(cause=f"cluster upgrade failed: {await with_last_words(scope.client, state)}")
-        attempts = f", {state.failed_attempts} failed attempts so far" if state.failed_attempts else ""
-        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{name}{attempts}")
+        trouble = f": {state.trouble}" if state.trouble else ""
+        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{name}{trouble}")

@@ -4,9 +4,9 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.conditions import Condition, set_condition
-from upgrade_manager.api.nodestates import merge, state_of
+from upgrade_manager.api.nodestates import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
-from upgrade_manager.api.status import record_phase
+from upgrade_manager.api.status import node_entry, record_phase
 from upgrade_manager.kube.patch import merge_diff
 from upgrade_manager.pipeline.message import sentence
 
@@ -72,11 +72,12 @@ class StatusDraft:
 
     def unwritten_phases(self) -> list[str]:
         """Phase values recorded since the last write, in order."""
-        return self.recorded_phases()[len(self._written.get("phaseTransitionTimestamps") or []) :]
+        written = _phases(self._written)
+        return [phase for phase in self.recorded_phases() if phase not in written]
 
     def recorded_phases(self) -> list[str]:
         """All phase values recorded, in order."""
-        return [entry["phase"] for entry in self._status.get("phaseTransitionTimestamps") or []]
+        return _phases(self._status)
 
     def record(self, phase: str) -> None:
         """Make it the current phase; a value that is recorded already is not recorded again."""
@@ -88,18 +89,14 @@ class StatusDraft:
         """The node's state; None where it has none, or one that only a newer version knows."""
         return state_of((self._nodes().get(node) or {}).get("state") or "")
 
+    def has_node(self, node: str) -> bool:
+        """Whether the node takes part, in whatever state."""
+        return node in self._nodes()
+
     def move_node(self, node: str, state: NodeState, *, message: str = "") -> None:
         """Move a node forward; a move back is no move."""
-        entry = self._nodes().get(node) or {}
-        old = entry.get("state")
-        merged = merge(old, state)
-        if merged != state:
-            return
-        self._status.setdefault("nodeUpgradeStatuses", {})[node] = {
-            **{key: value for key, value in entry.items() if key not in {"reason", "message"}},
-            "state": state.value,
-            **({"message": sentence(message)} if message else {}),
-        }
+        nodes = self._status["nodeUpgradeStatuses"] = self._nodes()
+        nodes[node] = node_entry(nodes.get(node), state, message=sentence(message))
 
     def accept(self, phase: str) -> None:
         """The plan may run: it holds the cluster from now on."""
@@ -151,3 +148,7 @@ class StatusDraft:
 
     def _nodes(self) -> dict[str, Any]:
         return self._status.get("nodeUpgradeStatuses") or {}
+
+
+def _phases(status: Mapping[str, Any]) -> list[str]:
+    return [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or [] if entry.get("phase")]

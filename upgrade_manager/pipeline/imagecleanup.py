@@ -35,11 +35,12 @@ class ImageCleanup(Phase):
         nodes = (await scope.observe(MANAGED_NODES)).list()
         plans = await scope.observe(suc_plans(scope.owner, Component.IMAGE_CLEANUP))
         plan = plans.get(name, CATTLE_SYSTEM)
-        if plan is None:
+        if plan is None or not scope.owner.owns(plan):
             images = await _images(scope)
             if not images:
                 return Completed()
-            await prepare_nodes(scope, nodes, name)
+            if plan is None:
+                await prepare_nodes(scope, nodes, name)
             await scope.ensure_unread(SECRETS, image_list_secret(scope.owner, compressed=compress(images)))
             await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings))
             return Waiting(message=f"waiting for Plan {CATTLE_SYSTEM}/{name}: image cleanup")

@@ -28,29 +28,44 @@ _REFERENCE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._:/@-]{0,511}", re.ASCII)
 
 
 def parse_list(body: bytes) -> list[str]:
-    """The references, one a line; blank lines, comments and what is no reference are passed over."""
-    lines = (line.strip() for line in body.decode(errors="replace").splitlines())
-    return [line for line in lines if _REFERENCE.fullmatch(line)]
+    """The references, the first word of each line; blank lines, comments and what is no reference are passed over."""
+    lines = (line.split() for line in body.decode("utf-8-sig", errors="replace").splitlines())
+    return [words[0] for words in lines if words and _REFERENCE.fullmatch(words[0])]
 
 
 def removable(previous: Iterable[str], current: Iterable[str]) -> list[str]:
     """What the previous release needed, the current one does not, and nothing else may need; sorted, each once."""
-    needed = {canonical(reference) for reference in current}
+    needed = {key for reference in current for key in identities(reference)}
     return sorted(
         {
             reference
             for reference in previous
-            if canonical(reference) not in needed and repository_name(reference) not in RETAINED
+            if needed.isdisjoint(identities(reference)) and repository_name(reference) not in RETAINED
         }
     )
+
+
+def identities(reference: str) -> set[str]:
+    """What the reference can be found under on a node: by tag, by digest, or by both where it has both.
+
+    Two references that share one of them may be one image there, and removing it by either removes it altogether.
+    """
+    name, _, digest = canonical(reference).partition("@")
+    head, slash, last = name.rpartition("/")
+    repository, _, tag = last.partition(":")
+    by_digest = {f"{head}{slash}{repository}@{digest}"} if digest else set()
+    by_tag = {f"{head}{slash}{repository}:{tag or 'latest'}"} if tag or not digest else set()
+    return by_tag | by_digest
 
 
 def canonical(reference: str) -> str:
     """The reference with the registry that containerd adds where none is named."""
     first, slash, rest = reference.partition("/")
-    if slash and ("." in first or ":" in first or first == "localhost"):
-        return reference if "/" in rest or first != "docker.io" else f"{first}/library/{rest}"
-    return f"docker.io/{reference}" if slash else f"docker.io/library/{reference}"
+    if not slash or not ("." in first or ":" in first or first == "localhost"):
+        first, rest = "docker.io", reference
+    if first in {"docker.io", "index.docker.io"}:
+        return f"docker.io/{rest}" if "/" in rest.partition("@")[0] else f"docker.io/library/{rest}"
+    return reference
 
 
 def repository_name(reference: str) -> str:

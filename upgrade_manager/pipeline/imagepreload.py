@@ -48,8 +48,9 @@ class ImagePreload(Phase):
         plans = await scope.observe(suc_plans(scope.owner, Component.IMAGE_PRELOAD))
         jobs = await scope.observe(suc_jobs(scope.owner, Component.IMAGE_PRELOAD))
         plan = plans.get(name, CATTLE_SYSTEM)
-        if plan is None:
-            await prepare_nodes(scope, nodes, name)
+        if plan is None or not scope.owner.owns(plan):
+            if plan is None:
+                await prepare_nodes(scope, nodes, name)
             manifest = image_preload_plan(scope.owner, scope.plan_settings, concurrency=concurrency)
             await scope.ensure(SUC_PLANS, manifest)
             return Waiting(message=f"waiting for Plan {CATTLE_SYSTEM}/{name}: image preload")

@@ -32,14 +32,14 @@ class ISODownload(Phase):
         if place is None:
             return Failed(cause=f"spec.image {scope.plan.spec.image!r} is no name of a VirtualMachineImage")
         namespace, name = place
+        scope.draft["isoImageID"] = str(place)
         if namespace != HARVESTER_SYSTEM:
             return Failed(
                 cause=f"VirtualMachineImage {namespace}/{name}: the upgrade repository can only mount images of "
                 f"namespace {HARVESTER_SYSTEM}; import the ISO there and create the plan again"
             )
-        scope.draft["isoImageID"] = str(place)
         image = (await scope.observe(one_image(namespace, name))).get(name, namespace)
-        if image is not None:
+        if image is not None and (scope.plan.spec.image or scope.owner.owns(image)):
             return _judge(image)
         if scope.plan.spec.image:
             return Waiting(message=f"waiting for VirtualMachineImage {namespace}/{name}, which does not exist yet")

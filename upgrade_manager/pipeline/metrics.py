@@ -55,6 +55,9 @@ class UpgradeMetrics:
             if phase is None or value in (phase.active, SUCCEEDED):
                 continue
             outcome = "failed" if value == FAILED else "completed"
+            if outcome == "failed" and phase.completed in times:
+                # It ended between two phases: the next one refused to begin.
+                continue
             if phase.active in times:
                 self._durations.labels(phase, outcome).observe(seconds_between(times[phase.active], times[value]))
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FLEET_LOCAL
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FLEET_LOCAL, MANAGED_LABEL
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
@@ -15,6 +15,7 @@ from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, StartJob
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.pipeline import rancher, temporary
+from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.nodeviews import node_views
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 #: Nodes that a message names; more would help nobody.
 NAMED = 3
+NOBODY_BUSY = "Rancher to start with the next node"
 log = structlog.get_logger(__name__)
 
 
@@ -63,23 +65,35 @@ class NodeUpgrade(Phase):
         if scope.draft["provisionGeneration"] is None:
             await _forget_old_answers(scope, secrets.list())
             scope.draft["provisionGeneration"] = await rancher.start(scope)
+            scope.draft.waiting(f"waiting for {NOBODY_BUSY}")
+            # From here on answers are this upgrade's own, and must never be taken for old ones.
+            await scope.persist()
+            # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
+            await scope.persist()
         views = node_views(
-            scope.draft, nodes=nodes.list(), secrets=secrets.list(), machines=machines.list(), jobs=jobs.list()
+            scope.draft,
+            nodes=nodes.list(),
+            secrets=secrets.list(),
+            machines=machines.list(),
+            jobs=[job for job in jobs.list() if scope.owner.owns(job)],
         )
+        if not views:
+            raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
         decisions = [(view, decide(view, release_os=scope.draft["releaseMetadata"]["os"])) for view in views]
         for view, decision in decisions:
             await _follow(scope, view, decision)
         failed = next(((view, decision) for view, decision in decisions if decision.failure), None)
         if failed is not None:
             return Failed(cause=await _cause(scope, *failed))
-        return _judge(decisions, secrets.list())
+        by_name = {objects.name(machine): machine for machine in machines.list()}
+        return _judge(decisions, machineplan.still_asking(secrets.list(), by_name))
 
 
 async def _follow(scope: Scope, view: NodeView, decision: Decision) -> None:
     for effect in decision.effects:
         await _apply(scope, effect)
     if decision.state is not None:
-        scope.draft.move_node(view.name, decision.state)
+        scope.draft.move_node(view.name, decision.state, message=decision.note)
 
 
 async def _apply(scope: Scope, effect: Effect) -> None:
@@ -119,13 +133,12 @@ async def _cause(scope: Scope, view: NodeView, decision: Decision) -> str:
     return f"node {view.name} upgrade failed: {cause}"
 
 
-def _judge(decisions: list[tuple[NodeView, Decision]], secrets: Iterable[Object]) -> Outcome:
+def _judge(decisions: list[tuple[NodeView, Decision]], asking: list[str]) -> Outcome:
     pending = [decision for _, decision in decisions if decision.state is not NodeState.POST_DRAINED]
     if pending:
         busy = [decision.waits_for for decision in pending if decision.state is not None]
-        shown = "; ".join(busy[:NAMED]) or "Rancher to start with the next node"
+        shown = "; ".join(busy[:NAMED]) or NOBODY_BUSY
         return Waiting(message=f"waiting for {shown} ({len(decisions) - len(pending)} of {len(decisions)} nodes done)")
-    asking = machineplan.still_asking(secrets)
     if asking:
         return Waiting(message=f"waiting for Rancher to finish Secret {FLEET_LOCAL}/{asking[0]} (all nodes done)")
     return Completed()

@@ -26,14 +26,14 @@ def node_views(
     machines: Iterable[Object],
     jobs: Iterable[Object],
 ) -> list[NodeView]:
-    """One view per node that takes part: it is there, and it was when the phase began."""
+    """One view per node that takes part: it was there when the phase began, or Rancher asks about it all the same."""
     plans = _by_node(secrets, machines)
     steps = _jobs_by_node(jobs)
-    return [
+    views = [
         _view(draft, node, plans.get(objects.name(node)), steps.get(label_value(objects.name(node)), {}))
         for node in nodes
-        if draft.node_state(objects.name(node)) is not None
     ]
+    return [view for view in views if draft.has_node(view.name) or view.pre_drain.open or view.post_drain.open]
 
 
 def _view(draft: StatusDraft, node: Object, secret: Object | None, jobs: dict[JobType, JobState]) -> NodeView:

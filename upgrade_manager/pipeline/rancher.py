@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import PROVISIONING_CLUSTERS
-from upgrade_manager.kube.patch import JsonPatch, MergePatch
+from upgrade_manager.kube.patch import MergePatch, merge_diff
 from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
@@ -63,9 +63,10 @@ async def restore(scope: Scope) -> None:
     cluster = await scope.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     if cluster is None or not asks_us(cluster):
         return
-    path, old = "/spec/rkeConfig/upgradeStrategy", note.get("upgradeStrategy")
-    step = {"op": "remove", "path": path} if old is None else {"op": "replace", "path": path, "value": old}
-    patch = JsonPatch([step]).at(objects.resource_version(cluster))
+    ours, old = rke_config(cluster)["upgradeStrategy"], note.get("upgradeStrategy")
+    strategy = merge_diff(ours, old) if isinstance(old, dict) else None
+    # Rancher writes this object often: a version that is overtaken is a conflict, which is no error.
+    patch = MergePatch({"spec": {"rkeConfig": {"upgradeStrategy": strategy}}}).at(objects.resource_version(cluster))
     await scope.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
 
 
@@ -75,4 +76,4 @@ def _note(scope: Scope) -> dict[str, Any]:
         note = json.loads(objects.annotations_of(scope.raw).get(ANNOTATION_UPGRADE_STRATEGY, "{}"))
     except ValueError:
         return {}
-    return note if isinstance(note, dict) else {}
+    return note if isinstance(note, dict) and isinstance(note.get("provisionGeneration"), int) else {}

@@ -33,7 +33,7 @@ class RepoCreate(Phase):
         endpoints = await scope.observe(repository_endpoints(scope.owner))
         name = component_name(scope.owner.name, Component.REPO)
         deployment = deployments.get(name, HARVESTER_SYSTEM)
-        if deployment is None:
+        if deployment is None or not scope.owner.owns(deployment):
             await _create(scope, replicas=_replicas(nodes))
             return Waiting(message=f"waiting for Deployment {HARVESTER_SYSTEM}/{name} to start")
         return _judge(deployment, endpoints.list(), service=repo_service_name(scope.owner.name))

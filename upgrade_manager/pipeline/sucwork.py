@@ -41,21 +41,21 @@ class Work:
     failed: JobState | None
     #: Why the Plan has failed although no failed Job is there (any more); empty where it has not.
     failure: str
-    #: Per node with a Job that may run: how far it is.
-    nodes: dict[str, Progress]
+    #: Per node with a Job that may run: its newest one.
+    nodes: dict[str, JobState]
 
 
 def judge(plan: Object, jobs: Iterable[Object]) -> Work:
-    """Read the Plan and its Jobs."""
-    states = {objects.labels(job).get(LABEL_SUC_NODE, ""): JobState.of(job) for job in jobs if _started(job)}
-    failed = next((state for state in states.values() if state.progress is Progress.FAILED), None)
+    """Read the Plan and its Jobs; those of an earlier Plan of the same name may still be about."""
+    own = sorted((job for job in jobs if objects.owner_uid(job) in {"", objects.uid(plan)}), key=_age)
+    states = [(objects.labels(job).get(LABEL_SUC_NODE, ""), JobState.of(job)) for job in own if _counts(job)]
     complete = objects.condition(plan, "Complete") or {}
-    said = complete.get("message") or "a Job failed" if complete.get("reason") == "JobFailed" else ""
+    is_failed = complete.get("reason") == "JobFailed" and complete.get("status") != "True"
     return Work(
         complete=complete.get("status") == "True",
-        failed=failed,
-        failure=said,
-        nodes={node: state.progress for node, state in states.items() if node},
+        failed=next((state for _, state in states if state.progress is Progress.FAILED), None),
+        failure=(complete.get("message") or "a Job failed") if is_failed else "",
+        nodes={node: state for node, state in states if node},
     )
 
 
@@ -75,8 +75,8 @@ class States:
 async def follow(scope: Scope, plan: Object, jobs: Iterable[Object], *, states: States, what: str) -> Outcome:
     """Take over what is known of a Plan that runs: the nodes' states, and its verdict. `what` names the work."""
     work = judge(plan, jobs)
-    for node, progress in work.nodes.items():
-        scope.draft.move_node(node, states.of(progress))
+    for node, state in work.nodes.items():
+        scope.draft.move_node(node, states.of(state.progress), message=_note(state))
     if work.failed is not None:
         return Failed(cause=f"{what} failed: {await with_last_words(scope.client, work.failed)}")
     if work.failure:
@@ -88,7 +88,8 @@ async def follow(scope: Scope, plan: Object, jobs: Iterable[Object], *, states: 
         return Completed()
     done = sum(scope.draft.node_state(node) is states.done for node in managed)
     named = f"Plan {objects.namespace(plan)}/{objects.name(plan)}"
-    return Waiting(message=f"waiting for {named}: {what} done on {done} of {len(managed)} nodes")
+    trouble = next((f"; node {node}: {state.trouble}" for node, state in work.nodes.items() if state.trouble), "")
+    return Waiting(message=f"waiting for {named}: {what} done on {done} of {len(managed)} nodes{trouble}")
 
 
 async def prepare_nodes(scope: Scope, nodes: Iterable[Object], plan_object: str) -> None:
@@ -109,6 +110,14 @@ async def prepare_nodes(scope: Scope, nodes: Iterable[Object], plan_object: str)
             await scope.patch(NODES, name, MergePatch({"metadata": {"labels": {label: None}}}))
 
 
-def _started(job: Object) -> bool:
-    """The controller creates Jobs paused, and often creates them anew before they start."""
-    return bool(objects.spec(job).get("parallelism", 1))
+def _counts(job: Object) -> bool:
+    """The controller creates Jobs paused, and often creates them anew before they start; a verdict counts always."""
+    return objects.spec(job).get("parallelism", 1) != 0 or JobState.of(job).progress is not Progress.RUNNING
+
+
+def _age(job: Object) -> str:
+    return str(objects.metadata(job).get("creationTimestamp") or "")
+
+
+def _note(state: JobState) -> str:
+    return state.cause if state.progress is Progress.FAILED else state.trouble

@@ -16,7 +16,7 @@ from upgrade_manager.api.keys import (
     suc_node_label,
 )
 from upgrade_manager.api.names import component_name
-from upgrade_manager.api.phases import PhaseName, phase_of
+from upgrade_manager.api.phases import SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.kinds import (
@@ -31,9 +31,12 @@ from upgrade_manager.kube.kinds import (
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.nodes.jobstate import JobState, Progress
 from upgrade_manager.pipeline import rancher, temporary
+from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource
     from upgrade_manager.pipeline.scope import Scope
@@ -52,8 +55,10 @@ _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
 async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
     """Restore, then remove; `keep_evidence` leaves the failed Jobs, their Pods, and the Plan that they belong to."""
     kept = _evidence(scope) if keep_evidence else None
-    await rancher.restore(scope)
-    await temporary.restore(scope)
+    restored = _is_restored(scope)
+    if not restored:
+        await rancher.restore(scope)
+        await temporary.restore(scope)
     await _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM)
     await _remove(scope, SERVICES, HARVESTER_SYSTEM)
     await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
@@ -63,7 +68,12 @@ async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
         await _remove_unfailed_jobs(scope)
     else:
         await _remove(scope, JOBS, HARVESTER_SYSTEM)
-    await _clear_nodes(scope, kept=kept)
+    await _clear_nodes(scope, kept=kept, restored=restored)
+
+
+def _is_restored(scope: Scope) -> bool:
+    """Whether an end of the plan has restored everything before: what is different now is other people's doing."""
+    return scope.draft.phase == SUCCEEDED or objects.annotations_of(scope.raw).get(ANNOTATION_RESTORED) == "true"
 
 
 def _evidence(scope: Scope) -> Component | None:
@@ -90,17 +100,17 @@ async def _remove_unfailed_jobs(scope: Scope) -> None:
                 continue
 
 
-async def _clear_nodes(scope: Scope, *, kept: Component | None) -> None:
+async def _clear_nodes(scope: Scope, *, kept: Component | None, restored: bool) -> None:
     """Take our marks off the nodes; the labels of a Plan that is kept stay, or it would run again."""
     labels = [suc_node_label(component_name(scope.owner.name, c)) for c in _PLANS if c is not kept]
     for node in (await scope.observe(MANAGED_NODES)).list():
-        marks = _marks(node, labels)
+        marks = _marks(node, labels, annotations=() if restored else (ANNOTATION_PENDING_OS_IMAGE,))
         if marks:
             await scope.patch(NODES, objects.name(node), MergePatch({"metadata": marks}), metadata_only=True)
 
 
-def _marks(node: Object, labels: list[str]) -> dict[str, dict[str, None]]:
+def _marks(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
     present = [label for label in labels if label in objects.labels(node)]
-    pending = [ANNOTATION_PENDING_OS_IMAGE] if ANNOTATION_PENDING_OS_IMAGE in objects.annotations_of(node) else []
+    pending = [annotation for annotation in annotations if annotation in objects.annotations_of(node)]
     marks = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}
     return {kind: keys for kind, keys in marks.items() if keys}

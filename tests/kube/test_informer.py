@@ -7,16 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kube_server import FedStream, ScriptedTransport, bookmark, event, listing, node
+from tests.support.kube_server import (
+    FedStream,
+    Reply,
+    ScriptedTransport,
+    bookmark,
+    event,
+    listing,
+    node,
+    refusal,
+    reset,
+    status_object,
+)
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.kinds import NODES
-from upgrade_manager.kube.objects import name
+from upgrade_manager.kube.objects import Object, name
+from upgrade_manager.kube.observer import InformerObserver
+from upgrade_manager.kube.store import Change, ChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from upgrade_manager.kube.store import Change
+    from upgrade_manager.kube.transport import Request
 
 
 @asynccontextmanager
@@ -67,3 +80,211 @@ async def test_a_watch_that_ends_is_reopened_where_it_ended() -> None:
         assert await informer.observed("9")
         await asyncio.sleep(0.1)
     assert [query["resourceVersion"] for query in transport.asked] == ["0", "5", "9"]
+
+
+async def test_one_relist_is_one_step_for_readers_and_handlers_hear_deletions_first() -> None:
+    transport = ScriptedTransport()
+    transport.lists.extend([listing(node("a", 1), node("b", 2), version="5"), listing(node("c", 8), version="9")])
+    transport.watches.append(FedStream(None))
+    seen: list[tuple[str, str, bool, list[str]]] = []
+
+    def look(change: Change) -> None:
+        names = [name(obj) for obj in informer.store.list()]
+        seen.append((change.kind.value, name(change.obj), change.tombstone, names))
+
+    async with running(transport, handlers=[look]) as informer:
+        assert not informer.is_synced
+        assert await informer.observed("9")
+        assert informer.is_synced
+    assert seen == [
+        ("added", "a", False, ["a", "b"]),
+        ("added", "b", False, ["a", "b"]),
+        ("deleted", "a", True, ["c"]),
+        ("deleted", "b", True, ["c"]),
+        ("added", "c", False, ["c"]),
+    ]
+
+
+async def test_an_empty_list_counts_as_synced() -> None:
+    transport = ScriptedTransport()
+    transport.lists.append(listing(version="5"))
+    async with running(transport) as informer:
+        await informer.synced()
+        assert len(informer.store) == 0
+
+
+async def test_an_own_write_is_waited_for_but_not_for_ever() -> None:
+    transport = ScriptedTransport()
+    stream = FedStream()
+    transport.lists.append(listing(version="5"))
+    transport.watches.append(stream)
+    async with running(transport) as informer:
+        assert await informer.observed("5")
+        assert await informer.observed("3")
+        assert await informer.observed("no number")
+        started = asyncio.get_running_loop().time()
+        assert not await informer.observed("7")
+        assert asyncio.get_running_loop().time() - started == 5
+        waits = [asyncio.create_task(informer.observed(version)) for version in ("7", "7", "8")]
+        await asyncio.sleep(1)
+        stream.feed(event("ADDED", node("a", 6)), event("MODIFIED", node("a", 7)))
+        assert [await wait for wait in waits] == [True, True, False]
+        assert informer._waiting == []
+
+
+async def test_a_write_is_not_observed_before_the_first_list() -> None:
+    transport = ScriptedTransport()
+    transport.lists.extend([2.0, listing(version="5")])
+    async with running(transport) as informer:
+        assert not await informer.observed("", timeout=1)
+        assert await informer.observed("", timeout=5)
+
+
+async def test_a_handler_that_fails_harms_nobody_else(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(_: Change) -> None:
+        raise RuntimeError("broken handler")
+
+    transport = ScriptedTransport()
+    transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
+    told: list[Change] = []
+    async with running(transport, handlers=[fail, told.append]) as informer:
+        await informer.synced()
+    assert [name(change.obj) for change in told] == ["a", "b"]
+    assert "handler failed" in capsys.readouterr().out
+
+
+async def test_objects_are_transformed_once_before_they_are_stored() -> None:
+    fields = {"managedFields": [{"manager": "kubelet"}]}
+    listed, watched = node("a", 1), node("b", 6)
+    listed["metadata"] |= fields
+    watched["metadata"] |= fields
+    transport = ScriptedTransport()
+    transport.lists.append(listing(listed, version="5"))
+    transport.watches.append(FedStream(event("ADDED", watched)))
+    async with running(transport, indexers={"none": lambda _: []}) as informer:
+        assert await informer.observed("6")
+        assert informer.store.list() == [node("a", 1), node("b", 6)]
+
+
+async def test_a_fault_in_a_transform_is_not_hidden() -> None:
+    transport = ScriptedTransport()
+    transport.lists.append(listing(node("a", 1), version="5"))
+    random = Random(1)
+    client = Client(transport, user_agent="test", random=random)
+    informer = Informer(client, NODES, random=random, transform=lambda obj: obj["nothing"])
+    with pytest.raises(KeyError, match="nothing"):
+        await informer.run()
+
+
+async def test_an_observer_hears_of_lists_watches_events_and_objects() -> None:
+    class Heard(InformerObserver):
+        def __init__(self) -> None:
+            self.told: list[tuple[str, object]] = []
+
+        def relisted(self, resource: str, *, reason: str) -> None:
+            self.told.append((resource, reason))
+
+        def watch_restarted(self, resource: str, *, reason: str) -> None:
+            self.told.append((resource, reason))
+
+        def events_received(self, resource: str, *, count: int) -> None:
+            self.told.append((resource, count))
+
+        def objects_stored(self, resource: str, *, count: int) -> None:
+            self.told.append((resource, count))
+
+    transport = ScriptedTransport()
+    transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
+    transport.watches.append(FedStream(event("DELETED", node("a", 6)), None))
+    heard = Heard()
+    async with running(transport, observer=heard) as informer:
+        assert await informer.observed("6")
+    assert [said for _, said in heard.told] == [2, "start", 1, 1, "quick"]
+    assert {resource for resource, _ in heard.told} == {"nodes"}
+
+
+async def test_random_histories_and_faults_end_in_what_the_server_has() -> None:
+    """A small server with a bounded history, cut watches and lost connections; the store must follow."""
+    for seed in range(15):
+        random = Random(seed)
+        server = SmallServer(random)
+        transport = ScriptedTransport(server.answer)
+        replayed: dict[str, str] = {}
+
+        def follow(change: Change, replayed: dict[str, str] = replayed) -> None:
+            if change.kind is ChangeKind.DELETED:
+                del replayed[name(change.obj)]
+            elif change.kind is ChangeKind.ADDED:
+                assert name(change.obj) not in replayed
+                replayed[name(change.obj)] = change.obj["metadata"]["uid"]
+            else:
+                assert replayed[name(change.obj)] == change.obj["metadata"]["uid"]
+
+        async with running(transport, handlers=[follow]) as informer:
+            for _ in range(150):
+                server.write()
+                await asyncio.sleep(random.choice([0, 0, 0.1, 3, 40]))
+            server.is_faulty = False
+            await asyncio.sleep(300)
+            assert informer.store.list() == server.objects()
+            assert replayed == {name(obj): obj["metadata"]["uid"] for obj in server.objects()}
+        assert len(transport.requests) < 1.3 * asyncio.get_running_loop().time()
+
+
+class SmallServer:
+    """Writes to five names at random; forgets events after ten; fails one request in three."""
+
+    def __init__(self, random: Random) -> None:
+        self.is_faulty = True
+        self._random = random
+        self._version = 10
+        self._nodes: dict[str, Object] = {}
+        self._history: list[tuple[int, bytes]] = []
+        self._streams: list[FedStream] = []
+
+    def objects(self) -> list[Object]:
+        return [self._nodes[called] for called in sorted(self._nodes)]
+
+    def write(self) -> None:
+        self._version += 1
+        called = self._random.choice("abcde")
+        if called not in self._nodes:
+            self._nodes[called] = node(called, self._version, uid=f"uid-{self._version}")
+            self._tell("ADDED", self._nodes[called])
+        elif self._random.random() < 0.5:
+            self._nodes[called] = node(called, self._version, uid=self._nodes[called]["metadata"]["uid"])
+            self._tell("MODIFIED", self._nodes[called])
+        else:
+            gone = self._nodes.pop(called)
+            self._tell("DELETED", node(called, self._version, uid=gone["metadata"]["uid"]))
+
+    def _tell(self, type_: str, obj: Object) -> None:
+        line = event(type_, obj)
+        self._history = [*self._history, (self._version, line)][-10:]
+        for stream in self._streams:
+            stream.feed(line)
+
+    def answer(self, request: Request) -> Reply:
+        query = dict(request.query)
+        fault = self._random.random() if self.is_faulty else 1.0
+        if fault < 0.1:
+            return reset()
+        if fault < 0.2:
+            return refusal(500)
+        if "watch" not in query:
+            return listing(*self.objects(), version=str(self._version))
+        since = int(query["resourceVersion"])
+        if self._history and since < self._history[0][0] - 1:
+            return FedStream(event("ERROR", status_object(410, "Expired")), None)
+        stream = FedStream(*[line for version, line in self._history if version > since])
+        if fault < 0.4:
+            stream.feed(self._random.choice([None, reset(), b"rubbish\n", b"half an ev"]))
+        else:
+            # One that is cut later; a new watch replaces it.
+            self._cut()
+            self._streams = [stream]
+        return stream
+
+    def _cut(self) -> None:
+        for stream in self._streams:
+            stream.feed(None)

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kube_server import FedStream, ScriptedTransport, answer, event, listing, node, refusal
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import Gone, Terminal, Transient
+from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS
+from upgrade_manager.kube.listing import Selection
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.transport import Response
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.transport import Request
+
+PARTIAL = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "s"}}
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "ns"}}
+
+
+def client(*replies: Response | Exception, validation: str = "") -> tuple[Client, ScriptedTransport]:
+    transport = ScriptedTransport()
+    transport.others.extend(replies)
+    return Client(transport, user_agent="manager/1", random=Random(1), field_validation=validation), transport
+
+
+def body(request: Request) -> Any:
+    return json.loads(request.body)
+
+
+async def test_get() -> None:
+    api, transport = client(answer(JOB))
+    assert await api.get(JOBS, "j", namespace="ns") == JOB
+    (request,) = transport.requests
+    assert (request.method, request.path, request.query, request.body) == (
+        "GET",
+        "/apis/batch/v1/namespaces/ns/jobs/j",
+        (),
+        b"",
+    )
+    assert request.headers == {"accept": "application/json", "user-agent": "manager/1"}
+
+
+async def test_get_metadata_only() -> None:
+    api, transport = client(answer(PARTIAL), answer({**PARTIAL, "data": {"k": "v"}}))
+    found = await api.get(SECRETS, "s", namespace="ns", metadata_only=True)
+    assert found == {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    assert transport.requests[0].headers["accept"] == accept
+    with pytest.raises(Terminal, match="whole objects where only metadata was asked for"):
+        await api.get(SECRETS, "s", namespace="ns", metadata_only=True)
+
+
+async def test_list_reads_all_pages_of_the_newest_state() -> None:
+    nameless = node("b")
+    del nameless["kind"], nameless["apiVersion"]
+    api, transport = client(listing(node("a"), version="5", continues="t"), listing(nameless, version="5"))
+    found = await api.list(NODES, label_selector="a=b", field_selector="c=d")
+    assert found.items == [node("a"), node("b")]
+    assert (found.resource_version, found.paginated) == ("5", True)
+    selectors = {"labelSelector": "a=b", "fieldSelector": "c=d"}
+    assert transport.asked == [{**selectors, "limit": "500"}, {**selectors, "limit": "500", "continue": "t"}]
+
+
+async def test_list_of_metadata_in_a_namespace_from_any_cache() -> None:
+    api, transport = client(listing(PARTIAL, kind="PartialObjectMetadataList"))
+    found = await api.list(SECRETS, namespace="ns", metadata_only=True, resource_version="0")
+    assert found.items == [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}]
+    (request,) = transport.requests
+    assert request.path == "/api/v1/namespaces/ns/secrets"
+    assert request.headers["accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    assert transport.asked == [{"resourceVersion": "0", "limit": "500"}]
+
+
+async def test_a_token_that_expires_turns_the_list_into_a_whole_one() -> None:
+    first = listing(node("a"), version="5", continues="t")
+    api, transport = client(first, refusal(410, "Expired"), listing(node("a"), node("b"), version="9"))
+    found = await api.list(NODES, resource_version="3")
+    assert ([item["metadata"]["name"] for item in found.items], found.resource_version) == (["a", "b"], "9")
+    assert transport.asked[2] == {"resourceVersion": "3"}
+
+
+async def test_a_list_that_is_gone_at_its_first_page_is_gone() -> None:
+    api, _ = client(refusal(410, "Expired"))
+    with pytest.raises(Gone):
+        await api.list(NODES, resource_version="3")
+
+
+ODD = {
+    "no JSON": Response(status=200, body=b"<html>"),
+    "no object": answer([]),
+    "no list": answer({"kind": "Node"}),
+    "a list of other things": answer({"kind": "NodeList", "items": ["x"]}),
+}
+
+
+@pytest.mark.parametrize("reply", ODD.values(), ids=ODD.keys())
+async def test_an_answer_that_makes_no_sense_is_transient(reply: Response) -> None:
+    api, _ = client(reply)
+    with pytest.raises(Transient, match="list nodes: the answer"):
+        await api.list(NODES)
+
+
+async def test_watch() -> None:
+    api, transport = client()
+    transport.watches.append(FedStream(event("ADDED", node("a")) + b"cut off", None))
+    async with api.watch(NODES, Selection(label_selector="a"), resource_version="7", timeout=300) as watch:
+        batches = [batch async for batch in watch.batches()]
+    assert [[entry.type for entry in batch] for batch in batches] == [["ADDED"]]
+    assert transport.requests[0].query == (
+        ("labelSelector", "a"),
+        ("watch", "1"),
+        ("allowWatchBookmarks", "true"),
+        ("resourceVersion", "7"),
+        ("timeoutSeconds", "300"),
+    )
+    assert transport.requests[0].idle_timeout < 90
+
+
+async def test_an_event_without_a_line_feed_at_the_end_counts() -> None:
+    api, transport = client()
+    transport.watches.append(FedStream(event("ADDED", node("a")).strip(), None))
+    async with api.watch(NODES, Selection(), resource_version="7", timeout=300) as watch:
+        assert [len(batch) async for batch in watch.batches()] == [1]
+
+
+async def test_create() -> None:
+    api, transport = client(answer(JOB), answer(JOB), validation="Strict")
+    assert await api.create(JOBS, JOB) == JOB
+    await api.create(JOBS, {"metadata": {"generateName": "j-"}}, namespace="other")
+    first, second = transport.requests
+    assert (first.method, first.path) == ("POST", "/apis/batch/v1/namespaces/ns/jobs")
+    assert first.query == (("fieldValidation", "Strict"),)
+    assert first.headers["content-type"] == "application/json"
+    assert body(first) == JOB
+    assert second.path == "/apis/batch/v1/namespaces/other/jobs"
+
+
+async def test_patch() -> None:
+    api, transport = client(answer(JOB), answer(PARTIAL), validation="Strict")
+    assert await api.patch(JOBS, "j", MergePatch({"a": 1}), namespace="ns", subresource="status") == JOB
+    found = await api.patch(SECRETS, "s", MergePatch({"a": 1}), namespace="ns", metadata_only=True)
+    assert found["kind"] == "Secret"
+    first, second = transport.requests
+    assert (first.method, first.path) == ("PATCH", "/apis/batch/v1/namespaces/ns/jobs/j/status")
+    assert first.headers["content-type"] == "application/merge-patch+json"
+    assert (first.query, first.body) == ((("fieldValidation", "Strict"),), b'{"a":1}')
+    assert "PartialObjectMetadata" in second.headers["accept"]
+
+
+async def test_update() -> None:
+    api, transport = client(answer(JOB))
+    assert await api.update(JOBS, JOB, subresource="status") == JOB
+    (request,) = transport.requests
+    assert (request.method, request.path) == ("PUT", "/apis/batch/v1/namespaces/ns/jobs/j/status")
+    assert body(request) == JOB
+
+
+async def test_delete() -> None:
+    api, transport = client(answer({}), answer({}))
+    await api.delete(JOBS, "j", namespace="ns", uid="u", propagation="Foreground")
+    await api.delete(NODES, "n")
+    options = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    first, second = transport.requests
+    assert (first.method, first.path) == ("DELETE", "/apis/batch/v1/namespaces/ns/jobs/j")
+    assert body(first) == {**options, "propagationPolicy": "Foreground", "preconditions": {"uid": "u"}}
+    assert body(second) == {**options, "propagationPolicy": "Background"}
+
+
+async def test_delete_collection() -> None:
+    api, transport = client(answer({}))
+    await api.delete_collection(JOBS, namespace="ns", label_selector="a=b")
+    (request,) = transport.requests
+    assert (request.method, request.path) == ("DELETE", "/apis/batch/v1/namespaces/ns/jobs")
+    assert request.query == (("labelSelector", "a=b"),)
+
+
+async def test_other_paths() -> None:
+    api, transport = client(Response(status=200, body=b"text"), Response(status=202))
+    response = await api.get_path("/api/v1/nodes/n/proxy/stats/summary", timeout=5, query=(("a", "b"),))
+    assert response.body == b"text"
+    assert (await api.put_path("/apis/x/start", {}, timeout=7)).status == 202
+    first, second = transport.requests
+    assert (first.method, first.timeout, first.query) == ("GET", 5, (("a", "b"),))
+    assert (second.method, second.timeout, second.body) == ("PUT", 7, b"{}")
+
+
+MESSAGES = {
+    "get": ("get jobs.batch ns/j: 404", lambda api: api.get(JOBS, "j", namespace="ns")),
+    "list": ("list nodes: 404", lambda api: api.list(NODES)),
+    "list in a namespace": ("list jobs.batch ns: 404", lambda api: api.list(JOBS, namespace="ns")),
+    "create": ("create jobs.batch ns/j: 404", lambda api: api.create(JOBS, JOB)),
+    "patch": (
+        "patch nodes/status n: 404",
+        lambda api: api.patch(NODES, "n", MergePatch({}), subresource="status"),
+    ),
+    "update": ("update jobs.batch ns/j: 404", lambda api: api.update(JOBS, JOB)),
+    "delete": ("delete nodes n: 404", lambda api: api.delete(NODES, "n")),
+    "delete all": ("delete all jobs.batch ns: 404", lambda api: api.delete_collection(JOBS, namespace="ns")),
+    "path": ("get /x: 404", lambda api: api.get_path("/x")),
+}
+
+
+@pytest.mark.parametrize(("message", "call"), MESSAGES.values(), ids=MESSAGES.keys())
+async def test_errors_say_what_was_asked_of_which_object(message: str, call: Any) -> None:
+    api, _ = client(Response(status=404))
+    with pytest.raises(Exception, match=f"^{message}$"):
+        await call(api)

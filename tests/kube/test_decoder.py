@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.kube_server import event, node
+from upgrade_manager.kube.decoder import LineSplitter, Undecodable, decode_lines
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b""))), st.lists(st.integers(0, 200)))
+def test_lines_come_out_whole_however_the_bytes_were_cut(lines: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(line + b"\n" for line in lines) + b"tail"
+    edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    splitter = LineSplitter()
+    found = [line for start, end in pairwise(edges) for line in splitter.feed(data[start:end])]
+    assert found == lines
+    assert splitter.rest() == b"tail"
+
+
+def test_empty_lines_and_characters_of_many_bytes_are_no_matter() -> None:
+    lines = [b"", event("ADDED", node("käse")).strip(), b""]
+    events, error = decode_lines(lines)
+    assert [entry.object["metadata"]["name"] for entry in events] == ["käse"]
+    assert error is None
+    assert decode_lines([b""]) == ([], None)
+
+
+BAD = {
+    "no JSON": b"oops",
+    "half of it": b'{"type":"ADDED","object":{',
+    "two in one": b'{"type":"ADDED","object":{}},{"type":"ADDED","object":{}}',
+    "no UTF-8": b'{"type":"ADDED","object":{"x":"\xff"}}',
+    "a number": b"7",
+    "no type": b'{"object":{}}',
+    "a type that is none": b'{"type":[],"object":{}}',
+    "no object": b'{"type":"ADDED"}',
+    "a list for an object": b'{"type":"ADDED","object":[]}',
+}
+
+
+@pytest.mark.parametrize("line", BAD.values(), ids=BAD.keys())
+def test_a_line_that_is_no_event_is_an_error_after_those_before_it(line: bytes) -> None:
+    good = event("ADDED", node("a"))
+    events, error = decode_lines([good, line, good])
+    assert [entry.object["metadata"]["name"] for entry in events] == ["a"]
+    assert isinstance(error, Undecodable)
+    assert str(error) == f"a watch sent a line of {len(line)} bytes that is no event"
+
+
+def test_objects_of_one_read_share_the_strings_of_their_keys() -> None:
+    events, _ = decode_lines([event("ADDED", node("a", 1)), event("ADDED", node("b", 2))])
+    first, second = (next(iter(entry.object["metadata"])) for entry in events)
+    assert first is second

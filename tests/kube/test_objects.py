@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from upgrade_manager.kube import objects
+
+JOB: objects.Object = {
+    "kind": "Job",
+    "metadata": {
+        "name": "j",
+        "namespace": "ns",
+        "uid": "u",
+        "resourceVersion": "7",
+        "labels": {"a": "b"},
+        "annotations": {"c": "d"},
+        "finalizers": ["f"],
+        "deletionTimestamp": "2025-11-21T09:00:00Z",
+        "ownerReferences": [{"uid": "o1"}, {"uid": "o2", "controller": True}],
+    },
+    "spec": {"s": 1},
+    "status": {"conditions": [{"type": "Failed", "status": "False"}, {"type": "Complete", "status": "True"}]},
+}
+
+
+def test_accessors_read_what_is_there() -> None:
+    assert (objects.name(JOB), objects.namespace(JOB), objects.key(JOB)) == ("j", "ns", ("ns", "j"))
+    assert (objects.uid(JOB), objects.resource_version(JOB)) == ("u", "7")
+    assert (objects.labels(JOB), objects.annotations_of(JOB), objects.finalizers(JOB)) == (
+        {"a": "b"},
+        {"c": "d"},
+        ["f"],
+    )
+    assert objects.is_deleting(JOB)
+    assert (objects.spec(JOB), objects.title(JOB)) == ({"s": 1}, "Job ns/j")
+    assert objects.condition(JOB, "Complete") == {"type": "Complete", "status": "True"}
+    assert objects.is_condition_true(JOB, "Complete")
+    assert not objects.is_condition_true(JOB, "Failed")
+    assert (objects.owner_uids(JOB), objects.owner_uid(JOB)) == (["o1", "o2"], "o2")
+
+
+NOTHING: dict[str, objects.Object] = {
+    "empty": {},
+    "null parts": {"metadata": None, "spec": None, "status": None},
+    "null fields": {
+        "metadata": dict.fromkeys(("name", "namespace", "uid", "labels", "annotations", "ownerReferences")),
+        "status": {"conditions": None},
+    },
+    "wrong metadata": {"metadata": "x"},
+}
+
+
+@pytest.mark.parametrize("obj", NOTHING.values(), ids=NOTHING.keys())
+def test_accessors_bear_missing_and_null_parts(obj: dict[str, Any]) -> None:
+    assert objects.key(obj) == ("", "")
+    assert (objects.name(obj), objects.namespace(obj), objects.uid(obj), objects.resource_version(obj)) == ("",) * 4
+    assert (objects.labels(obj), objects.annotations_of(obj), objects.finalizers(obj)) == ({}, {}, [])
+    assert not objects.is_deleting(obj)
+    assert objects.spec(obj) == {}
+    assert objects.condition(obj, "Ready") is None
+    assert not objects.is_condition_true(obj, "Ready")
+    assert (objects.owner_uids(obj), objects.owner_uid(obj)) == ([], "")
+    assert objects.title(obj) == "object "
+
+
+def test_cluster_scoped_objects_are_titled_without_a_namespace() -> None:
+    assert objects.title({"kind": "Node", "metadata": {"name": "n1"}}) == "Node n1"

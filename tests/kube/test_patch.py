@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upgrade_manager.kube.patch import JsonPatch, MergePatch, Patch, StrategicMergePatch, merge_diff, without_nulls
+
+KINDS: dict[str, tuple[Patch, str]] = {
+    "merge": (MergePatch({"metadata": {"labels": {"a": "ä"}}}), "application/merge-patch+json"),
+    "strategic": (StrategicMergePatch({"metadata": {"labels": {"a": "ä"}}}), "application/strategic-merge-patch+json"),
+}
+
+
+@pytest.mark.parametrize(("patch", "content_type"), KINDS.values(), ids=KINDS.keys())
+def test_merge_patches_encode_and_can_be_pinned(patch: Patch, content_type: str) -> None:
+    assert patch.content_type == content_type
+    assert patch.encode() == '{"metadata":{"labels":{"a":"ä"}}}'.encode()
+    assert json.loads(patch.at("7").encode()) == {"metadata": {"labels": {"a": "ä"}, "resourceVersion": "7"}}
+
+
+def test_a_json_patch_is_pinned_by_a_test_in_front() -> None:
+    patch = JsonPatch([{"op": "remove", "path": "/x"}])
+    assert patch.content_type == "application/json-patch+json"
+    assert patch.encode() == b'[{"op":"remove","path":"/x"}]'
+    assert json.loads(patch.at("7").encode()) == [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "remove", "path": "/x"},
+    ]
+
+
+DIFFS: dict[str, tuple[Any, Any, Any]] = {
+    "nothing": ({"a": {"b": [1]}}, {"a": {"b": [1]}}, {}),
+    "an added value": ({}, {"a": 1}, {"a": 1}),
+    "a removed value": ({"a": 1}, {}, {"a": None}),
+    "a removed value inside": ({"a": {"b": 1, "c": 2}}, {"a": {"c": 2}}, {"a": {"b": None}}),
+    "a list, as a whole": ({"a": [1, 2]}, {"a": [1, 3]}, {"a": [1, 3]}),
+    "an object for a value": ({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+    "a value for an object": ({"a": {"b": 1}}, {"a": 1}, {"a": 1}),
+    "a null is absence": ({"a": 1, "b": None}, {"a": None}, {"a": None}),
+    "a new null is nothing": ({}, {"a": None, "b": {"c": None}}, {"b": {}}),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "patch"), DIFFS.values(), ids=DIFFS.keys())
+def test_the_smallest_patch(old: Any, new: Any, patch: Any) -> None:
+    assert merge_diff(old, new) == patch
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """RFC 7386, section 2."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+values = st.recursive(
+    st.one_of(st.none(), st.integers(0, 3), st.sampled_from("xy")),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from("abc"), inner, max_size=3)),
+)
+documents = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
+
+
+@given(documents, documents)
+def test_a_patch_leads_from_the_old_object_to_the_new(old: Any, new: Any) -> None:
+    old = without_nulls(old)
+    assert merged(old, merge_diff(old, new)) == without_nulls(new)
+    assert merge_diff(new, new) == {}

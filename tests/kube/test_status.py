@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kube_server import status_object
+from upgrade_manager.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    NotFound,
+    Terminal,
+    Throttled,
+    Transient,
+)
+from upgrade_manager.kube.status import error_from_answer, error_from_status, is_too_large, retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROWS: dict[str, tuple[int, str, type[KubeError]]] = {
+    "400": (400, "BadRequest", Invalid),
+    "401, credentials may be renewed": (401, "Unauthorized", Transient),
+    "403": (403, "Forbidden", Forbidden),
+    "404": (404, "NotFound", NotFound),
+    "405": (405, "MethodNotAllowed", Terminal),
+    "408": (408, "", Transient),
+    "409 Conflict": (409, "Conflict", Conflict),
+    "409 AlreadyExists": (409, "AlreadyExists", AlreadyExists),
+    "410 Gone": (410, "Gone", Gone),
+    "410 Expired": (410, "Expired", Gone),
+    "410 without a reason": (410, "", Gone),
+    "415": (415, "UnsupportedMediaType", Terminal),
+    "422": (422, "Invalid", Invalid),
+    "429": (429, "TooManyRequests", Throttled),
+    "500": (500, "InternalError", Transient),
+    "503": (503, "ServiceUnavailable", Transient),
+    "504": (504, "Timeout", Transient),
+}
+
+
+@pytest.mark.parametrize(("code", "reason", "kind"), ROWS.values(), ids=ROWS.keys())
+@pytest.mark.parametrize("is_event", [False, True], ids=["answer", "event"])
+def test_the_class_says_what_to_do(code: int, reason: str, kind: type[KubeError], *, is_event: bool) -> None:
+    obj = status_object(code, reason, message="because", details={"name": "x"})
+    if is_event:
+        error = error_from_status("watch nodes", obj)
+    else:
+        error = error_from_answer("watch nodes", code, {}, json.dumps(obj).encode())
+    assert type(error) is kind
+    assert (error.status, error.reason, error.details) == (code, reason, {"name": "x"})
+    assert str(error) == f"watch nodes: {code} {reason + ': ' if reason else ''}because"
+
+
+BODIES = {
+    "text": b"upstream failed",
+    "nothing": b"",
+    "a list": b"[]",
+    "another object": b'{"kind":"Pod","reason":"Gone"}',
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+def test_a_body_that_is_no_status_object_says_nothing(body: bytes) -> None:
+    error = error_from_answer("get pods x", 502, {}, body)
+    assert type(error) is Transient
+    assert str(error) == "get pods x: 502"
+
+
+PATIENCE: dict[str, tuple[int, Mapping[str, str], Any, float | None]] = {
+    "429 with a header": (429, {"retry-after": "7"}, None, 7),
+    "429 without": (429, {}, None, 1),
+    "429 with details": (429, {}, {"retryAfterSeconds": 4}, 4),
+    "the header counts before details": (429, {"retry-after": "7"}, {"retryAfterSeconds": 4}, 7),
+    "503 with a header": (503, {"retry-after": "2"}, None, 2),
+    "503 with a date": (503, {"retry-after": "Fri, 21 Nov 2025 09:00:00 GMT"}, None, None),
+    "503 with details": (503, {}, {"retryAfterSeconds": 4}, 4),
+    "503 with odd details": (503, {}, {"retryAfterSeconds": "4"}, None),
+    "503 with details that are none": (503, {}, "x", None),
+    "404 with a header": (404, {"retry-after": "2"}, None, None),
+}
+
+
+@pytest.mark.parametrize(("code", "headers", "details", "wait"), PATIENCE.values(), ids=PATIENCE.keys())
+def test_how_long_the_server_asks_to_wait(
+    code: int, headers: Mapping[str, str], details: Any, wait: float | None
+) -> None:
+    error = error_from_answer("x", code, headers, json.dumps(status_object(code, details=details)).encode())
+    assert (error.retry_after if isinstance(error, Throttled) else None) == wait
+
+
+def test_only_whole_seconds_are_a_retry_after() -> None:
+    assert retry_after({"retry-after": " 5 "}) == 5
+    assert retry_after({"retry-after": "0"}) == 0
+    assert [retry_after({"retry-after": text}) for text in ("", "-1", "1.5", "²", "soon")] == [None] * 5
+
+
+def test_a_version_that_was_not_reached_is_told_by_its_cause() -> None:
+    too_large = {"causes": ["x", {"reason": "ResourceVersionTooLarge"}]}
+    assert is_too_large(Transient("x", details=too_large))
+    for details in ({}, {"causes": None}, {"causes": 7}, {"causes": [{"reason": "x"}]}):
+        assert not is_too_large(Transient("Too large resource version", details=details))
+
+
+def test_a_status_that_says_nothing_is_transient() -> None:
+    error = error_from_status("watch nodes", {"code": "x", "reason": 7, "message": None})
+    assert type(error) is Transient
+    assert str(error) == "watch nodes: 0"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hack.apiserver.metadata import tidy, timestamp
 from hack.apiserver.patches import parsed
-from hack.apiserver.status import bad_request, conflict
+from hack.apiserver.status import bad_request, conflict, invalid
+from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hack.apiserver.stored import Stored
     from upgrade_manager.kube.transport import Request
 
+_OPTIONS = Resource(group="meta.k8s.io", version="v1", plural="deleteoptions", kind="DeleteOptions")
 #: Finalizers by which the garbage collector is made to act before the object goes.
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
@@ -49,10 +51,9 @@ def delete_options(request: Request) -> DeleteOptions:
     if "orphanDependents" in given and not propagation:
         propagation = "Orphan" if str(given["orphanDependents"]).lower() == "true" else "Background"
     if propagation not in {"", "Background", "Foreground", "Orphan"}:
-        raise bad_request(
-            f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{propagation}": '
-            'supported values: "Background", "Foreground", "Orphan", "nil"'
-        )
+        message = f'Unsupported value: "{propagation}": supported values: "Background", "Foreground", "Orphan", "nil"'
+        cause = {"reason": "FieldValueNotSupported", "message": message, "field": "propagationPolicy"}
+        raise invalid(_OPTIONS, "", [cause])
     preconditions = body.get("preconditions") or {}
     grace = given.get("gracePeriodSeconds")
     return DeleteOptions(

@@ -1,34 +1,31 @@
-"""The life of an object, request by request."""
+"""The way of a request through the server: paths, methods, formats, who may ask."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.apiserver.identity import User
 from tests.support.apiserver import make_server
+from tests.support.definitions import DEFINITIONS, ROBOT, WIDGET, WIDGETS, widget
 from tests.support.wire import Wire
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hack.apiserver.server import ApiServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-@pytest.fixture
-async def server() -> ApiServer:
-    return make_server()
-
-
-@pytest.fixture
-async def wire(server: ApiServer) -> Wire:
-    return Wire(server)
-
-
 async def test_an_object_is_created_read_changed_and_deleted(wire: Wire) -> None:
     created = await wire.post(MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}})
     assert created.status == 201
-    assert created.body["kind"] == "ConfigMap"
+    assert (created.body["kind"], created.body["apiVersion"]) == ("ConfigMap", "v1")
     assert (await wire.get(f"{MAPS}/a")).body == created.body
     patched = await wire.patch(f"{MAPS}/a", {"data": {"y": "2", "x": None}})
     assert patched.body["data"] == {"y": "2"}
@@ -37,11 +34,113 @@ async def test_an_object_is_created_read_changed_and_deleted(wire: Wire) -> None
     assert (await wire.get(f"{MAPS}/a")).status == 404
 
 
-async def test_a_watch_sees_what_happens(wire: Wire) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        pytest.param("GET", "/healthz", 200, id="health"),
+        pytest.param("GET", "/readyz", 200, id="readiness"),
+        pytest.param("GET", "/livez/ping", 200, id="one check of liveness"),
+        pytest.param("GET", "/version", 200, id="version"),
+        pytest.param("GET", "/nothing", 404, id="unknown path"),
+        pytest.param("GET", "/apis/example.io/v1/namespaces/default/gadgets", 404, id="unknown kind"),
+        pytest.param("GET", "/apis/example.io/v9/namespaces/default/widgets", 404, id="unknown version"),
+        pytest.param("GET", "/api/v1/namespaces/default/nodes", 404, id="cluster-scoped kind in a namespace"),
+        pytest.param("GET", "/api/v1/pods/a", 404, id="namespaced object without a namespace"),
+        pytest.param("GET", f"{MAPS}/a/status", 404, id="kind without a status subresource"),
+        pytest.param("GET", "/apis/example.io/v1/robots/a/status", 404, id="custom kind without a status subresource"),
+        pytest.param("POST", "/api/v1/configmaps", 405, id="create without a namespace"),
+        pytest.param("POST", f"{MAPS}/a", 405, id="create with a name in the path"),
+        pytest.param("PUT", MAPS, 405, id="update without a name"),
+        pytest.param("DELETE", "/api/v1/namespaces", 405, id="all namespaces at once"),
+        pytest.param("GET", "/apis/authentication.k8s.io/v1/tokenreviews", 405, id="list of reviews"),
+    ],
+)
+async def test_a_path_or_method_means_something_or_is_refused(wire: Wire, method: str, path: str, status: int) -> None:
+    assert (await wire.call(method, path)).status == status
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        pytest.param("", 200, id="nothing asked"),
+        pytest.param("*/*", 200, id="anything"),
+        pytest.param("application/vnd.kubernetes.protobuf, application/json", 200, id="protobuf or JSON"),
+        pytest.param("application/vnd.kubernetes.protobuf", 406, id="protobuf alone"),
+        pytest.param("application/cbor", 406, id="CBOR alone"),
+    ],
+)
+async def test_only_json_is_offered(wire: Wire, accept: str, status: int) -> None:
+    asking = Wire(wire.transport, headers={"accept": accept})
+    assert (await asking.get(MAPS)).status == status
+
+
+@pytest.mark.parametrize("media", ["application/vnd.kubernetes.protobuf", "application/cbor", "application/yaml"])
+async def test_only_json_is_taken(wire: Wire, media: str) -> None:
+    sending = Wire(wire.transport, headers={"content-type": media})
+    assert (await sending.post(MAPS, {"metadata": {"name": "a"}})).status == 415
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"metadata": []}', b'{"metadata": "x"}'])
+async def test_a_body_that_is_no_object_is_a_bad_request(server: ApiServer, body: bytes) -> None:
+    answer = await server.send(Request(method="POST", path=MAPS, body=body))
+    assert answer.status == 400
+
+
+async def test_an_unknown_token_is_unauthorized_and_a_known_one_is_its_user(server: ApiServer) -> None:
+    server.authenticator.register("s3cret", User(name="jane", groups=("system:masters",)))
+    assert (await Wire(server, headers={"authorization": "Bearer wrong"}).get(MAPS)).status == 401
+    assert (await Wire(server, headers={"authorization": "Bearer s3cret"}).get(MAPS)).status == 200
+
+
+async def test_a_registered_handler_answers_its_path(server: ApiServer, wire: Wire) -> None:
+    seen: list[Mapping[str, str]] = []
+
+    async def kubelet(request: Request, values: Mapping[str, str]) -> Response:
+        seen.append(values)
+        return Response(status=200, body=request.path.encode())
+
+    server.handlers.register("/api/v1/nodes/{name}/proxy/{path:rest}", kubelet)
+    path = "/api/v1/nodes/node-0/proxy/stats/summary"
+    assert (await wire.get(path)).body == path.encode()
+    assert seen == [{"name": "node-0", "path": "stats/summary"}]
+    assert (await wire.put(path, {})).status == 404, "only the registered method"
+
+
+async def test_a_slow_answer_is_no_answer(server: ApiServer) -> None:
+    async def slow(request: Request, values: Mapping[str, str]) -> Response:  # noqa: ARG001
+        await asyncio.sleep(60)
+        return Response(status=200)
+
+    server.handlers.register("/slow", slow)
+    with pytest.raises(Transient):
+        await server.send(Request(method="GET", path="/slow", timeout=5))
+
+
+async def test_a_watch_that_is_sent_is_collected_until_its_end(wire: Wire) -> None:
     await wire.post(MAPS, {"metadata": {"name": "a"}})
-    async with wire.watch(MAPS) as events:
-        assert await events.take(1) == [("ADDED", "a")]
-        await wire.post(MAPS, {"metadata": {"name": "b"}})
-        await wire.patch(f"{MAPS}/a", {"data": {"k": "v"}})
-        await wire.delete(f"{MAPS}/b")
-        assert await events.take(3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+    answer = await wire.get(MAPS, watch="1", timeoutSeconds="5")
+    assert answer.body["type"] == "ADDED"
+
+
+async def test_the_same_seed_gives_the_same_bytes(wire: Wire) -> None:
+    other = Wire(make_server())
+    for body in (WIDGET, ROBOT):
+        await other.post(DEFINITIONS, body)
+    answers = []
+    for each in (wire, other):
+        await each.post(WIDGETS, widget("") | {"metadata": {"generateName": "w-"}})
+        answers.append((await each.get(WIDGETS)).body)
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        pytest.param({"dryRun": "Some"}, "dryRun", id="dryRun"),
+        pytest.param({"fieldValidation": "Hard"}, "fieldValidation", id="fieldValidation"),
+    ],
+)
+async def test_a_wrong_write_option_is_refused(wire: Wire, query: dict[str, Any], message: str) -> None:
+    refused = await wire.post(MAPS, {"metadata": {"name": "a"}}, **query)
+    assert refused.status == 400
+    assert message in refused.body["message"]

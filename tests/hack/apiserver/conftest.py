@@ -1,0 +1,40 @@
+"""A server of its own for every test, with two custom kinds, and a client for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.apiserver import make_server
+from tests.support.definitions import DEFINITIONS, ROBOT, WIDGET
+from tests.support.wire import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hack.apiserver.server import ApiServer
+
+
+@pytest.fixture
+async def server() -> ApiServer:
+    return make_server()
+
+
+@pytest.fixture
+async def wire(server: ApiServer) -> Wire:
+    wire = Wire(server)
+    for definition in (WIDGET, ROBOT):
+        created = await wire.post(DEFINITIONS, definition)
+        assert created.status == 201, created.body
+    return wire
+
+
+@pytest.fixture
+async def controllers(server: ApiServer) -> AsyncIterator[None]:
+    """The server's own controllers run while the test does."""
+    running = asyncio.create_task(server.run())
+    yield
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,115 @@
+"""What becomes of objects whose owners go, or were never there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.definitions import ROBOTS, WIDGETS, robot, widget
+
+if TYPE_CHECKING:
+    from tests.support.wire import Wire
+
+pytestmark = pytest.mark.usefixtures("controllers")
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def owner(obj: dict[str, Any], *, block: bool = False, **more: Any) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    reference = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    return reference | ({"blockOwnerDeletion": True} if block else {}) | more
+
+
+def owned(name: str, *owners: dict[str, Any], finalizers: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"metadata": {"name": name, "ownerReferences": list(owners), "finalizers": list(finalizers)}}
+
+
+async def settled() -> None:
+    await asyncio.sleep(5)
+
+
+async def test_dependents_go_with_their_last_owner(wire: Wire) -> None:
+    one = (await wire.post(WIDGETS, widget("one"))).body
+    two = (await wire.post(WIDGETS, widget("two"))).body
+    await wire.post(MAPS, owned("single", owner(one)))
+    await wire.post(MAPS, owned("shared", owner(one), owner(two)))
+    await wire.delete(f"{WIDGETS}/one")
+    await settled()
+    left = await wire.get(MAPS)
+    assert left.names == ["shared"]
+    assert left.body["items"][0]["metadata"]["ownerReferences"] == [owner(two)]
+    await wire.delete(f"{WIDGETS}/two")
+    await settled()
+    assert (await wire.get(MAPS)).names == []
+
+
+async def test_a_whole_tree_goes(wire: Wire) -> None:
+    root = (await wire.post(WIDGETS, widget("root"))).body
+    middle = await wire.post(WIDGETS, widget("middle") | owned("middle", owner(root)))
+    await wire.post(MAPS, owned("leaf", owner(middle.body)))
+    await wire.delete(f"{WIDGETS}/root")
+    await settled()
+    assert (await wire.get(WIDGETS)).names == []
+    assert (await wire.get(MAPS)).names == []
+
+
+@pytest.mark.parametrize(
+    ("change", "lives"),
+    [
+        pytest.param({}, True, id="its owner is there"),
+        pytest.param({"uid": "11111111-0000-4000-8000-000000000000"}, False, id="another of that name"),
+        pytest.param({"name": "nobody"}, False, id="nobody of that name"),
+        pytest.param({"kind": "Gadget"}, True, id="a kind that nobody knows"),
+    ],
+)
+async def test_an_owner_must_be_there_at_all(wire: Wire, change: dict[str, str], lives: bool) -> None:  # noqa: FBT001
+    real = (await wire.post(WIDGETS, widget("real"))).body
+    await wire.post(MAPS, owned("a", owner(real, **change)))
+    await settled()
+    assert (await wire.get(f"{MAPS}/a")).status == (200 if lives else 404)
+
+
+async def test_an_owner_in_another_namespace_does_not_count_but_a_cluster_scoped_one_does(wire: Wire) -> None:
+    elsewhere = WIDGETS.replace("/default/", "/kube-system/")
+    foreign = (await wire.post(elsewhere, widget("foreign"))).body
+    cluster = (await wire.post(ROBOTS, robot("cluster"))).body
+    await wire.post(MAPS, owned("a", owner(foreign)))
+    await wire.post(MAPS, owned("b", owner(cluster)))
+    await settled()
+    assert (await wire.get(MAPS)).names == ["b"]
+
+
+async def test_orphans_stay_and_forget_their_owner(wire: Wire) -> None:
+    gone = (await wire.post(WIDGETS, widget("gone"))).body
+    await wire.post(MAPS, owned("a", owner(gone)))
+    await wire.delete(f"{WIDGETS}/gone", {"propagationPolicy": "Orphan"})
+    await settled()
+    assert (await wire.get(f"{WIDGETS}/gone")).status == 404
+    assert "ownerReferences" not in (await wire.get(f"{MAPS}/a")).body["metadata"]
+
+
+@pytest.mark.parametrize("block", [True, False], ids=["blocking", "not blocking"])
+async def test_in_the_foreground_blocking_dependents_go_first(wire: Wire, block: bool) -> None:  # noqa: FBT001
+    root = (await wire.post(WIDGETS, widget("root"))).body
+    await wire.post(MAPS, owned("slow", owner(root, block=block), finalizers=("x/one",)))
+    await wire.post(MAPS, owned("fast", owner(root, block=block)))
+    await wire.delete(f"{WIDGETS}/root", {"propagationPolicy": "Foreground"})
+    await settled()
+    assert (await wire.get(MAPS)).names == ["slow"]
+    assert (await wire.get(f"{WIDGETS}/root")).status == (200 if block else 404)
+    await wire.patch(f"{MAPS}/slow", {"metadata": {"finalizers": None}})
+    await settled()
+    assert (await wire.get(f"{WIDGETS}/root")).status == 404
+
+
+async def test_a_dependent_that_lost_its_owners_by_an_update_is_judged_anew(wire: Wire) -> None:
+    real = (await wire.post(WIDGETS, widget("real"))).body
+    await wire.post(MAPS, owned("a", owner(real)))
+    await settled()
+    absent = owner(real, uid="11111111-0000-4000-8000-000000000000")
+    await wire.patch(f"{MAPS}/a", {"metadata": {"ownerReferences": [absent]}})
+    await settled()
+    assert (await wire.get(f"{MAPS}/a")).status == 404

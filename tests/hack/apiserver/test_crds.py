@@ -1,0 +1,94 @@
+"""Custom kinds come and go with their definitions."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.definitions import DEFINITIONS, WIDGET, WIDGETS, definition, widget
+
+if TYPE_CHECKING:
+    from tests.support.wire import Wire
+
+GADGETS = "/apis/example.io/v1/namespaces/default/gadgets"
+GADGET = definition("gadgets", "Gadget", namespaced=True, status=False)
+
+
+async def test_a_definition_is_established_and_its_kind_served_at_once(wire: Wire) -> None:
+    assert (await wire.get(GADGETS)).status == 404
+    async with wire.watch(DEFINITIONS, fieldSelector="metadata.name=gadgets.example.io") as events:
+        await wire.post(DEFINITIONS, GADGET)
+        assert await events.take(2) == [("ADDED", "gadgets.example.io"), ("MODIFIED", "gadgets.example.io")]
+    served = (await wire.get(f"{DEFINITIONS}/gadgets.example.io")).body
+    conditions = {condition["type"]: condition["status"] for condition in served["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+    assert served["status"]["storedVersions"] == ["v1"]
+    assert served["status"]["acceptedNames"] == served["spec"]["names"]
+    assert served["spec"]["names"]["singular"] == "gadget"
+    assert served["spec"]["names"]["listKind"] == "GadgetList"
+    assert (await wire.get(GADGETS)).names == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"metadata": {"name": "x"}}, id="no spec"),
+        pytest.param(definition("gadgets", "Gadget", namespaced=True, status=True) | {"spec": {}}, id="empty spec"),
+        pytest.param(GADGET | {"metadata": {"name": "other.example.io"}}, id="name that is not plural.group"),
+    ],
+)
+async def test_a_wrong_definition_is_invalid(wire: Wire, body: dict[str, Any]) -> None:
+    refused = await wire.post(DEFINITIONS, body)
+    assert refused.status == 422, refused.body
+
+
+async def test_a_change_of_the_definition_changes_the_kind(wire: Wire) -> None:
+    definition_path = f"{DEFINITIONS}/widgets.example.io"
+    changed = copy.deepcopy(WIDGET["spec"]["versions"][0])
+    changed.pop("subresources")
+    patched = await wire.patch(definition_path, {"spec": {"versions": [changed]}})
+    assert patched.status == 200, patched.body
+    created = await wire.post(WIDGETS, widget("a") | {"status": {"phase": "kept"}})
+    assert created.body["status"] == {"phase": "kept"}
+
+
+async def test_versions_of_a_kind_are_the_same_objects(wire: Wire) -> None:
+    version = WIDGET["spec"]["versions"][0]
+    older = copy.deepcopy(version) | {"name": "v1beta1", "storage": False}
+    await wire.patch(f"{DEFINITIONS}/widgets.example.io", {"spec": {"versions": [version, older]}})
+    await wire.post(WIDGETS, widget("a", size=1))
+    path = WIDGETS.replace("/v1/", "/v1beta1/")
+    async with wire.watch(path) as events:
+        seen = await events.next()
+        patched = await wire.patch(f"{path}/a", {"spec": {"size": 2}})
+        later = await events.next()
+    assert seen["object"]["apiVersion"] == patched.body["apiVersion"] == later["object"]["apiVersion"]
+    assert patched.body["apiVersion"] == "example.io/v1beta1"
+    current = (await wire.get(f"{WIDGETS}/a")).body
+    assert (current["apiVersion"], current["spec"]) == ("example.io/v1", {"size": 2})
+    listed = (await wire.get(path)).body
+    assert listed["items"][0]["apiVersion"] == listed["apiVersion"] == "example.io/v1beta1"
+
+
+@pytest.mark.usefixtures("controllers")
+async def test_the_objects_go_before_their_definition(wire: Wire) -> None:
+    await wire.post(WIDGETS, widget("fast"))
+    slow = widget("slow")
+    slow["metadata"]["finalizers"] = ["x/one"]
+    await wire.post(WIDGETS, slow)
+    path = f"{DEFINITIONS}/widgets.example.io"
+    async with wire.watch(WIDGETS) as events:
+        await wire.delete(path)
+        await asyncio.sleep(1)
+        assert (await wire.get(WIDGETS)).names == ["slow"]
+        assert (await wire.get(path)).status == 200
+        await wire.patch(f"{WIDGETS}/slow", {"metadata": {"finalizers": None}})
+        await asyncio.sleep(1)
+        assert (await wire.get(path)).status == 404
+        assert (await wire.get(WIDGETS)).status == 404
+        await events.rest()
+    await wire.post(DEFINITIONS, WIDGET)
+    assert (await wire.get(WIDGETS)).names == []

@@ -1,0 +1,223 @@
+"""Watches: where they begin, what they see, how they end, and that they leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.definitions import WIDGETS, widget
+from tests.support.wire import Wire
+from upgrade_manager.kube.errors import Transient
+
+if TYPE_CHECKING:
+    from hack.apiserver.server import ApiServer
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def _fill(wire: Wire, names: str) -> str:
+    version = ""
+    for name in names:
+        version = (await wire.post(MAPS, {"metadata": {"name": name}})).version
+    return version
+
+
+@pytest.mark.parametrize("version", ["", "0"], ids=["most recent", "any"])
+async def test_it_begins_with_what_is_there(wire: Wire, version: str) -> None:
+    await _fill(wire, "ba")
+    async with wire.watch(MAPS, resourceVersion=version) as events:
+        assert await events.take(2) == [("ADDED", "a"), ("ADDED", "b")]
+        await wire.delete(f"{MAPS}/a")
+        assert await events.take(1) == [("DELETED", "a")]
+
+
+async def test_it_goes_on_after_a_version(wire: Wire) -> None:
+    version = await _fill(wire, "a")
+    await wire.patch(f"{MAPS}/a", {"data": {"x": "1"}})
+    await _fill(wire, "b")
+    async with wire.watch(MAPS, resourceVersion=version) as events:
+        assert await events.take(2) == [("MODIFIED", "a"), ("ADDED", "b")]
+
+
+async def test_a_deleted_object_comes_with_the_version_of_its_deletion(server: ApiServer, wire: Wire) -> None:
+    version = await _fill(wire, "a")
+    async with wire.watch(MAPS, resourceVersion=version) as events:
+        await wire.delete(f"{MAPS}/a")
+        event = await events.next()
+        assert event["object"]["metadata"]["resourceVersion"] == str(server.storage.revision)
+
+
+async def test_a_forgotten_version_is_expired_inside_of_the_stream(server: ApiServer, wire: Wire) -> None:
+    version = await _fill(wire, "ab")
+    await _fill(wire, "c")
+    server.compact()
+    async with wire.watch(MAPS, resourceVersion=version) as events:
+        (event,) = await events.rest()
+    assert event["type"] == "ERROR"
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+
+
+async def test_history_is_forgotten_by_age_but_never_the_last_hundred(wire: Wire) -> None:
+    first = await _fill(wire, "a")
+    for number in range(150):
+        await wire.patch(f"{MAPS}/a", {"data": {"n": str(number)}})
+    async with wire.watch(MAPS, resourceVersion=first) as events:
+        assert (await events.next())["type"] == "MODIFIED"
+    await asyncio.sleep(80)
+    recent = (await wire.get(MAPS)).version
+    for number in range(80):
+        await wire.patch(f"{MAPS}/a", {"data": {"m": str(number)}})
+    async with wire.watch(MAPS, resourceVersion=first) as events:
+        assert (await events.next())["type"] == "ERROR"
+    async with wire.watch(MAPS, resourceVersion=recent) as events:
+        assert (await events.next())["type"] == "MODIFIED"
+
+
+async def test_a_reader_that_falls_behind_is_told(server: ApiServer, wire: Wire) -> None:
+    version = await _fill(wire, "a")
+    async with wire.watch(MAPS, resourceVersion=version) as events:
+        await _fill(wire, "b")
+        server.compact()
+        (event,) = await events.rest()
+    assert event["object"]["code"] == 410
+
+
+async def test_a_future_version_is_too_large(server: ApiServer, wire: Wire) -> None:
+    request = wire.request("GET", MAPS, watch="1", resourceVersion=str(server.storage.revision + 9))
+    async with server.open(request) as stream:
+        assert stream.status == 504
+        body = b"".join([chunk async for chunk in stream.chunks()])
+    assert json.loads(body)["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+async def test_bookmarks_come_each_minute_and_before_the_end(server: ApiServer, wire: Wire) -> None:
+    version = await _fill(wire, "a")
+    loop = asyncio.get_running_loop()
+    begin, seen = loop.time(), []
+    query = {"resourceVersion": version, "timeoutSeconds": "150", "allowWatchBookmarks": "true"}
+    async with wire.watch(MAPS, **query) as events:
+        while True:
+            try:
+                event = await events.next()
+            except StopAsyncIteration:
+                break
+            seen.append((event["type"], round(loop.time() - begin), event["object"]))
+    assert [(kind, when) for kind, when, _ in seen] == [("BOOKMARK", 60), ("BOOKMARK", 120), ("BOOKMARK", 148)]
+    assert round(loop.time() - begin) == 150
+    mark = seen[0][2]
+    assert (mark["kind"], mark["apiVersion"]) == ("ConfigMap", "v1")
+    assert mark["metadata"]["resourceVersion"] == str(server.storage.revision)
+
+
+async def test_without_a_time_out_it_ends_within_an_hour(wire: Wire) -> None:
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    async with wire.watch(MAPS, allowWatchBookmarks="true") as events:
+        await events.rest()
+    assert 1800 <= loop.time() - begin < 3600
+
+
+async def test_a_silent_stream_is_given_up_by_the_client(wire: Wire) -> None:
+    async with wire.watch(MAPS) as events:
+        with pytest.raises(Transient):
+            await events.next()
+
+
+async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watch(wire: Wire) -> None:
+    async with wire.watch(MAPS, labelSelector="on=yes") as events:
+        await wire.post(MAPS, {"metadata": {"name": "a"}})
+        await wire.patch(f"{MAPS}/a", {"metadata": {"labels": {"on": "yes"}}})
+        await wire.patch(f"{MAPS}/a", {"data": {"x": "1"}})
+        off = await wire.patch(f"{MAPS}/a", {"metadata": {"labels": {"on": "no"}}})
+        await wire.patch(f"{MAPS}/a", {"data": {"x": "2"}})
+        await wire.patch(f"{MAPS}/a", {"metadata": {"labels": {"on": "yes"}}})
+        seen = [await events.next() for _ in range(4)]
+    assert [event["type"] for event in seen] == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
+    assert seen[2]["object"]["metadata"]["labels"] == {"on": "yes"}, "the last state that was selected"
+    assert seen[2]["object"]["metadata"]["resourceVersion"] == off.version
+
+
+async def test_a_namespace_narrows_it(wire: Wire) -> None:
+    async with wire.watch(MAPS) as events:
+        await wire.post(MAPS.replace("default", "kube-system"), {"metadata": {"name": "x"}})
+        await _fill(wire, "a")
+        assert await events.take(1) == [("ADDED", "a")]
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        pytest.param("PartialObjectMetadata", "PartialObjectMetadata", id="metadata"),
+        pytest.param("Table", "Table", id="table"),
+    ],
+)
+async def test_events_come_in_the_form_that_was_asked_for(wire: Wire, form: str, kind: str) -> None:
+    await _fill(wire, "ab")
+    asking = Wire(wire.transport, headers={"accept": f"application/json;as={form};g=meta.k8s.io;v=v1"})
+    async with asking.watch(MAPS, timeoutSeconds="3") as events:
+        seen = await events.rest()
+    assert [event["object"]["kind"] for event in seen] == [kind, kind]
+
+
+async def test_leaving_it_leaves_nothing_behind(server: ApiServer, wire: Wire) -> None:
+    tasks = len(asyncio.all_tasks())
+    async with wire.watch(MAPS) as events:
+        reading = asyncio.create_task(events.next())
+        await asyncio.sleep(1)
+        assert server.storage.collection("configmaps").wakers
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    assert not server.storage.collection("configmaps").wakers
+    assert len(asyncio.all_tasks()) == tasks
+
+
+async def test_closing_the_server_ends_it(server: ApiServer, wire: Wire) -> None:
+    async with wire.watch(MAPS) as events:
+        asyncio.get_running_loop().call_later(5, server.close)
+        assert await events.rest() == []
+
+
+async def _mess(wire: Wire, random: Random, steps: int) -> None:
+    for step in range(steps):
+        name = f"w-{random.randrange(12)}"
+        action = random.choice(("create", "patch", "label", "delete"))
+        if action == "create":
+            await wire.post(WIDGETS, widget(name))
+        elif action == "patch":
+            await wire.patch(f"{WIDGETS}/{name}", {"spec": {"step": step}})
+        elif action == "label":
+            await wire.patch(f"{WIDGETS}/{name}", {"metadata": {"labels": {"on": random.choice(("yes", "no"))}}})
+        else:
+            await wire.delete(f"{WIDGETS}/{name}")
+        if random.random() < 0.3:
+            await asyncio.sleep(random.random())
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("selector", ["", "on=yes"], ids=["all", "selected"])
+async def test_whoever_follows_knows_what_a_list_knows(wire: Wire, seed: int, selector: str) -> None:
+    """A client that lists, watches, is cut off at random and goes on where it was ends with the server's state."""
+    random = Random(seed)
+    known: dict[str, Any] = {}
+    listed = await wire.get(WIDGETS, labelSelector=selector)
+    version = listed.version
+    writing = asyncio.create_task(_mess(wire, random, 150))
+    while not writing.done() or version != (await wire.get(WIDGETS)).version:
+        query = {"resourceVersion": version, "timeoutSeconds": str(random.randrange(1, 4)), "labelSelector": selector}
+        async with wire.watch(WIDGETS, allowWatchBookmarks="true", **query) as events:
+            for event in await events.rest():
+                metadata = event["object"]["metadata"]
+                assert int(metadata["resourceVersion"]) >= int(version)
+                version = metadata["resourceVersion"]
+                if event["type"] == "DELETED":
+                    del known[metadata["name"]]
+                elif event["type"] != "BOOKMARK":
+                    assert (event["type"] == "MODIFIED") == (metadata["name"] in known)
+                    known[metadata["name"]] = event["object"]
+    final = await wire.get(WIDGETS, labelSelector=selector)
+    assert sorted(known) == final.names
+    assert [known[name] for name in final.names] == final.body["items"]

@@ -1,0 +1,221 @@
+"""Admission webhooks: who is asked, and what the answer, or none, does."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.apiserver.server import ApiServer
+from tests.support.apiserver import virtual_now
+from tests.support.definitions import DEFINITIONS, ROBOT, ROBOTS, WIDGET, WIDGETS, robot, widget
+from tests.support.wire import Wire
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Response
+
+if TYPE_CHECKING:
+    from hack.apiserver.posting import Target
+
+HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+class Reviewer:
+    """A webhook that says what the test wants, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.targets: list[Target] = []
+        self.verdict: dict[str, Any] = {"allowed": True}
+        self.broken = False
+        self.raw: bytes | None = None
+        self.pause = 0.0
+
+    async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109, ARG002
+        request = json.loads(body)["request"]
+        self.asked.append(request)
+        self.targets.append(target)
+        await asyncio.sleep(self.pause)
+        if self.broken:
+            raise Transient("no route to host")
+        answer = {"uid": request["uid"]} | self.verdict
+        review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": answer}
+        return Response(status=200, body=self.raw or json.dumps(review).encode())
+
+
+@pytest.fixture
+def reviewer() -> Reviewer:
+    return Reviewer()
+
+
+@pytest.fixture
+async def wire(reviewer: Reviewer) -> Wire:
+    wire = Wire(ApiServer(now=virtual_now, random=Random(1), poster=reviewer))
+    for body in (WIDGET, ROBOT):
+        await wire.post(DEFINITIONS, body)
+    return wire
+
+
+def hook(**more: Any) -> dict[str, Any]:
+    rule = {"apiGroups": ["example.io"], "apiVersions": ["*"], "operations": ["*"], "resources": ["widgets"]}
+    return {
+        "name": "check.example.io",
+        "clientConfig": {"url": "https://127.0.0.1:1/validate", "caBundle": base64.b64encode(b"PEM").decode()},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    } | more
+
+
+async def install(wire: Wire, **more: Any) -> None:
+    created = await wire.post(HOOKS, {"metadata": {"name": "hooks"}, "webhooks": [hook(**more)]})
+    assert created.status == 201, created.body
+
+
+def rule(**more: Any) -> dict[str, Any]:
+    every = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+    return {"rules": [every | more]}
+
+
+async def test_it_is_told_what_is_about_to_happen(wire: Wire, reviewer: Reviewer) -> None:
+    await install(wire)
+    await wire.post(WIDGETS, widget("a", size=1))
+    await wire.patch(f"{WIDGETS}/a", {"spec": {"size": 2}})
+    await wire.delete(f"{WIDGETS}/a")
+    create, update, delete = reviewer.asked
+    assert (create["operation"], update["operation"], delete["operation"]) == ("CREATE", "UPDATE", "DELETE")
+    assert create["object"]["metadata"]["uid"]
+    assert create["oldObject"] is None
+    assert (update["oldObject"]["spec"], update["object"]["spec"]) == ({"size": 1}, {"size": 2})
+    assert delete["object"] is None
+    assert delete["oldObject"]["spec"] == {"size": 2}
+    assert create["kind"] == {"group": "example.io", "version": "v1", "kind": "Widget"}
+    assert create["resource"] == {"group": "example.io", "version": "v1", "resource": "widgets"}
+    assert (create["name"], create["namespace"]) == ("a", "default")
+    assert create["userInfo"]["username"] == "system:admin"
+    assert reviewer.targets[0].url == "https://127.0.0.1:1/validate?timeout=10s"
+    assert reviewer.targets[0].ca_bundle == b"PEM"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "text"),
+    [
+        pytest.param({"message": "too big"}, 400, "too big", id="message"),
+        pytest.param({"message": "too big", "code": 403, "reason": "Forbidden"}, 403, "too big", id="code and reason"),
+        pytest.param({"message": "odd", "code": 200}, 400, "odd", id="a code of success"),
+        pytest.param(None, 400, "without explanation", id="nothing"),
+    ],
+)
+async def test_a_denial_is_the_answer(
+    wire: Wire, reviewer: Reviewer, status: dict[str, Any] | None, code: int, text: str
+) -> None:
+    await install(wire)
+    reviewer.verdict = {"allowed": False} | ({"status": status} if status else {})
+    refused = await wire.post(WIDGETS, widget("a"))
+    assert refused.status == code
+    assert refused.body["message"] == f'admission webhook "check.example.io" denied the request: {text}'
+    assert (await wire.get(f"{WIDGETS}/a")).status == 404
+
+
+async def test_its_warnings_reach_the_client(wire: Wire, reviewer: Reviewer) -> None:
+    await install(wire)
+    reviewer.verdict = {"allowed": True, "warnings": ['mind the "gap"']}
+    created = await wire.post(WIDGETS, widget("a"))
+    assert created.headers["warning"] == '299 - "mind the \\"gap\\""'
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize("fault", ["broken", "no review", "another uid"])
+async def test_without_an_answer_the_policy_decides(wire: Wire, reviewer: Reviewer, policy: str, fault: str) -> None:
+    await install(wire, failurePolicy=policy)
+    reviewer.broken = fault == "broken"
+    reviewer.raw = b"{}" if fault == "no review" else None
+    reviewer.verdict |= {"uid": "x"} if fault == "another uid" else {}
+    answer = await wire.post(WIDGETS, widget("a"))
+    assert answer.status == (201 if policy == "Ignore" else 500)
+    if policy == "Fail":
+        assert answer.body["reason"] == "InternalError"
+        assert answer.body["message"].startswith(
+            'Internal error occurred: failed calling webhook "check.example.io": failed to call webhook: '
+        )
+
+
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        pytest.param(rule(), True, id="everything"),
+        pytest.param(rule(operations=["UPDATE"]), False, id="another operation"),
+        pytest.param(rule(apiGroups=["apps"]), False, id="another group"),
+        pytest.param(rule(apiVersions=["v2"]), False, id="another version"),
+        pytest.param(rule(resources=["robots"]), False, id="another kind"),
+        pytest.param(rule(resources=["widgets/status"]), False, id="a subresource only"),
+        pytest.param(rule(resources=["*/*"]), True, id="everything with all subresources"),
+        pytest.param(rule(resources=["robots/*"]), False, id="another kind with its subresources"),
+        pytest.param(rule(scope="Cluster"), False, id="cluster scope"),
+        pytest.param(rule(scope="Namespaced"), True, id="namespaced scope"),
+        pytest.param({"objectSelector": {"matchLabels": {"on": "yes"}}}, False, id="other labels"),
+        pytest.param(
+            {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}, True, id="namespace"
+        ),
+        pytest.param(
+            {"namespaceSelector": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}}, False, id="no namespace"
+        ),
+    ],
+)
+async def test_rules_and_selectors_say_who_is_asked(
+    wire: Wire,
+    reviewer: Reviewer,
+    more: dict[str, Any],
+    asked: bool,  # noqa: FBT001
+) -> None:
+    await install(wire, **more)
+    await wire.post(WIDGETS, widget("a"))
+    assert bool(reviewer.asked) is asked
+
+
+async def test_cluster_scoped_objects_pass_a_namespace_selector(wire: Wire, reviewer: Reviewer) -> None:
+    await install(wire, **rule(), namespaceSelector={"matchLabels": {"x": "y"}})
+    await wire.post(ROBOTS, robot("a"))
+    assert reviewer.asked
+
+
+async def test_a_status_is_reviewed_where_it_is_asked_for(wire: Wire, reviewer: Reviewer) -> None:
+    await wire.post(WIDGETS, widget("a"))
+    await install(wire, **rule(resources=["widgets/status"]))
+    await wire.patch(f"{WIDGETS}/a/status", {"status": {"phase": "x"}})
+    assert reviewer.asked[0]["subResource"] == "status"
+
+
+async def test_a_broken_webhook_can_always_be_removed(wire: Wire, reviewer: Reviewer) -> None:
+    await install(wire, **rule())
+    reviewer.broken = True
+    assert (await wire.delete(f"{HOOKS}/hooks")).status == 200
+
+
+async def test_a_dry_run_needs_a_webhook_without_side_effects(wire: Wire, reviewer: Reviewer) -> None:
+    await install(wire, sideEffects="Some")
+    refused = await wire.post(WIDGETS, widget("a"), dryRun="All")
+    assert refused.status == 400
+    assert refused.body["message"] == 'admission webhook "check.example.io" does not support dry run'
+    assert not reviewer.asked
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["patch", "patch for a version"])
+async def test_a_write_that_comes_between_is_seen(wire: Wire, reviewer: Reviewer, named: bool) -> None:  # noqa: FBT001
+    created = await wire.post(WIDGETS, widget("a", size=1))
+    await install(wire)
+    reviewer.pause = 1.0
+    patch: dict[str, Any] = {"spec": {"late": True}}
+    if named:
+        patch["metadata"] = {"resourceVersion": created.version}
+    slow = asyncio.create_task(wire.patch(f"{WIDGETS}/a", patch))
+    await asyncio.sleep(0.5)
+    reviewer.pause = 0.0
+    await wire.patch(f"{WIDGETS}/a", {"spec": {"size": 2}})
+    answer = await slow
+    assert answer.status == (409 if named else 200)
+    if not named:
+        assert answer.body["spec"] == {"size": 2, "late": True}

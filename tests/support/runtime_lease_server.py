@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -35,7 +36,7 @@ class Line(Enum):
     HANGING = "hanging"
     #: Requests get through, their answers do not.
     LOSING = "losing"
-    #: As HANGING, and a cancelled caller is held for another minute.
+    #: As HANGING, and nothing ends the call for a hundred seconds, not even cancelling it.
     STUCK = "stuck"
     #: The server fails.
     FAILING = "failing"
@@ -93,11 +94,13 @@ class LeaseLine:
             raise Transient("connection refused")
         if line is Line.FAILING:
             return _status(500, "InternalError")
-        if line in {Line.HANGING, Line.STUCK}:
-            await _hang(60.0 if line is Line.STUCK else 0.0)
+        if line is Line.HANGING:
+            await asyncio.sleep(1e6)
+        if line is Line.STUCK:
+            await _cling(100)
         answer = self.server.answer(request)
         if line is Line.LOSING:
-            await _hang(0.0)
+            await asyncio.sleep(1e6)
         await asyncio.sleep(self.delay)
         return answer
 
@@ -105,11 +108,14 @@ class LeaseLine:
         raise NotImplementedError
 
 
-async def _hang(clinging: float) -> None:
-    try:
-        await asyncio.sleep(1e6)
-    finally:
-        await asyncio.sleep(clinging)
+async def _cling(seconds: float) -> None:
+    """Sleep so long in spite of being cancelled, and be cancelled then."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while (left := until - loop.time()) > 0:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(left)
+    raise asyncio.CancelledError
 
 
 def _found(lease: dict[str, Any] | None) -> Response:

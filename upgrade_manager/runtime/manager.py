@@ -147,6 +147,12 @@ class Manager:
 
         Cancelling it is a request to stop in order; cancelling it again cancels everything at once.
         """
+        if not self._stopping.is_set():
+            await self._run()
+        if self._failures:
+            raise self._failures[0]
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             starter = tasks.create_task(self._guard("start", partial(self._start, tasks)), name="manager-start")
             try:
@@ -154,8 +160,6 @@ class Manager:
             finally:
                 self._stopping.set()
                 await self._stop(tasks, starter)
-        if self._failures:
-            raise self._failures[0]
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         for stage in Stage:

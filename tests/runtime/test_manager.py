@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from tests.support.runtime_lease_server import LeaseLine, LeaseServer, Line, candidate
+from tests.support.runtime_recorder import Recorder
+from upgrade_manager.runtime.leaderelection import LeaseLost
+from upgrade_manager.runtime.manager import (
+    Forced,
+    GraceExceeded,
+    Manager,
+    NotReady,
+    Stage,
+)
+
+
+def no_last_resort() -> None:
+    raise AssertionError("the last resort was used")
+
+
+def new_manager(line: LeaseLine | None = None, *, identity: str = "a") -> Manager:
+    elector = None if line is None else candidate(line, identity)
+    return Manager(elector=elector, last_resort=no_last_resort)
+
+
+def stop_after(manager: Manager, *seconds: float) -> None:
+    for moment in seconds:
+        asyncio.get_running_loop().call_later(moment, manager.stop)
+
+
+async def others() -> set[str]:
+    """Tasks that are left over."""
+    await asyncio.sleep(0)
+    return {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+
+
+async def test_stages_start_in_order_and_stop_in_the_order_of_the_reference() -> None:
+    record, server = Recorder(), LeaseServer()
+    manager = new_manager(LeaseLine(server))
+    for stage in reversed(Stage):
+        manager.add(stage, stage.name, record.runs(stage.name, stop_takes=1), ready=record.ready(stage.name, after=1))
+    stop_after(manager, 60)
+    await manager.run()
+    assert record.notes == [
+        *("+SERVERS", "=SERVERS", "+WEBHOOKS", "=WEBHOOKS", "+CACHES", "=CACHES", "+OTHERS", "=OTHERS"),
+        *("+LEADER", "=LEADER"),
+        *("-OTHERS", "-LEADER", "-CACHES", "-WEBHOOKS", "-SERVERS"),
+    ]
+    released, spec = server.writes[-1]
+    assert spec["holderIdentity"] == ""
+    assert released > record.at("-SERVERS")
+    assert await others() == set()
+
+
+async def test_renewal_goes_on_until_all_work_has_stopped() -> None:
+    record, server = Recorder(), LeaseServer()
+    manager = new_manager(LeaseLine(server))
+    manager.add(Stage.LEADER, "work", record.runs("work", stop_takes=25))
+    stop_after(manager, 10)
+    await manager.run()
+    renewals = [time for time, _ in server.writes]
+    assert max(after - before for before, after in itertools.pairwise(renewals)) < 2.1
+    assert renewals[-1] > record.at("-work")
+
+
+async def test_runnables_of_one_stage_start_and_stop_together() -> None:
+    record = Recorder()
+    manager = new_manager()
+    for name in ("a", "b"):
+        manager.add(Stage.CACHES, name, record.runs(name, stop_takes=20), ready=record.ready(name, after=20))
+    manager.add(Stage.OTHERS, "later", record.runs("later"))
+    stop_after(manager, 60)
+    await manager.run()
+    assert record.at("+later") == 20
+    assert record.at("-a") == record.at("-b") == 80
+
+
+async def test_only_the_leader_runs_leader_only_work() -> None:
+    record, server = Recorder(), LeaseServer()
+    first, second = new_manager(LeaseLine(server)), new_manager(LeaseLine(server), identity="b")
+    for name, manager in (("first", first), ("second", second)):
+        manager.add(Stage.OTHERS, f"{name}-other", record.runs(f"{name}-other"))
+        manager.add(Stage.LEADER, name, record.runs(name))
+    stop_after(first, 60)
+    stop_after(second, 120)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(first.run())
+        await asyncio.sleep(1)
+        group.create_task(second.run())
+    assert record.at("+second-other") == 1
+    assert record.at("-first") <= record.at("+second") < 60 + 5
+
+
+async def test_stopping_a_candidate_ends_its_wait_and_writes_nothing() -> None:
+    server = LeaseServer()
+    await candidate(LeaseLine(server), "leader").acquire()
+    manager = new_manager(LeaseLine(server), identity="b")
+    stop_after(manager, 5)
+    await manager.run()
+    assert len(server.writes) == 1
+    assert asyncio.get_running_loop().time() < 5.1
+
+
+async def test_stopping_while_caches_sync_stops_at_once() -> None:
+    record = Recorder()
+    manager = new_manager()
+    manager.add(Stage.CACHES, "cache", record.runs("cache"), ready=record.ready("cache", after=100))
+    stop_after(manager, 5)
+    await manager.run()
+    assert record.lines == [(0, "+cache"), (5, "-cache")]
+
+
+async def test_stopping_before_anything_ran_runs_nothing() -> None:
+    record = Recorder()
+    manager = new_manager()
+    manager.add(Stage.SERVERS, "server", record.runs("server"))
+    manager.stop()
+    await manager.run()
+    assert record.notes == []
+
+
+async def test_a_cache_that_does_not_sync_in_two_minutes_ends_the_manager() -> None:
+    record = Recorder()
+    manager = new_manager()
+    manager.add(Stage.SERVERS, "server", record.runs("server"))
+    manager.add(Stage.CACHES, "nodes", record.runs("nodes"), ready=record.ready("nodes", after=1000))
+    with pytest.raises(NotReady, match="nodes was not ready within 120 s"):
+        await manager.run()
+    assert record.notes == ["+server", "+nodes", "-nodes", "-server"]
+    assert record.at("-server") == 120
+
+
+async def test_a_time_out_inside_of_a_readiness_check_is_told_as_itself() -> None:
+    manager = new_manager()
+    record = Recorder()
+    manager.add(Stage.CACHES, "a", record.runs("a"), ready=record.fails("ready", TimeoutError("mine")))
+    with pytest.raises(TimeoutError, match="mine"):
+        await manager.run()
+
+
+async def test_a_failure_stops_everything_in_order_and_is_raised() -> None:
+    record, server = Recorder(), LeaseServer()
+    manager = new_manager(LeaseLine(server))
+    manager.add(Stage.SERVERS, "server", record.runs("server"))
+    manager.add(Stage.OTHERS, "other", record.fails("other", OSError("port in use"), after=9))
+    manager.add(Stage.LEADER, "work", record.runs("work", stop_takes=1))
+    with pytest.raises(OSError, match="port in use"):
+        await manager.run()
+    assert record.notes == ["+server", "+other", "+work", "-work", "-server"]
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_what_ends_by_itself_stops_nothing_else() -> None:
+    record = Recorder()
+
+    async def brief() -> None:
+        await asyncio.sleep(1)
+
+    manager = new_manager()
+    manager.add(Stage.OTHERS, "brief", brief)
+    manager.add(Stage.OTHERS, "long", record.runs("long"))
+    stop_after(manager, 60)
+    await manager.run()
+    assert record.at("-long") == 60
+
+
+async def test_a_runnable_that_ends_cancelled_by_itself_is_a_failure() -> None:
+    record = Recorder()
+    manager = new_manager()
+    manager.add(Stage.OTHERS, "informer", record.fails("informer", asyncio.CancelledError("inner"), after=1))
+    with pytest.raises(RuntimeError, match="informer ended with a wait that was cancelled"):
+        await manager.run()
+
+
+async def test_several_failures_of_one_runnable_stay_together() -> None:
+    record = Recorder()
+    manager = new_manager()
+    manager.add(Stage.OTHERS, "a", record.fails("a", ExceptionGroup("both", [OSError("1"), OSError("2")])))
+    with pytest.raises(ExceptionGroup, match="both"):
+        await manager.run()
+
+
+async def test_the_grace_is_for_all_stages_together() -> None:
+    record, server = Recorder(), LeaseServer()
+    manager = new_manager(LeaseLine(server))
+    for stage in (Stage.OTHERS, Stage.LEADER, Stage.CACHES):
+        manager.add(stage, stage.name.lower(), record.runs(stage.name, stop_takes=14))
+    stop_after(manager, 60)
+    with pytest.raises(GraceExceeded, match="not stopped within 30 s: caches, lease-renew, lease-watch"):
+        await manager.run()
+    assert asyncio.get_running_loop().time() == 90
+    assert server.spec["holderIdentity"] == "a"
+    assert await others() == set()
+
+
+async def test_a_second_request_stops_by_force() -> None:
+    record, server = Recorder(), LeaseServer()
+    manager = new_manager(LeaseLine(server))
+    manager.add(Stage.SERVERS, "server", record.runs("server"))
+    manager.add(Stage.LEADER, "slow", record.runs("slow", stop_takes=20))
+    stop_after(manager, 60, 63)
+    with pytest.raises(Forced, match="on a second request"):
+        await manager.run()
+    assert asyncio.get_running_loop().time() == 63
+    # The lease runs out by itself: nobody knows what the work was doing.
+    assert server.spec["holderIdentity"] == "a"
+    assert await others() == set()
+
+
+async def test_work_that_does_not_let_go_is_ended_by_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, killed = Recorder(), asyncio.Event()
+    codes: list[int] = []
+
+    def die(code: int) -> None:
+        codes.append(code)
+        killed.set()
+
+    monkeypatch.setattr("os._exit", die)
+    manager = Manager(elector=None, grace=30)
+    manager.add(Stage.LEADER, "clinging", record.clings("clinging", until=killed))
+    stop_after(manager, 60)
+    with pytest.raises(GraceExceeded):
+        await manager.run()
+    assert codes == [1]
+    assert record.at("-clinging") == 60 + 30 + 2
+
+
+@pytest.mark.parametrize("line", [Line.DOWN, Line.HANGING, Line.LOSING, Line.STUCK, Line.FAILING])
+async def test_losing_the_lease_cancels_all_at_once_without_grace_or_release(line: Line) -> None:
+    record, server = Recorder(), LeaseServer()
+    wire = LeaseLine(server)
+    # A call that is stuck for a minute holds only itself up, and ends with the process.
+    manager = Manager(elector=candidate(wire, "a"), last_resort=lambda: record.note("killed"))
+    manager.add(Stage.SERVERS, "server", record.runs("server"))
+    manager.add(Stage.CACHES, "cache", record.runs("cache"))
+    manager.add(Stage.LEADER, "work", record.runs("work"))
+    asyncio.get_running_loop().call_later(60, setattr, wire, "line", line)
+    with pytest.raises(LeaseLost, match="leader election lost"):
+        await manager.run()
+    assert ("killed" in record.notes) is (line is Line.STUCK)
+    assert record.at("-work") == record.at("-cache") == record.at("-server") <= 60 + 10
+    assert server.spec["holderIdentity"] == "a"
+    last_write = server.writes[-1][0]
+    assert record.at("-work") < last_write + 15
+
+
+async def test_losing_the_lease_ends_an_orderly_stop_that_is_under_way() -> None:
+    record, server = Recorder(), LeaseServer()
+    wire = LeaseLine(server)
+    manager = new_manager(wire)
+    manager.add(Stage.LEADER, "work", record.runs("work", stop_takes=29))
+    asyncio.get_running_loop().call_later(50, setattr, wire, "line", Line.DOWN)
+    stop_after(manager, 55)
+    with pytest.raises(LeaseLost):
+        await manager.run()
+    assert asyncio.get_running_loop().time() <= 60
+
+
+async def test_seeing_another_leader_is_losing_the_lease() -> None:
+    record, server = Recorder(), LeaseServer()
+    manager = new_manager(LeaseLine(server))
+    manager.add(Stage.LEADER, "work", record.runs("work"))
+
+    def steal() -> None:
+        assert server.lease is not None
+        server.lease["spec"]["holderIdentity"] = "thief"
+        server.store(server.lease)
+
+    asyncio.get_running_loop().call_later(60, steal)
+    with pytest.raises(LeaseLost, match="thief holds it"):
+        await manager.run()
+    assert record.at("-work") <= 62.1
+
+
+async def test_cancelling_the_manager_stops_it_in_order() -> None:
+    record, server = Recorder(), LeaseServer()
+    manager = new_manager(LeaseLine(server))
+    manager.add(Stage.SERVERS, "server", record.runs("server"))
+    manager.add(Stage.LEADER, "work", record.runs("work", stop_takes=3))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(60):
+            await manager.run()
+    assert record.notes == ["+server", "+work", "-work", "-server"]
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_cancelling_it_twice_cancels_everything() -> None:
+    record = Recorder()
+    manager = new_manager()
+    manager.add(Stage.LEADER, "work", record.runs("work", stop_takes=20))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        await asyncio.sleep(60)
+        task.cancel()
+        await asyncio.sleep(5)
+        task.cancel()
+    assert asyncio.get_running_loop().time() == 65
+    assert task.cancelled()
+    assert await others() == set()

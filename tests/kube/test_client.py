@@ -91,6 +91,7 @@ async def test_a_list_that_is_gone_at_its_first_page_is_gone() -> None:
 
 ODD = {
     "no JSON": Response(status=200, body=b"<html>"),
+    "too deep": Response(status=200, body=b"[" * 100_000),
     "no object": answer([]),
     "no list": answer({"kind": "Node"}),
     "a list of other things": answer({"kind": "NodeList", "items": ["x"]}),

@@ -16,6 +16,7 @@ def test_lines_come_out_whole_however_the_bytes_were_cut(lines: list[bytes], cut
     edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     splitter = LineSplitter()
     found = [line for start, end in pairwise(edges) for line in splitter.feed(data[start:end])]
+    assert splitter.feed(b"") == []
     assert found == lines
     assert splitter.rest() == b"tail"
 
@@ -33,6 +34,7 @@ BAD = {
     "half of it": b'{"type":"ADDED","object":{',
     "two in one": b'{"type":"ADDED","object":{}},{"type":"ADDED","object":{}}',
     "no UTF-8": b'{"type":"ADDED","object":{"x":"\xff"}}',
+    "deeper than the decoder goes": b'{"type":"ADDED","object":{"x":' + b"[" * 100_000,
     "a number": b"7",
     "no type": b'{"object":{}}',
     "a type that is none": b'{"type":[],"object":{}}',

@@ -232,6 +232,12 @@ async def test_many_watches_leave_room_for_requests() -> None:
             await opened.__aexit__(None, None, None)
 
 
+async def test_a_system_without_one_of_the_socket_options_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("socket.TCP_USER_TIMEOUT")
+    async with serving(echo) as url, HttpTransport(connection(url), observer=RequestObserver()) as transport:
+        assert (await transport.send(Request(method="GET", path="/"))).status == 200
+
+
 def guarded(good: str, status: int = 200) -> Handler:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=status if request.headers.get("authorization") == good else 401)

@@ -37,6 +37,7 @@ DIFFS: dict[str, tuple[Any, Any, Any]] = {
     "an added value": ({}, {"a": 1}, {"a": 1}),
     "a removed value": ({"a": 1}, {}, {"a": None}),
     "a removed value inside": ({"a": {"b": 1, "c": 2}}, {"a": {"c": 2}}, {"a": {"b": None}}),
+    "a null inside is nothing": ({"a": {"b": 1}}, {"a": {"b": 1, "c": None}}, {}),
     "a list, as a whole": ({"a": [1, 2]}, {"a": [1, 3]}, {"a": [1, 3]}),
     "an object for a value": ({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}),
     "a value for an object": ({"a": {"b": 1}}, {"a": 1}, {"a": 1}),

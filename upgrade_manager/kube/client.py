@@ -244,8 +244,8 @@ class Client:
         response = await self._rest.send(request, about=about)
         try:
             answer = json.loads(response.body)
-        except ValueError as error:
-            raise Transient(f"{about}: the answer of {len(response.body)} bytes is no JSON") from error
+        except (ValueError, RecursionError) as error:
+            raise Transient(f"{about}: the answer of {len(response.body)} bytes is no JSON that can be read") from error
         if not isinstance(answer, dict):
             raise Transient(f"{about}: the answer is JSON, but no object")
         return answer

@@ -50,6 +50,10 @@ class Undecodable(Transient):
     """A watch sent a line that is no event: something between us and the server damages or replaces its answers."""
 
 
+#: No UTF-8 or no JSON, nested deeper than the decoder goes, or something else than an event.
+_UNDECODABLE = (ValueError, RecursionError, Undecodable)
+
+
 def decode_lines(lines: list[bytes]) -> tuple[list[WatchEvent], Undecodable | None]:
     """The events of lines up to the first that is none, and the error for that one. Empty lines mean nothing.
 
@@ -61,21 +65,21 @@ def decode_lines(lines: list[bytes]) -> tuple[list[WatchEvent], Undecodable | No
         found = _decode(b"".join((b"[", b",".join(lines), b"]")).decode())
         if len(found) == len(lines):
             return [_event(entry) for entry in found], None
-    except (ValueError, Undecodable):
+    except _UNDECODABLE:
         pass
     return _decode_one_by_one(lines)
 
 
 def _decode_one_by_one(lines: list[bytes]) -> tuple[list[WatchEvent], Undecodable | None]:
     events: list[WatchEvent] = []
+    bad: Undecodable | None = None
     try:
         for line in lines:
             events.append(_event(_decode(line.decode())))  # noqa: PERF401  # those before the bad one are kept
-    except (ValueError, Undecodable) as error:
+    except _UNDECODABLE as error:
         bad = Undecodable(f"a watch sent a line of {len(lines[len(events)])} bytes that is no event")
         bad.__cause__ = error
-        return events, bad
-    return events, None
+    return events, bad
 
 
 def _event(entry: object) -> WatchEvent:

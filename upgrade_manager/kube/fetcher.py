@@ -59,7 +59,7 @@ class HttpFetcher:
         try:
             async with asyncio.timeout(timeout):
                 return await self._follow(url, limit)
-        except aiohttp.InvalidURL as error:
+        except (aiohttp.NonHttpUrlClientError, ValueError) as error:
             raise Terminal(f"{url} is no URL that can be fetched") from error
         except TimeoutError as error:
             raise Transient(f"{url} did not come within {timeout:g} s", reason=TIMED_OUT) from error

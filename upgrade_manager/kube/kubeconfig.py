@@ -14,9 +14,12 @@ import math
 import sys
 import threading
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from upgrade_manager.kube.connection import FILE_AGE, ConfigError, Connection, Tls
 
@@ -45,10 +48,12 @@ class Kubeconfig:
         return await asyncio.to_thread(self._load)
 
     def _load(self) -> Connection:
-        if not any(Path(path).expanduser().is_file() for path in self.paths.split(":") if path):
+        files = [Path(path).expanduser() for path in self.paths.split(":") if path]
+        files = [path for path in files if path.is_file()]
+        if not files:
             raise ConfigError(f"there is no kubeconfig at {self.paths}: set --kubeconfig or KUBECONFIG")
         try:
-            return asyncio.run(self._loaded())
+            return asyncio.run(self._loaded(self.context or _current_context(files)))
         except ConfigError:
             raise
         except TimeoutError as error:
@@ -58,12 +63,12 @@ class Kubeconfig:
         except Exception as error:  # the loader raises whatever broken YAML makes it stumble over
             raise ConfigError(f"the kubeconfig {self.paths} cannot be used: {_first_line(error)}") from error
 
-    async def _loaded(self) -> Connection:
+    async def _loaded(self, context: str) -> Connection:
         library = config_library()
         found = library.Configuration()
         async with asyncio.timeout(_LOAD_TIMEOUT):
             loader = await library.load_kube_config(
-                config_file=self.paths, context=self.context or None, client_configuration=found
+                config_file=self.paths, context=context or None, client_configuration=found
             )
         if not found.host.startswith(("https://", "http://")):
             raise ConfigError(f"the kubeconfig {self.paths} names no server that is an http or https address")
@@ -87,21 +92,35 @@ class Kubeconfig:
         return max(left - _EXPIRY_MARGIN, 1.0)
 
 
+def _current_context(files: list[Path]) -> str:
+    """The first file that names one counts, as for kubectl; for the loader it would be the last."""
+    for path in files:
+        content = yaml.safe_load(path.read_text())
+        if isinstance(content, dict) and content.get("current-context"):
+            return str(content["current-context"])
+    return ""
+
+
 def config_library() -> Any:
     """kubernetes_asyncio's module that reads kubeconfigs, imported without the models.
 
     Its parent packages import everything there is. For the time of the import they are replaced by empty ones that
     find the same files; afterwards all of it is taken out of sys.modules again, so that whoever imports the library in
-    the ordinary way gets it whole.
+    the ordinary way gets it whole. The module is kept, because it remembers the temporary files that it made.
     """
     with _import_lock:
-        if _PACKAGE in sys.modules:
-            return importlib.import_module(f"{_PACKAGE}.config.kube_config")
-        try:
-            return _import_lean()
-        finally:
-            for name in [name for name in sys.modules if name.split(".")[0] == _PACKAGE]:
-                del sys.modules[name]
+        return _imported()
+
+
+@cache
+def _imported() -> Any:
+    if _PACKAGE in sys.modules:
+        return importlib.import_module(f"{_PACKAGE}.config.kube_config")
+    try:
+        return _import_lean()
+    finally:
+        for name in [name for name in sys.modules if name.split(".")[0] == _PACKAGE]:
+            del sys.modules[name]
 
 
 def _import_lean() -> Any:

@@ -97,7 +97,7 @@ def _classify(message: str, code: int, reason: str, patience: float | None) -> K
 def _status_object(body: bytes) -> Object:
     try:
         obj = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return obj if isinstance(obj, dict) and obj.get("kind") == "Status" else {}
 

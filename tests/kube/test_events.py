@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kube_server import Reply, ScriptedTransport, answer, node, refusal, reset
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.events import WAITING, EventRecorder
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+START = datetime(2025, 11, 21, 9, 0, 0, 500_000, tzinfo=UTC)
+PLAN = {
+    "apiVersion": "management.harvesterhci.io/v1beta1",
+    "kind": "UpgradePlan",
+    "metadata": {"name": "hvup", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}},
+    "spec": {"secret": "x"},
+}
+
+
+def accepting(*replies: Reply) -> ScriptedTransport:
+    """A server that takes every event after the scripted replies."""
+    first = list(replies)
+    return ScriptedTransport(lambda _: first.pop(0) if first else answer({}))
+
+
+@asynccontextmanager
+async def recording(transport: ScriptedTransport) -> AsyncIterator[EventRecorder]:
+    loop = asyncio.get_running_loop()
+    random = Random(1)
+    recorder = EventRecorder(
+        Client(transport, user_agent="test", random=random),
+        component="upgradeplan-controller",
+        now=lambda: START + timedelta(seconds=loop.time()),
+        random=random,
+    )
+    task = asyncio.create_task(recorder.run())
+    try:
+        yield recorder
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def tell(recorder: EventRecorder, message: str = "it failed", **more: Any) -> None:
+    recorder.record(**{"about": PLAN, "type_": "Warning", "reason": "Failed", "message": message, **more})
+
+
+def sent(transport: ScriptedTransport) -> list[tuple[str, str, Any]]:
+    return [(request.method, request.path, json.loads(request.body)) for request in transport.requests]
+
+
+async def test_an_event_about_a_cluster_scoped_object_is_as_describe_wants_it() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        tell(recorder, "x" * 2000)
+        assert await recorder.flush(1)
+    ((method, path, body),) = sent(transport)
+    assert (method, path) == ("POST", "/api/v1/namespaces/default/events")
+    assert body.pop("metadata")["name"].startswith("hvup.")
+    assert body == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "involvedObject": {
+            "apiVersion": "management.harvesterhci.io/v1beta1",
+            "kind": "UpgradePlan",
+            "name": "hvup",
+            "uid": "u",
+            "resourceVersion": "7",
+        },
+        "type": "Warning",
+        "reason": "Failed",
+        "message": "x" * 1024,
+        "source": {"component": "upgradeplan-controller"},
+        "reportingComponent": "upgradeplan-controller",
+        "reportingInstance": "",
+        "firstTimestamp": "2025-11-21T09:00:00Z",
+        "lastTimestamp": "2025-11-21T09:00:00Z",
+        "count": 1,
+    }
+
+
+async def test_an_event_about_a_namespaced_object_lives_beside_it() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        job = {"kind": "Job", "metadata": {"name": "j" * 253, "namespace": "ns"}}
+        tell(recorder, about=job)
+        assert await recorder.flush(1)
+    ((_, path, body),) = sent(transport)
+    assert path == "/api/v1/namespaces/ns/events"
+    assert body["involvedObject"]["namespace"] == "ns"
+    assert len(body["metadata"]["name"]) <= 253
+
+
+async def test_repetitions_raise_the_count_by_a_patch() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        for _ in range(3):
+            tell(recorder)
+            assert await recorder.flush(1)
+            await asyncio.sleep(10)
+    (_, _, created), second, third = sent(transport)
+    assert created["count"] == 1
+    name = created["metadata"]["name"]
+    assert second[:2] == ("PATCH", f"/api/v1/namespaces/default/events/{name}")
+    assert second[2] == {"count": 2, "lastTimestamp": "2025-11-21T09:00:10Z", "message": "it failed"}
+    assert third[2]["count"] == 3
+
+
+async def test_repetitions_before_the_first_was_sent_are_one_request() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        for _ in range(3):
+            tell(recorder)
+        assert await recorder.flush(1)
+    assert [body["count"] for _, _, body in sent(transport)] == [3]
+
+
+async def test_an_event_that_expired_is_created_again() -> None:
+    transport = accepting(answer({}), refusal(404, "NotFound"))
+    async with recording(transport) as recorder:
+        for _ in range(2):
+            tell(recorder)
+            assert await recorder.flush(1)
+    assert [method for method, _, _ in sent(transport)] == ["POST", "PATCH", "POST"]
+    assert sent(transport)[2][2]["count"] == 2
+
+
+async def test_similar_messages_are_combined_from_the_tenth_on() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        for number in range(12):
+            tell(recorder, f"message {number}")
+            assert await recorder.flush(1)
+        await asyncio.sleep(601)
+        tell(recorder, "much later")
+        assert await recorder.flush(1)
+    told = [(method, body["message"], body["count"]) for method, _, body in sent(transport)]
+    assert told[8:] == [
+        ("POST", "message 8", 1),
+        ("POST", "(combined from similar events): message 9", 1),
+        ("PATCH", "(combined from similar events): message 10", 2),
+        ("PATCH", "(combined from similar events): message 11", 3),
+        ("POST", "much later", 1),
+    ]
+
+
+async def test_a_flood_is_cut_and_time_lets_more_through() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        for _ in range(40):
+            tell(recorder)
+            assert await recorder.flush(1)
+        assert len(transport.requests) == 25
+        tell(recorder, about=node("other"))
+        tell(recorder, type_="Normal")
+        assert await recorder.flush(1)
+        assert len(transport.requests) == 27
+        await asyncio.sleep(300)
+        tell(recorder)
+        assert await recorder.flush(1)
+    assert sent(transport)[-1][2]["count"] == 41
+
+
+async def test_a_named_event_is_sent_once_however_often_it_is_recorded() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        for _ in range(3):
+            tell(recorder, name="hvup.phase-1")
+        for number in range(60):
+            tell(recorder, name=f"hvup.n{number}")
+        assert await recorder.flush(1)
+        tell(recorder, name="hvup.phase-1")
+        assert await recorder.flush(1)
+    names = [body["metadata"]["name"] for _, _, body in sent(transport)]
+    assert names == ["hvup.phase-1", *[f"hvup.n{number}" for number in range(60)]]
+
+
+async def test_a_named_event_that_is_there_counts_as_sent() -> None:
+    transport = accepting(refusal(409, "AlreadyExists"))
+    async with recording(transport) as recorder:
+        tell(recorder, name="hvup.phase-1")
+        assert await recorder.flush(1)
+    assert len(transport.requests) == 1
+
+
+async def test_a_made_up_name_that_is_taken_is_made_up_again() -> None:
+    transport = accepting(refusal(409, "AlreadyExists"))
+    async with recording(transport) as recorder:
+        tell(recorder)
+        assert await recorder.flush(1)
+    first, second = (body["metadata"]["name"] for _, _, body in sent(transport))
+    assert first != second
+
+
+async def test_an_event_whose_answer_was_lost_is_not_doubled() -> None:
+    transport = accepting(reset(), refusal(409, "AlreadyExists"))
+    async with recording(transport) as recorder:
+        tell(recorder)
+        assert await recorder.flush(60)
+    first, second = (body["metadata"]["name"] for _, _, body in sent(transport))
+    assert first == second
+
+
+async def test_a_server_that_does_not_answer_is_tried_twelve_times_and_a_named_event_for_ever() -> None:
+    transport = ScriptedTransport(lambda _: reset())
+    async with recording(transport) as recorder:
+        tell(recorder)
+        assert not await recorder.flush(100)
+        assert await recorder.flush(100)
+        assert len(transport.requests) == 12
+        assert all(10 <= gap <= 12 for gap in transport.gaps)
+        tell(recorder, name="hvup.phase-1")
+        assert not await recorder.flush(1000)
+
+
+async def test_what_is_recorded_while_the_server_is_away_waits_once() -> None:
+    transport = ScriptedTransport()
+    transport.others.extend([1.0, reset(), answer({})])
+    async with recording(transport) as recorder:
+        tell(recorder)
+        await asyncio.sleep(0.5)
+        tell(recorder)
+        assert await recorder.flush(60)
+    assert [body["count"] for _, _, body in sent(transport)][-1] == 2
+
+
+async def test_a_refused_event_is_dropped() -> None:
+    transport = accepting(refusal(403, "Forbidden"))
+    async with recording(transport) as recorder:
+        tell(recorder)
+        assert await recorder.flush(1)
+        tell(recorder, reason="Other")
+        assert await recorder.flush(1)
+    assert len(transport.requests) == 2
+
+
+async def test_more_than_can_wait_is_dropped_but_nothing_named() -> None:
+    random = Random(1)
+    client = Client(accepting(), user_agent="test", random=random)
+    recorder = EventRecorder(client, component="x", now=lambda: START, random=random)
+    for number in range(WAITING + 10):
+        tell(recorder, about=node(f"n{number}"))
+    tell(recorder, name="kept")
+    assert len(recorder._waiting) == WAITING + 1
+    assert not await recorder.flush(1)
+
+
+async def test_only_the_latest_series_are_remembered() -> None:
+    random = Random(1)
+    client = Client(accepting(), user_agent="test", random=random)
+    recorder = EventRecorder(client, component="x", now=lambda: START, random=random)
+    for number in range(5000):
+        tell(recorder, about=node(f"n{number}"))
+    assert len(recorder._correlator._series) == 4096
+    assert all("spec" not in series.about for series in recorder._waiting)

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import base64
+import json
+import math
+import subprocess
+import sys
+import textwrap
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.kube_tls import Authority
+from upgrade_manager.kube.connection import ConfigError, Connection
+from upgrade_manager.kube.kubeconfig import Kubeconfig, _imported, config_library
+
+TOKEN = {"token": "t"}
+NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)
+
+
+def written(folder: Path, user: dict[str, Any], **cluster: Any) -> str:
+    path = folder / "config"
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "one",
+        "contexts": [
+            {"name": "one", "context": {"cluster": "k", "user": "u"}},
+            {"name": "two", "context": {"cluster": "l", "user": "u"}},
+        ],
+        "clusters": [
+            {"name": "k", "cluster": {"server": "https://k.example.org:6443/", **cluster}},
+            {"name": "l", "cluster": {"server": "http://l.example.org"}},
+        ],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+def text(path: str) -> str:
+    return Path(path).read_text()
+
+
+async def loaded(paths: str, context: str = "") -> Connection:
+    return await Kubeconfig(paths=paths, context=context, now=lambda: NOW).connect()
+
+
+async def test_a_token_and_an_authority_as_data(tmp_path: Path) -> None:
+    data = base64.b64encode(b"PEM").decode()
+    found = await loaded(written(tmp_path, {"token": "t"}, **{"certificate-authority-data": data}))
+    assert (found.server, found.authorization, found.max_age) == ("https://k.example.org:6443", "Bearer t", 60)
+    assert (found.tls.authorities, found.tls.verify, found.tls.cert_file) == ("PEM", True, "")
+
+
+async def test_the_settings_of_a_cluster(tmp_path: Path) -> None:
+    settings = {"insecure-skip-tls-verify": True, "tls-server-name": "kube", "proxy-url": "http://proxy:3128"}
+    found = await loaded(written(tmp_path, {"username": "a", "password": "b"}, **settings))
+    assert (found.tls.verify, found.tls.server_name, found.proxy) == (False, "kube", "http://proxy:3128")
+    assert found.authorization == "Basic " + base64.b64encode(b"a:b").decode()
+
+
+async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("one\n")
+    found = await loaded(written(tmp_path, {"tokenFile": "token"}))
+    assert found.authorization == "Bearer one"
+    (tmp_path / "token").write_text("two\n")
+    assert (await found.source.connect()).authorization == "Bearer two"
+
+
+@pytest.mark.parametrize("is_data", [True, False], ids=["as data", "as files"])
+async def test_a_client_certificate(tmp_path: Path, *, is_data: bool) -> None:
+    pair = Authority(tmp_path).sign("client")
+    if is_data:
+        user = {
+            "client-certificate-data": base64.b64encode(pair.cert.encode()).decode(),
+            "client-key-data": base64.b64encode(pair.key.encode()).decode(),
+        }
+    else:
+        user = {"client-certificate": pair.cert_file.name, "client-key": pair.key_file.name}
+    found = await loaded(written(tmp_path, user, **{"certificate-authority": "authority.crt"}))
+    assert text(found.tls.cert_file) == pair.cert
+    assert text(found.tls.key_file) == pair.key
+    assert found.tls.authorities.startswith("-----BEGIN")
+    assert found.authorization == ""
+    pair.key_file.write_text(pair.key + "\n")
+    assert ((await found.source.connect()).tls == found.tls) == is_data
+
+
+async def test_another_context_and_its_cluster_stay_chosen(tmp_path: Path) -> None:
+    paths = written(tmp_path, {"token": "t"})
+    found = await loaded(paths, "two")
+    assert found.server == "http://l.example.org"
+    found = await loaded(paths)
+    (tmp_path / "config").write_text(text(paths).replace("current-context: one", "current-context: two"))
+    assert (await found.source.connect()).server == "https://k.example.org:6443"
+
+
+async def test_several_files_are_merged(tmp_path: Path) -> None:
+    paths = written(tmp_path, {"token": "t"})
+    first = tmp_path / "first"
+    first.write_text("current-context: two\n")
+    assert (await loaded(f"{first}:{tmp_path / 'absent'}:{paths}")).server == "http://l.example.org"
+
+
+def plugin(folder: Path, **status: Any) -> dict[str, Any]:
+    """An exec plugin that answers with that status and counts its runs."""
+    script = folder / "plugin.py"
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    script.write_text(
+        textwrap.dedent(f"""
+        import os
+        with open({str(folder / "runs")!r}, "a") as runs:
+            runs.write("x")
+        print({json.dumps(credential)!r})
+        """)
+    )
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": sys.executable, "args": [str(script)]}}
+
+
+async def test_a_plugin_is_run_again_when_its_answer_ends(tmp_path: Path) -> None:
+    ends = (NOW + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found = await loaded(written(tmp_path, plugin(tmp_path, **TOKEN, expirationTimestamp=ends)))
+    assert found.authorization == "Bearer t"
+    assert found.max_age == 3600 - 60
+    await found.source.connect()
+    assert (tmp_path / "runs").read_text() == "xx"
+
+
+async def test_a_plugin_that_names_no_end_is_asked_only_after_a_refusal(tmp_path: Path) -> None:
+    found = await loaded(written(tmp_path, plugin(tmp_path, **TOKEN)))
+    assert found.max_age == math.inf
+
+
+async def test_a_plugin_may_give_a_certificate(tmp_path: Path) -> None:
+    pair = Authority(tmp_path).sign("client")
+    user = plugin(tmp_path, clientCertificateData=pair.cert, clientKeyData=pair.key)
+    found = await loaded(written(tmp_path, user))
+    assert text(found.tls.cert_file) == pair.cert
+
+
+async def test_a_plugin_that_fails_is_one_sentence(tmp_path: Path) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
+    with pytest.raises(ConfigError, match="cannot be used: exec: process returned 1"):
+        await loaded(written(tmp_path, user))
+
+
+async def test_a_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("upgrade_manager.kube.kubeconfig._LOAD_TIMEOUT", 0.2)
+
+    async def hang(**_: Any) -> None:
+        import asyncio  # noqa: PLC0415  # stands in for the loader, in its thread
+
+        await asyncio.sleep(30)
+
+    library = config_library()
+    monkeypatch.setattr(library, "load_kube_config", hang)
+    monkeypatch.setattr("upgrade_manager.kube.kubeconfig.config_library", lambda: library)
+    with pytest.raises(ConfigError, match=r"its login took over 0\.2 s"):
+        await loaded(written(tmp_path, {"token": "t"}))
+
+
+BROKEN = {
+    "no YAML": "users: [",
+    "a text": "just text",
+    "empty": "",
+    "no contexts": "current-context: x",
+    "no cluster": "current-context: x\ncontexts: [{name: x, context: {cluster: k, user: u}}]\nclusters: []\nusers: []",
+    "no server": "current-context: x\ncontexts: [{name: x, context: {cluster: k, user: u}}]\n"
+    "clusters: [{name: k, cluster: {server: 'ftp://x'}}]\nusers: [{name: u, user: {token: t}}]",
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN.keys())
+async def test_a_broken_file_is_one_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config").write_text(content)
+    with pytest.raises(ConfigError, match=r"^the kubeconfig .*config .*") as caught:
+        await loaded(str(tmp_path / "config"))
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_certificate_without_a_key_is_told(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("x")
+    with pytest.raises(ConfigError, match="certificate without a key"):
+        await loaded(written(tmp_path, {"client-certificate": "c"}))
+
+
+async def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nowhere"):
+        await loaded(written(tmp_path, {"client-certificate": "nowhere"}))
+    with pytest.raises(ConfigError, match="there is no kubeconfig at"):
+        await loaded(f":{tmp_path / 'absent'}")
+
+
+LEAN = """
+import resource, sys
+import aiohttp, structlog, yaml
+imported = []
+sys.addaudithook(lambda event, details: imported.append(details[0]) if event == "import" else None)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from upgrade_manager.kube.kubeconfig import config_library
+library = config_library()
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+names = [name for name in sys.modules if "kubernetes" in name]
+assert names == [], names
+assert library.KubeConfigLoader
+ours = [name for name in imported if name.startswith("kubernetes_asyncio")]
+assert "kubernetes_asyncio.config.kube_config" in ours
+assert not [name for name in ours if ".models" in name or ".api" in name or ".rest" in name], ours
+print((after - before) // 1024)
+import kubernetes_asyncio
+assert kubernetes_asyncio.client.CoreV1Api
+assert config_library() is library
+"""
+
+
+def test_the_loader_comes_without_the_models_and_leaves_the_library_whole() -> None:
+    run = subprocess.run([sys.executable, "-c", LEAN], capture_output=True, text=True, check=False)  # noqa: S603  # our own
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) < 15
+
+
+def test_the_loader_is_the_one_that_this_was_written_for() -> None:
+    assert version("kubernetes_asyncio").startswith("36.1.")
+
+
+def test_a_pod_needs_nothing_of_the_library() -> None:
+    code = (
+        "import sys; import upgrade_manager.kube.http, upgrade_manager.kube.informer, upgrade_manager.kube.connection;"
+        "assert not [name for name in sys.modules if 'kubernetes' in name]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own
+
+
+def test_without_the_library_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "kubernetes_asyncio", raising=False)
+    _imported.cache_clear()
+    with pytest.raises(ConfigError, match="not installed"):
+        config_library()
+
+
+def test_a_library_that_is_there_whole_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = ModuleType("kubernetes_asyncio.config.kube_config")
+    for name in ("kubernetes_asyncio", "kubernetes_asyncio.config", "kubernetes_asyncio.config.kube_config"):
+        monkeypatch.setitem(sys.modules, name, whole)
+    _imported.cache_clear()
+    assert config_library() is whole
+    _imported.cache_clear()

@@ -1,0 +1,119 @@
+"""The manager inside a test: the whole process but its sockets, which can be killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Self
+
+from prometheus_client import CollectorRegistry
+
+from upgrade_manager.cli.application import Outside, assemble
+from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.runtime.metrics import Metrics
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+
+    from upgrade_manager.kube.fetcher import Fetcher
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.runtime.clock import Clock
+
+_READS = frozenset({"GET", "HEAD"})
+
+
+class Wire:
+    """The line between one life of a manager and its cluster: it can be cut, and then nothing passes any more.
+
+    `die_at` is the number of a write, from 1: the line is cut before it is sent, or after its answer has come but before
+    anyone has seen it. `died` is set then, and the request never returns.
+    """
+
+    def __init__(self, inner: Transport, *, die_at: int = 0, after: bool = False) -> None:
+        self._inner = inner
+        self._die_at = die_at
+        self._after = after
+        self._cut = False
+        #: Writes so far: method and path.
+        self.writes: list[str] = []
+        self.died = asyncio.Event()
+
+    def cut(self) -> None:
+        """Let nothing pass any more."""
+        self._cut = True
+
+    async def send(self, request: Request) -> Response:
+        """Pass it on, as long as the line holds."""
+        self._check()
+        if request.method in _READS:
+            return await self._inner.send(request)
+        self.writes.append(f"{request.method} {request.path}")
+        last = len(self.writes) == self._die_at
+        if last and not self._after:
+            await self._die()
+        answer = await self._inner.send(request)
+        if last:
+            await self._die()
+        self._check()
+        return answer
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Pass it on, as long as the line holds."""
+        self._check()
+        return self._inner.open(request)
+
+    def _check(self) -> None:
+        if self._cut:
+            raise Transient("this manager is dead")
+
+    async def _die(self) -> None:
+        self._cut = True
+        self.died.set()
+        await asyncio.get_running_loop().create_future()
+
+
+@dataclass(kw_only=True)
+class Life:
+    """One process of the manager, from its start to its end; an async context."""
+
+    transport: Transport
+    fetcher: Fetcher
+    clock: Clock
+    seed: str = "manager"
+    options: RunOptions = field(default_factory=RunOptions)
+    die_at: int = 0
+    after: bool = False
+
+    def __post_init__(self) -> None:
+        self.wire = Wire(self.transport, die_at=self.die_at, after=self.after)
+        self.metrics = Metrics(CollectorRegistry())
+        outside = Outside(transport=self.wire, fetcher=self.fetcher, clock=self.clock, random=Random(self.seed))
+        self.manager = assemble(outside, self.options, self.metrics)
+        self._task: asyncio.Task[None]
+
+    async def __aenter__(self) -> Self:
+        """Start it."""
+        self._task = asyncio.create_task(self.manager.run(), name="manager")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop it in order, or kill it if it is dead to the world."""
+        if self.wire.died.is_set():
+            await self.kill()
+            return
+        self.manager.stop()
+        await self._task
+
+    async def kill(self) -> None:
+        """End it without a chance to say goodbye."""
+        self.wire.cut()
+        self._task.cancel()
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await self._task

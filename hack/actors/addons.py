@@ -1,0 +1,79 @@
+"""Harvester's addon controller: an add-on's state follows its switch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.conditions import with_condition
+from hack.actors.keyed import KeyedLoop
+from hack.actors.timers import Timers
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import ADDONS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+#: By the switch: the settled states, the one on the way, and where it leads.
+_ON = ({"AddonDeploySuccessful"}, "AddonEnabling", "AddonDeploySuccessful")
+_OFF = ({"", "AddonDisabled"}, "AddonDisabling", "AddonDisabled")
+
+
+class AddonController:
+    """Serves Addons of all namespaces."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("harvester-addon-controller")
+        self._addons = context.caches.of(ADDONS)
+        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("addons", self._look, random=context.random)
+        self._timers = Timers()
+        self._addons.subscribe(self._addon_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for addon in self._addons.store.list():
+            self._loop.add(objects.key(addon))
+        await self._loop.run()
+
+    def _addon_changed(self, change: Change) -> None:
+        self._loop.add(objects.key(change.obj))
+
+    async def _look(self, key: tuple[str, str]) -> Later:
+        addon = self._addons.store.get(key[1], key[0])
+        if addon is None:
+            return None
+        settled, moving, end = _ON if objects.spec(addon).get("enabled") else _OFF
+        state = objects.status(addon).get("status") or ""
+        if state in settled:
+            self._timers.forget(objects.uid(addon))
+            return None
+        if state != moving:
+            await self._write(addon, moving)
+            return 0.0
+        seconds = self._context.seconds(self._context.scenario.durations.addon)
+        left = self._timers.left(objects.uid(addon), moving, seconds)
+        if left > 0:
+            return left
+        await self._write(addon, end)
+        return None
+
+    async def _write(self, addon: Object, state: str) -> None:
+        at = self._context.timestamp()
+        done = state in {"AddonDeploySuccessful", "AddonDisabled"}
+        conditions = objects.status(addon).get("conditions") or []
+        conditions = with_condition(conditions, "InProgress", "False" if done else "True", at=at)
+        conditions = with_condition(conditions, "Completed", "True" if done else "False", at=at)
+        conditions = with_condition(conditions, "OperationFailed", "False", at=at)
+        patch = MergePatch({"status": {"status": state, "conditions": conditions}})
+        name, namespace = objects.name(addon), objects.namespace(addon)
+        try:
+            written = await self._client.patch(ADDONS, name, patch, namespace=namespace, subresource="status")
+        except NotFound:
+            return
+        await self._addons.seen(written)

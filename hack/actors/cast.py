@@ -1,0 +1,82 @@
+"""Who plays in a simulated cluster, and how they are brought together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hack.actors.addons import AddonController
+from hack.actors.charts import ChartController
+from hack.actors.deployments import DeploymentController
+from hack.actors.drainer import Drainer
+from hack.actors.endpoint_slices import EndpointSliceController
+from hack.actors.evacuation import EvacuationController
+from hack.actors.images import ImageController
+from hack.actors.jobs import JobController
+from hack.actors.kubelet import Kubelet
+from hack.actors.kubelet_stats import CONFIGURATION, STATS, KubeletStats
+from hack.actors.longhorn import LonghornManager
+from hack.actors.machines import MachineController
+from hack.actors.migrations import MigrationController
+from hack.actors.nodes import NodeKeeper
+from hack.actors.planner import Planner
+from hack.actors.pod_gc import PodCollector
+from hack.actors.repository import Repository
+from hack.actors.scheduler import Scheduler
+from hack.actors.system_agent import SystemAgent
+from hack.actors.toolkit import Toolkit
+from hack.actors.upgrade_controller import UpgradeController
+from hack.actors.virtual_machines import VirtualMachineController
+from hack.actors.vm_orders import PATH, VirtualMachineOrders
+
+if TYPE_CHECKING:
+    from hack.actors.context import Actor, ActorContext
+    from hack.apiserver.handlers import Handlers
+
+
+class Cast:
+    """All actors of one cluster.
+
+    `kubernetes` says whether kube-controller-manager's part is played too: not where the real one runs.
+    """
+
+    def __init__(self, context: ActorContext, *, kubernetes: bool = True) -> None:
+        self._context = context
+        self.repository = Repository(context.cast_as("repository"))
+        toolkit = Toolkit(context.cast_as("toolkit"), self.repository)
+        self._stats = KubeletStats(context.cast_as("kubelet stats"))
+        self._orders = VirtualMachineOrders(context.cast_as("vm orders"))
+        self._actors: list[tuple[str, Actor]] = [("kubelet", Kubelet(context.cast_as("kubelet"), toolkit))]
+        kinds = (
+            Scheduler,
+            NodeKeeper,
+            ImageController,
+            UpgradeController,
+            Planner,
+            Drainer,
+            SystemAgent,
+            MachineController,
+            EvacuationController,
+            MigrationController,
+            VirtualMachineController,
+            LonghornManager,
+            AddonController,
+            ChartController,
+            PodCollector,
+        )
+        core = (DeploymentController, EndpointSliceController, JobController) if kubernetes else ()
+        self._actors += [(kind.__name__, kind(context.cast_as(kind.__name__))) for kind in (*kinds, *core)]
+
+    def answer(self, handlers: Handlers) -> None:
+        """Have the API server ask the kubelets and KubeVirt for the paths that are theirs."""
+        handlers.register(STATS, self._stats.stats)
+        handlers.register(CONFIGURATION, self._stats.configuration)
+        handlers.register(PATH + "start", self._orders.start, method="PUT")
+        handlers.register(PATH + "stop", self._orders.stop, method="PUT")
+
+    async def run(self) -> None:
+        """Play until cancelled; a mistake of one actor's ends it for all."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._context.caches.run(), name="caches")
+            for name, actor in self._actors:
+                group.create_task(actor.run(), name=name)

@@ -1,0 +1,89 @@
+"""Rancher's ManagedCharts with Fleet behind them: a changed chart is stale for a while, then not ready, then ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.conditions import with_condition
+from hack.actors.keyed import KeyedLoop
+from hack.actors.kinds import MANAGED_CHARTS
+from hack.actors.timers import Timers
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+
+class ChartController:
+    """Serves ManagedCharts; their observedGeneration is the Bundle's, so it only grows, and is never their own."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("rancher-managed-chart")
+        self._charts = context.caches.of(MANAGED_CHARTS)
+        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("charts", self._look, random=context.random)
+        self._timers = Timers()
+        #: The generation of each chart that is deployed, by uid; what is there at the start is.
+        self._deployed: dict[str, int] = {}
+        self._charts.subscribe(self._chart_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for chart in self._charts.store.list():
+            self._deployed.setdefault(objects.uid(chart), _generation(chart))
+            self._loop.add(objects.key(chart))
+        await self._loop.run()
+
+    def _chart_changed(self, change: Change) -> None:
+        self._loop.add(objects.key(change.obj))
+
+    async def _look(self, key: tuple[str, str]) -> Later:
+        chart = self._charts.store.get(key[1], key[0])
+        if chart is None or objects.spec(chart).get("paused"):
+            return None
+        uid, generation = objects.uid(chart), _generation(chart)
+        if self._deployed.setdefault(uid, 0) == generation:
+            return None
+        half = self._context.scenario.durations.chart / 2
+        left = self._timers.left(uid, ("stale", generation), self._context.seconds(half))
+        if left > 0:
+            return left
+        if objects.is_condition_true(chart, "Ready"):
+            await self._write(chart, up=False)
+        left = self._timers.left(uid, ("deploy", generation), self._context.seconds(half))
+        if left > 0:
+            return left
+        await self._write(chart, up=True)
+        self._deployed[uid] = generation
+        self._timers.forget(uid)
+        return 0.0
+
+    async def _write(self, chart: Object, *, up: bool) -> None:
+        status, at = objects.status(chart), self._context.timestamp()
+        conditions = status.get("conditions") or []
+        message = "" if up else "NotReady(1) [Cluster fleet-local/local]"
+        conditions = with_condition(conditions, "Ready", "True" if up else "False", message=message, at=at)
+        conditions = with_condition(conditions, "Defined", "True", at=at)
+        body = {
+            "conditions": conditions,
+            "summary": {"ready": 1 if up else 0, "desiredReady": 1, "notReady": None if up else 1},
+            "display": {"readyClusters": "1/1" if up else "0/1"},
+            "observedGeneration": int(status.get("observedGeneration") or 0) + (0 if up else 1),
+        }
+        patch = MergePatch({"status": body})
+        name, namespace = objects.name(chart), objects.namespace(chart)
+        try:
+            written = await self._client.patch(MANAGED_CHARTS, name, patch, namespace=namespace, subresource="status")
+        except NotFound:
+            return
+        await self._charts.seen(written)
+
+
+def _generation(chart: Object) -> int:
+    return int(objects.metadata(chart).get("generation") or 1)

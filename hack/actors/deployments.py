@@ -1,0 +1,134 @@
+"""The deployment controller: a Deployment gets its Pods, without a ReplicaSet between, and tells how many answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from hack.actors.caches import BY_OWNER
+from hack.actors.conditions import TRANSITION, with_condition
+from hack.actors.keyed import KeyedLoop
+from hack.actors.pod_status import is_over, is_ready
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import DEPLOYMENTS, PODS
+from upgrade_manager.kube.patch import MergePatch, merge_diff
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+_USER_AGENT = "deployment-controller"
+_HASH_LABEL = "pod-template-hash"
+
+
+class DeploymentController:
+    """Plays it for all namespaces; off where a real kube-controller-manager runs."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client(_USER_AGENT)
+        self._deployments = context.caches.of(DEPLOYMENTS)
+        self._pods = context.caches.of(PODS)
+        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("deployments", self._sync, random=context.random)
+        self._deployments.subscribe(self._deployment_changed)
+        self._pods.subscribe(self._pod_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for deployment in self._deployments.store.list():
+            self._loop.add(objects.key(deployment))
+        await self._loop.run()
+
+    def _deployment_changed(self, change: Change) -> None:
+        self._loop.add(objects.key(change.obj))
+
+    def _pod_changed(self, change: Change) -> None:
+        for owner in objects.metadata(change.obj).get("ownerReferences") or ():
+            if owner.get("kind") == "Deployment":
+                self._loop.add((objects.namespace(change.obj), owner["name"]))
+
+    async def _sync(self, key: tuple[str, str]) -> Later:
+        deployment = self._deployments.store.get(key[1], key[0])
+        if deployment is None or objects.is_deleting(deployment):
+            return None
+        pods = self._pods.store.by_index(BY_OWNER, objects.uid(deployment))
+        alive = [pod for pod in pods if not objects.is_deleting(pod) and not is_over(pod)]
+        wanted = int(objects.spec(deployment).get("replicas", 1))
+        digest = _template_hash(deployment)
+        current = [pod for pod in alive if objects.labels(pod).get(_HASH_LABEL) == digest]
+        for pod in [pod for pod in alive if pod not in current] + current[wanted:]:
+            await self._client.delete(PODS, objects.name(pod), namespace=objects.namespace(pod))
+        for _ in range(wanted - len(current)):
+            pod = await self._client.create(PODS, _pod_of(deployment, digest))
+            await self._pods.seen(pod)
+        await self._report(deployment, current[:wanted], wanted)
+        return None
+
+    async def _report(self, deployment: Object, pods: list[Object], wanted: int) -> None:
+        status = self._status(deployment, pods, wanted)
+        difference = merge_diff(objects.status(deployment), status)
+        if not difference:
+            return
+        patch = MergePatch({"status": difference}).at(objects.resource_version(deployment))
+        name, namespace = objects.name(deployment), objects.namespace(deployment)
+        try:
+            written = await self._client.patch(DEPLOYMENTS, name, patch, namespace=namespace, subresource="status")
+        except NotFound:
+            return
+        await self._deployments.seen(written)
+
+    def _status(self, deployment: Object, pods: list[Object], wanted: int) -> Object:
+        up, at = sum(1 for pod in pods if is_ready(pod)), self._context.timestamp()
+        numbers = {
+            "replicas": len(pods),
+            "updatedReplicas": len(pods),
+            "readyReplicas": up,
+            "availableReplicas": up,
+            "unavailableReplicas": wanted - up,
+        }
+        conditions = objects.status(deployment).get("conditions") or []
+        enough = up >= max(1, wanted - max(1, wanted // 4)) if wanted else True
+        state = ("True", "MinimumReplicasAvailable") if enough else ("False", "MinimumReplicasUnavailable")
+        conditions = with_condition(conditions, "Available", state[0], reason=state[1], at=at, time=TRANSITION)
+        progress = "NewReplicaSetAvailable" if up >= wanted else "ReplicaSetUpdated"
+        conditions = with_condition(conditions, "Progressing", "True", reason=progress, at=at, time=TRANSITION)
+        return {
+            "observedGeneration": objects.metadata(deployment).get("generation") or 1,
+            "conditions": conditions,
+            **{key: value for key, value in numbers.items() if value},
+        }
+
+
+def _template_hash(deployment: Object) -> str:
+    template = json.dumps(objects.spec(deployment).get("template"), sort_keys=True)
+    return hashlib.sha256(template.encode()).hexdigest()[:10]
+
+
+def _pod_of(deployment: Object, digest: str) -> Object:
+    template = objects.spec(deployment).get("template") or {}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": objects.name(deployment),
+        "uid": objects.uid(deployment),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{objects.name(deployment)[:46]}-{digest}-",
+            "namespace": objects.namespace(deployment),
+            "labels": {**objects.labels(template), _HASH_LABEL: digest},
+            "annotations": objects.annotations_of(template),
+            "ownerReferences": [owner],
+        },
+        "spec": {"restartPolicy": "Always", **objects.spec(template)},
+        "status": {"phase": "Pending"},
+    }

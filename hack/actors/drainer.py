@@ -1,0 +1,150 @@
+"""Rancher's drain controller: cordons, asks the hooks, empties the node, and takes everything back at the end."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hack.actors import machine_plan as plans
+from hack.actors.caches import BY_NODE
+from hack.actors.keyed import KeyedLoop
+from hack.actors.kinds import INSTANCES
+from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_DRAIN, UNCORDON
+from hack.actors.migratable import is_final
+from hack.actors.planner import SECRET_SELECTOR
+from hack.actors.pod_status import is_over
+from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import MACHINES, NODES, PODS, SECRETS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+#: Seconds between looks at a node that is being emptied.
+_LOOK = 0.5
+_SHORTEST_LOOK = 0.05
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+class Drainer:
+    """Follows the drain annotations of machine-plan Secrets, one step a look."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("rancher-drain")
+        caches = context.caches
+        self._machines = caches.of(MACHINES)
+        self._nodes = caches.of(NODES)
+        self._pods = caches.of(PODS)
+        self._instances = caches.of(INSTANCES)
+        self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
+        self._loop: KeyedLoop[str] = KeyedLoop("drainer", self._look, random=context.random)
+        self._secrets.subscribe(self._secret_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for secret in self._secrets.store.list():
+            self._loop.add(objects.name(secret))
+        await self._loop.run()
+
+    def _secret_changed(self, change: Change) -> None:
+        if objects.namespace(change.obj) == FLEET_LOCAL:
+            self._loop.add(objects.name(change.obj))
+
+    async def _look(self, name: str) -> Later:
+        secret = self._secrets.store.get(name, FLEET_LOCAL)
+        if secret is None:
+            return None
+        annotations = objects.annotations_of(secret)
+        text, node = annotations.get(DRAIN_OPTIONS), self._node_of(secret)
+        if not text or node is None:
+            return None
+        if annotations.get(UNCORDON):
+            return await self._finish(secret, node, annotations[UNCORDON])
+        if annotations.get(DRAIN_DONE) == text:
+            return None
+        return await self._drain(secret, node, text)
+
+    def _node_of(self, secret: Object) -> Object | None:
+        machine = self._machines.store.get(objects.labels(secret).get(RKE_MACHINE_NAME) or "", FLEET_LOCAL)
+        reference = objects.status(machine or {}).get("nodeRef") or {}
+        return self._nodes.store.get(reference.get("name") or "")
+
+    async def _drain(self, secret: Object, node: Object, text: str) -> Later:
+        await self._cordon(node, on=True)
+        before = plans.hooks(text, "preDrainHooks")
+        if before and not await self._asked(secret, PRE_DRAIN, text, before):
+            return None
+        if json.loads(text)["enabled"] and not await self._is_empty(objects.name(node)):
+            return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
+        await self._annotate(secret, {DRAIN_DONE: text})
+        return None
+
+    async def _finish(self, secret: Object, node: Object, text: str) -> Later:
+        after = plans.hooks(text, "postDrainHooks")
+        if after and not await self._asked(secret, POST_DRAIN, text, after):
+            return None
+        await self._cordon(node, on=False)
+        gone = [*plans.ALL, *plans.hooks(text, "preDrainHooks"), *after]
+        present = objects.annotations_of(secret)
+        await self._annotate(secret, {key: None for key in gone if key in present})
+        return None
+
+    async def _asked(self, secret: Object, question: str, text: str, hooks: list[str]) -> bool:
+        """Whether the hooks were asked with this very text, and all have answered with it."""
+        annotations = objects.annotations_of(secret)
+        if annotations.get(question) != text:
+            await self._annotate(secret, {question: text})
+            return False
+        return all(annotations.get(hook) == text for hook in hooks)
+
+    async def _annotate(self, secret: Object, annotations: dict[str, str] | dict[str, None]) -> None:
+        patch = MergePatch({"metadata": {"annotations": annotations}}).at(objects.resource_version(secret))
+        written = await self._client.patch(SECRETS, objects.name(secret), patch, namespace=FLEET_LOCAL)
+        await self._secrets.seen(written)
+
+    async def _cordon(self, node: Object, *, on: bool) -> None:
+        if bool(objects.spec(node).get("unschedulable")) == on:
+            return
+        patch = MergePatch({"spec": {"unschedulable": True if on else None}})
+        await self._nodes.seen(await self._client.patch(NODES, objects.name(node), patch))
+
+    async def _is_empty(self, node: str) -> bool:
+        """Evict what can be evicted; whether nothing is left to wait for."""
+        pods = [pod for pod in self._pods.store.by_index(BY_NODE, node) if _is_evictable(pod)]
+        machines = [one for one in self._instances.store.by_index(BY_NODE, node) if not is_final(one)]
+        for pod in pods:
+            if not objects.is_deleting(pod):
+                await self._evict(pod)
+        for instance in machines:
+            if objects.status(instance).get("evacuationNodeName") != node:
+                await self._mark(instance, node)
+        held = node in self._context.scenario.node_faults.undrainable
+        return not pods and not machines and not held
+
+    async def _evict(self, pod: Object) -> None:
+        try:
+            await self._client.delete(PODS, objects.name(pod), namespace=objects.namespace(pod), uid=objects.uid(pod))
+        except NotFound:
+            return
+
+    async def _mark(self, instance: Object, node: str) -> None:
+        """What KubeVirt's webhook does when the launcher's Pod is to be evicted."""
+        patch = MergePatch({"status": {"evacuationNodeName": node}}).at(objects.resource_version(instance))
+        name, namespace = objects.name(instance), objects.namespace(instance)
+        try:
+            await self._instances.seen(await self._client.patch(INSTANCES, name, patch, namespace=namespace))
+        except NotFound:
+            return
+
+
+def _is_evictable(pod: Object) -> bool:
+    owners = objects.metadata(pod).get("ownerReferences") or ()
+    by_daemon = any(owner.get("kind") == "DaemonSet" for owner in owners)
+    return not by_daemon and _MIRROR not in objects.annotations_of(pod) and not is_over(pod)

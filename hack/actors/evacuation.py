@@ -1,0 +1,122 @@
+"""KubeVirt's evacuation controller: machines leave a node that has the drain taint, or from which they were evicted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.caches import BY_NODE
+from hack.actors.keyed import KeyedLoop
+from hack.actors.kinds import INSTANCES, MIGRATIONS
+from hack.actors.migratable import is_final
+from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import NODES
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+#: KubeVirt's own limits, and seconds until it looks again when they are reached.
+IN_CLUSTER = 5
+FROM_NODE = 2
+_LOOK = 5.0
+_SHORTEST_LOOK = 0.1
+EVACUATION = "kubevirt.io/evacuationMigration"
+VMI_LABEL = "kubevirt.io/vmi-name"
+
+
+class EvacuationController:
+    """Creates migrations; one loop key a node."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("virt-controller")
+        caches = context.caches
+        self._nodes = caches.of(NODES)
+        self._instances = caches.of(INSTANCES)
+        self._migrations = caches.of(MIGRATIONS)
+        self._loop: KeyedLoop[str] = KeyedLoop("evacuation", self._look, random=context.random, workers=1)
+        self._nodes.subscribe(self._node_changed)
+        self._instances.subscribe(self._instance_changed)
+        self._migrations.subscribe(self._migration_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for node in self._nodes.store.list():
+            self._loop.add(objects.name(node))
+        await self._loop.run()
+
+    def _node_changed(self, change: Change) -> None:
+        if objects.spec(change.old or {}).get("taints") != objects.spec(change.obj).get("taints"):
+            self._loop.add(objects.name(change.obj))
+
+    def _instance_changed(self, change: Change) -> None:
+        node = objects.status(change.obj).get("nodeName")
+        if node:
+            self._loop.add(node)
+
+    def _migration_changed(self, change: Change) -> None:
+        source = objects.annotations_of(change.obj).get(EVACUATION)
+        if source:
+            self._loop.add(source)
+
+    async def _look(self, name: str) -> Later:
+        node = self._nodes.store.get(name)
+        if node is None:
+            return None
+        tainted = any(one.get("key") == TAINT_KUBEVIRT_DRAIN for one in objects.spec(node).get("taints") or ())
+        there = [one for one in self._instances.store.by_index(BY_NODE, name) if not is_final(one)]
+        leaving = [one for one in there if tainted or objects.status(one).get("evacuationNodeName") == name]
+        for instance in leaving:
+            if objects.is_deleting(instance) or self._is_moving(instance):
+                continue
+            if not objects.is_condition_true(instance, "LiveMigratable"):
+                await self._shut_down(instance, name)
+            elif self._is_full(name):
+                return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
+            else:
+                await self._migrate(instance, name)
+        return None
+
+    def _is_moving(self, instance: Object) -> bool:
+        return any(
+            objects.spec(one).get("vmiName") == objects.name(instance)
+            and objects.namespace(one) == objects.namespace(instance)
+            for one in self._unfinished()
+        )
+
+    def _is_full(self, node: str) -> bool:
+        running = self._unfinished()
+        outbound = [one for one in running if objects.annotations_of(one).get(EVACUATION) == node]
+        return len(running) >= IN_CLUSTER or len(outbound) >= FROM_NODE
+
+    def _unfinished(self) -> list[Object]:
+        return [one for one in self._migrations.store.list() if not is_final(one)]
+
+    async def _shut_down(self, instance: Object, node: str) -> None:
+        """An eviction ends what cannot move; the taint alone does not touch it."""
+        if objects.status(instance).get("evacuationNodeName") != node:
+            return
+        name, namespace = objects.name(instance), objects.namespace(instance)
+        try:
+            await self._client.delete(INSTANCES, name, namespace=namespace, uid=objects.uid(instance))
+        except NotFound:
+            return
+
+    async def _migrate(self, instance: Object, node: str) -> None:
+        migration = {
+            "apiVersion": "kubevirt.io/v1",
+            "kind": "VirtualMachineInstanceMigration",
+            "metadata": {
+                "generateName": "kubevirt-evacuation-",
+                "namespace": objects.namespace(instance),
+                "labels": {VMI_LABEL: objects.name(instance)},
+                "annotations": {EVACUATION: node},
+            },
+            "spec": {"vmiName": objects.name(instance)},
+        }
+        await self._migrations.seen(await self._client.create(MIGRATIONS, migration))

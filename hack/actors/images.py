@@ -1,0 +1,238 @@
+"""Harvester's image controller with CDI behind it: downloads an image into a volume, tries again, gives up."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from hack.actors.conditions import with_condition
+from hack.actors.keyed import KeyedLoop
+from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
+from hack.actors.timers import Timers
+from upgrade_manager.api.keys import (
+    ANNOTATION_OS_UPGRADE_IMAGE,
+    ANNOTATION_STORAGE_CLASS,
+    IMAGE_STORAGE_CLASS,
+    LABEL_IMAGE_DISPLAY_NAME,
+    OS_UPGRADE_IMAGE_VALUE,
+)
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.kinds import VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+#: Bytes of the ISO that the simulator serves, as far as anybody can tell.
+_SIZE = 6912345088
+#: How often a running import tells its progress.
+_STEPS = 4
+_DEFAULT_RETRY = 3
+#: Storage classes that exist; only the static one can give a shared file system.
+_CLASSES = ("harvester-longhorn", IMAGE_STORAGE_CLASS, "longhorn")
+
+
+class ImageController:
+    """Serves VirtualMachineImages that download through the CDI backend; others stay as they are."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("harvester-image-controller")
+        self._images = context.caches.of(VIRTUAL_MACHINE_IMAGES)
+        self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
+        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("images", self._look, random=context.random)
+        self._timers = Timers()
+        self._images.subscribe(self._image_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for image in self._images.store.list():
+            self._loop.add(objects.key(image))
+        await self._loop.run()
+
+    def _image_changed(self, change: Change) -> None:
+        self._loop.add(objects.key(change.obj))
+        if change.kind.value == "deleted":
+            self._timers.forget(objects.uid(change.obj))
+
+    async def _look(self, key: tuple[str, str]) -> Later:
+        image = self._images.store.get(key[1], key[0])
+        if image is None or objects.is_deleting(image) or objects.is_condition_true(image, "RetryLimitExceeded"):
+            return None
+        if objects.is_condition_true(image, "Imported"):
+            return await self._keep(image)
+        spec = objects.spec(image)
+        if spec.get("backend") != "cdi" or spec.get("sourceType") != "download" or not spec.get("url"):
+            return None
+        if objects.condition(image, "Initialized") is None:
+            return await self._begin(image)
+        return await self._import(image)
+
+    async def _begin(self, image: Object) -> Later:
+        spec, at = objects.spec(image), self._context.timestamp()
+        conditions = with_condition([], "Initialized", "True", reason="Initialized", at=at)
+        conditions = with_condition(conditions, "Imported", "Unknown", reason="Importing", at=at)
+        conditions = with_condition(conditions, "RetryLimitExceeded", "False", at=at)
+        target = spec.get("targetStorageClassName") or "harvester-longhorn"
+        await self._write(
+            image,
+            {
+                "metadata": {"annotations": {ANNOTATION_STORAGE_CLASS: target}},
+                "status": {
+                    "appliedUrl": spec["url"],
+                    "progress": 0,
+                    "failed": 0,
+                    "storageClassName": target,
+                    "targetStorageClassName": target,
+                    "conditions": conditions,
+                },
+            },
+        )
+        return 0.0
+
+    async def _import(self, image: Object) -> Later:
+        status = objects.status(image)
+        failed = int(status.get("failed") or 0)
+        wait = self._until_retry(image)
+        if wait > 0:
+            return wait
+        step = self._step(image, failed)
+        if step.left > 0:
+            if step.progress > int(status.get("progress") or 0):
+                await self._write(image, {"status": {"progress": step.progress}})
+            return step.left
+        complaint = self._complaint(image, failed)
+        if complaint:
+            return await self._fail(image, failed + 1, complaint)
+        return await self._finish(image)
+
+    def _step(self, image: Object, attempt: int) -> _Step:
+        durations = self._context.scenario.durations
+        for number in range(_STEPS):
+            seconds = self._context.seconds(durations.image_import / _STEPS)
+            left = self._timers.left(objects.uid(image), (attempt, number), seconds)
+            if left > 0:
+                return _Step(left, min(99, number * 100 // _STEPS))
+        return _Step(0, 99)
+
+    def _until_retry(self, image: Object) -> float:
+        last = objects.status(image).get("lastFailedTime")
+        if not last:
+            return 0.0
+        pause = timedelta(seconds=self._context.scenario.durations.image_retry * self._context.scale)
+        due = datetime.fromisoformat(last) + pause
+        return (due - self._context.now()).total_seconds()
+
+    def _complaint(self, image: Object, failed: int) -> str:
+        """Why this attempt fails, or nothing."""
+        url = objects.spec(image)["url"]
+        if url != self._context.iso_url:
+            return f"unable to connect to http data source: {url}: no such host or file"
+        target = objects.status(image).get("targetStorageClassName")
+        if target not in _CLASSES:
+            return f'storageclass.storage.k8s.io "{target}" not found'
+        fault = self._context.scenario.image_import
+        return fault.message if fault is not None and failed < fault.attempts else ""
+
+    async def _fail(self, image: Object, failed: int, message: str) -> Later:
+        at = self._context.timestamp()
+        conditions = objects.status(image).get("conditions") or []
+        retry = objects.spec(image).get("retry")
+        over = failed > (_DEFAULT_RETRY if retry is None else retry)
+        limit = "True" if over else "False"
+        conditions = with_condition(conditions, "RetryLimitExceeded", limit, message=message, at=at)
+        if over:
+            conditions = with_condition(conditions, "Imported", "False", reason="Failed", message=message, at=at)
+        body = {"failed": failed, "lastFailedTime": at, "progress": 0, "conditions": conditions}
+        await self._write(image, {"status": body})
+        return 0.0
+
+    async def _finish(self, image: Object) -> Later:
+        at = self._context.timestamp()
+        conditions = objects.status(image).get("conditions") or []
+        conditions = with_condition(conditions, "Imported", "True", reason="Imported", at=at)
+        conditions = with_condition(conditions, "RetryLimitExceeded", "False", at=at)
+        await self._make_claim(image)
+        await self._write(
+            image,
+            {
+                "metadata": {"labels": {LABEL_IMAGE_DISPLAY_NAME: objects.spec(image)["displayName"]}},
+                "status": {"progress": 100, "size": _SIZE, "virtualSize": _SIZE, "conditions": conditions},
+            },
+        )
+        return None
+
+    async def _keep(self, image: Object) -> Later:
+        """An imported image has its volume."""
+        if self._claims.store.get(objects.name(image), objects.namespace(image)) is None:
+            await self._make_claim(image)
+        return None
+
+    async def _make_claim(self, image: Object) -> None:
+        claim = claim_of(image)
+        try:
+            written = await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim)
+        except AlreadyExists:
+            return
+        bound = {"phase": "Bound", "accessModes": claim["spec"]["accessModes"], "capacity": {"storage": str(_SIZE)}}
+        await self._client.patch(
+            PERSISTENT_VOLUME_CLAIMS,
+            objects.name(written),
+            MergePatch({"status": bound}),
+            namespace=objects.namespace(written),
+            subresource="status",
+        )
+
+    async def _write(self, image: Object, body: Object) -> None:
+        patch = MergePatch(body).at(objects.resource_version(image))
+        name, namespace = objects.name(image), objects.namespace(image)
+        try:
+            written = await self._client.patch(VIRTUAL_MACHINE_IMAGES, name, patch, namespace=namespace)
+        except NotFound:
+            return
+        await self._images.seen(written)
+
+
+class _Step:
+    """How far an import is: seconds until the next news, and the per cent that can be told."""
+
+    __slots__ = ("left", "progress")
+
+    def __init__(self, left: float, progress: int) -> None:
+        self.left = left
+        self.progress = progress
+
+
+def claim_of(image: Object) -> Object:
+    """The volume that CDI makes: shared, where the image is one for upgrades and its class can do it."""
+    marked = objects.annotations_of(image).get(ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE
+    target = objects.spec(image).get("targetStorageClassName") or "harvester-longhorn"
+    shared = marked and target == IMAGE_STORAGE_CLASS
+    owner = {
+        "apiVersion": "harvesterhci.io/v1beta1",
+        "kind": "VirtualMachineImage",
+        "name": objects.name(image),
+        "uid": objects.uid(image),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": objects.name(image),
+            "namespace": objects.namespace(image),
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "accessModes": ["ReadWriteMany" if shared else "ReadWriteOnce"],
+            "volumeMode": "Filesystem" if shared else "Block",
+            "storageClassName": target,
+            "resources": {"requests": {"storage": str(_SIZE)}},
+        },
+    }

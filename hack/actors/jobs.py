@@ -1,0 +1,308 @@
+"""The job controller: Jobs get Pods, which are counted, and end, and are taken away after their time."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from hack.actors import job_status
+from hack.actors.caches import BY_OWNER
+from hack.actors.job_status import TRACKING, Tally
+from hack.actors.keyed import KeyedLoop
+from hack.actors.pod_status import finished_at, is_ready
+from hack.actors.timers import Timers
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.events import EventRecorder
+from upgrade_manager.kube.kinds import JOBS, PODS
+from upgrade_manager.kube.patch import MergePatch, merge_diff
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+_USER_AGENT = "job-controller"
+#: What the API server keeps of a generateName.
+_NAME_BASE = 58
+
+
+class JobController:
+    """Plays it for all namespaces; off where a real kube-controller-manager runs."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client(_USER_AGENT)
+        self._events = EventRecorder(self._client, component=_USER_AGENT, now=context.now, random=context.random)
+        self._jobs = context.caches.of(JOBS)
+        self._pods = context.caches.of(PODS)
+        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("jobs", self._sync, random=context.random)
+        self._orphans: KeyedLoop[tuple[str, str]] = KeyedLoop("job pods", self._release, random=context.random)
+        self._timers = Timers()
+        self._jobs.subscribe(self._job_changed)
+        self._pods.subscribe(self._pod_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for job in self._jobs.store.list():
+            self._loop.add(objects.key(job))
+        for pod in self._pods.store.list():
+            self._orphans.add(objects.key(pod))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._events.run(), name="job events")
+            group.create_task(self._loop.run(), name="jobs")
+            group.create_task(self._orphans.run(), name="job pods")
+
+    def _job_changed(self, change: Change) -> None:
+        self._loop.add(objects.key(change.obj))
+        if change.kind.value == "deleted":
+            self._timers.forget(objects.uid(change.obj))
+            for pod in self._pods.store.by_index(BY_OWNER, objects.uid(change.obj)):
+                self._orphans.add(objects.key(pod))
+
+    def _pod_changed(self, change: Change) -> None:
+        job = _job_of(change.obj)
+        if job:
+            self._loop.add((objects.namespace(change.obj), job))
+            self._orphans.add(objects.key(change.obj))
+
+    async def _release(self, key: tuple[str, str]) -> Later:
+        """A Pod whose Job is gone is not kept for being counted."""
+        pod = self._pods.store.get(key[1], key[0])
+        if pod is None or TRACKING not in objects.finalizers(pod):
+            return None
+        job = self._jobs.store.get(_job_of(pod), key[0])
+        orphaned = job is None or objects.uid(job) != objects.owner_uid(pod) or objects.is_deleting(job)
+        never_ran = objects.is_deleting(pod) and not objects.spec(pod).get("nodeName")
+        if orphaned or never_ran:
+            await self._untrack(pod)
+        return None
+
+    async def _untrack(self, pod: Object) -> None:
+        left = [one for one in objects.finalizers(pod) if one != TRACKING]
+        patch = MergePatch({"metadata": {"uid": objects.uid(pod), "finalizers": left}})
+        try:
+            written = await self._client.patch(PODS, objects.name(pod), patch, namespace=objects.namespace(pod))
+        except NotFound:
+            return
+        await self._pods.seen(written)
+
+    async def _sync(self, key: tuple[str, str]) -> Later:
+        job = self._jobs.store.get(key[1], key[0])
+        if job is None or objects.is_deleting(job):
+            return None
+        tally = Tally.of(job, self._pods.store.by_index(BY_OWNER, objects.uid(job)))
+        if tally.noted or _has_uncounted(tally):
+            return await self._count(tally)
+        if job_status.is_finished(job):
+            return await self._take_away(job)
+        if tally.fresh and (left := self._notice(tally)) > 0:
+            return left
+        if tally.fresh:
+            return await self._note(tally)
+        return await self._proceed(tally)
+
+    def _notice(self, tally: Tally) -> float:
+        """The controller gathers changes of Pods for a second before it looks at them."""
+        seconds = self._context.seconds(self._context.scenario.durations.job_sync)
+        uids = [objects.uid(pod) for pod in tally.fresh]
+        return max(self._timers.left(objects.uid(tally.job), ("ended", uid), seconds) for uid in uids)
+
+    async def _note(self, tally: Tally) -> Later:
+        status = job_status.with_noted(tally)
+        noted = Tally.of({**tally.job, "status": status}, [*tally.active, *tally.terminating, *tally.fresh])
+        status = job_status.with_verdict(status, noted.verdict(), at=self._context.timestamp())
+        await self._write(tally.job, status)
+        return 0.0
+
+    async def _count(self, tally: Tally) -> Later:
+        for pod in tally.noted:
+            if TRACKING in objects.finalizers(pod):
+                await self._untrack(pod)
+        status = job_status.with_counted(tally)
+        if not tally.active and not tally.terminating:
+            status = job_status.with_end(status, at=self._context.timestamp())
+        await self._write(tally.job, status)
+        self._record_end({**tally.job, "status": status})
+        return 0.0
+
+    async def _proceed(self, tally: Tally) -> Later:
+        """Nothing has ended since the last look: suspend, stop, end, or start."""
+        job, at = tally.job, self._context.timestamp()
+        status = job_status.with_suspension(
+            job_status.with_counts(tally, tally.status), suspended=tally.suspended, at=at
+        )
+        if self._deadline_passed({**job, "status": status}):
+            status = job_status.with_verdict(status, ("FailureTarget", *job_status.DEADLINE_EXCEEDED), at=at)
+        judged = _is_judged(status)
+        if judged and not tally.active and not tally.terminating:
+            status = job_status.with_end(status, at=at)
+        if await self._report(tally, status):
+            return 0.0
+        wanted = 0 if judged or tally.suspended else self._wanted(tally)
+        for pod in tally.active[wanted:]:
+            if not judged:
+                await self._untrack(pod)
+            await self._client.delete(PODS, objects.name(pod), namespace=objects.namespace(pod))
+        if len(tally.active) < wanted:
+            return await self._start(tally)
+        return self._until_deadline(job)
+
+    async def _report(self, tally: Tally, status: Object) -> bool:
+        """Write the status where it differs; whether it was written. A Pod's readiness is told a little later."""
+        difference = merge_diff(tally.status, status)
+        if not difference.keys() - {"startTime"}:
+            return False
+        ready_only = {**tally.status, "ready": status.get("ready")} == {**status, "ready": status.get("ready")}
+        if ready_only and status.get("ready"):
+            seconds = self._context.seconds(self._context.scenario.durations.job_sync)
+            uids = [objects.uid(pod) for pod in tally.active if is_ready(pod)]
+            left = max(self._timers.left(objects.uid(tally.job), ("ready", uid), seconds) for uid in uids)
+            if left > 0:
+                self._loop.add(objects.key(tally.job), after=left)
+                return False
+        await self._write(tally.job, status)
+        self._record_end({**tally.job, "status": status})
+        self._record_suspension(tally, status)
+        return True
+
+    def _wanted(self, tally: Tally) -> int:
+        open_ = max(0, tally.completions - tally.count("succeeded"))
+        held = len(tally.terminating) if tally.waits_for_terminating else 0
+        return max(0, min(tally.parallelism, open_) - held)
+
+    async def _start(self, tally: Tally) -> Later:
+        left = self._backoff_left(tally)
+        if left > 0:
+            return left
+        pod = await self._client.create(PODS, _pod_of(tally.job))
+        message = f"Created pod: {objects.name(pod)}"
+        self._events.record(tally.job, type_="Normal", reason="SuccessfulCreate", message=message)
+        await self._pods.seen(pod)
+        return 0.0
+
+    def _backoff_left(self, tally: Tally) -> float:
+        failures = tally.count("failed")
+        if not failures:
+            return 0
+        first = self._context.scenario.durations.job_backoff * self._context.scale
+        pods = self._pods.store.by_index(BY_OWNER, objects.uid(tally.job))
+        last = max((finished_at(pod) for pod in pods), default="")
+        passed = (self._context.now() - _time(last)).total_seconds() if last else 0.0
+        wait = max(0.0, job_status.backoff_of(failures, first) - passed)
+        return self._timers.left(objects.uid(tally.job), ("backoff", failures), wait)
+
+    def _deadline_passed(self, job: Object) -> bool:
+        left = self._until_deadline(job)
+        return left is not None and left <= 0
+
+    def _until_deadline(self, job: Object) -> float | None:
+        seconds = objects.spec(job).get("activeDeadlineSeconds")
+        start = objects.status(job).get("startTime")
+        if seconds is None or not start or job_status.is_finished(job):
+            return None
+        return (_time(start) + timedelta(seconds=seconds) - self._context.now()).total_seconds()
+
+    async def _take_away(self, job: Object) -> Later:
+        """The TTL-after-finished controller's part."""
+        ttl = objects.spec(job).get("ttlSecondsAfterFinished")
+        ended = _end_of(job)
+        if ttl is None or not ended:
+            return None
+        left = (_time(ended) + timedelta(seconds=ttl) - self._context.now()).total_seconds()
+        if left > 0:
+            return left
+        await self._client.delete(
+            JOBS, objects.name(job), namespace=objects.namespace(job), uid=objects.uid(job), propagation="Foreground"
+        )
+        return None
+
+    async def _write(self, job: Object, status: Object) -> None:
+        difference = merge_diff(objects.status(job), status)
+        patch = MergePatch({"status": difference}).at(objects.resource_version(job))
+        try:
+            written = await self._client.patch(
+                JOBS, objects.name(job), patch, namespace=objects.namespace(job), subresource="status"
+            )
+        except NotFound:
+            return
+        await self._jobs.seen(written)
+
+    def _record_end(self, job: Object) -> None:
+        if objects.is_condition_true(job, "Complete"):
+            self._events.record(job, type_="Normal", reason="Completed", message="Job completed")
+        failed = objects.condition(job, "Failed")
+        if failed is not None:
+            reason, message = failed.get("reason") or "", failed.get("message") or ""
+            self._events.record(job, type_="Warning", reason=reason, message=message)
+
+    def _record_suspension(self, tally: Tally, status: Object) -> None:
+        old, new = objects.condition(tally.job, "Suspended"), objects.condition({"status": status}, "Suspended")
+        if new is not None and (old or {}).get("status") != new["status"]:
+            reason = "Suspended" if new["status"] == "True" else "Resumed"
+            self._events.record(tally.job, type_="Normal", reason=reason, message=new.get("message") or "")
+
+
+def _job_of(pod: Object) -> str:
+    for owner in objects.metadata(pod).get("ownerReferences") or ():
+        if owner.get("controller") and owner.get("kind") == "Job":
+            return str(owner["name"])
+    return ""
+
+
+def _pod_of(job: Object) -> Object:
+    template = objects.spec(job).get("template") or {}
+    name, uid = objects.name(job), objects.uid(job)
+    labels = {
+        **objects.labels(template),
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
+    }
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{name}-"[:_NAME_BASE],
+            "namespace": objects.namespace(job),
+            "labels": {key: value for key, value in labels.items() if len(value) <= 63},  # noqa: PLR2004
+            "annotations": objects.annotations_of(template),
+            "finalizers": [TRACKING],
+            "ownerReferences": [owner],
+        },
+        "spec": objects.spec(template),
+        "status": {"phase": "Pending"},
+    }
+
+
+def _has_uncounted(tally: Tally) -> bool:
+    return bool(tally.uncounted("succeeded") or tally.uncounted("failed"))
+
+
+def _is_judged(status: Object) -> bool:
+    types = {entry["type"] for entry in status.get("conditions") or ()}
+    return bool(types & {"SuccessCriteriaMet", "FailureTarget"})
+
+
+def _end_of(job: Object) -> str:
+    for type_ in ("Complete", "Failed"):
+        found = objects.condition(job, type_)
+        if found is not None and found.get("status") == "True":
+            return found.get("lastTransitionTime") or ""
+    return ""
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

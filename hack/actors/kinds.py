@@ -1,0 +1,30 @@
+"""The kinds that actors touch and the manager does not."""
+
+from __future__ import annotations
+
+from upgrade_manager.kube.resource import Resource
+
+PERSISTENT_VOLUME_CLAIMS = Resource(
+    group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"
+)
+SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
+MANAGED_CHARTS = Resource(group="management.cattle.io", version="v3", plural="managedcharts", kind="ManagedChart")
+CAPI_CLUSTERS = Resource(group="cluster.x-k8s.io", version="v1beta1", plural="clusters", kind="Cluster")
+VOLUMES = Resource(group="longhorn.io", version="v1beta2", plural="volumes", kind="Volume")
+ENGINES = Resource(group="longhorn.io", version="v1beta2", plural="engines", kind="Engine")
+VIRTUAL_MACHINES = Resource(group="kubevirt.io", version="v1", plural="virtualmachines", kind="VirtualMachine")
+INSTANCES = Resource(group="kubevirt.io", version="v1", plural="virtualmachineinstances", kind="VirtualMachineInstance")
+MIGRATIONS = Resource(
+    group="kubevirt.io",
+    version="v1",
+    plural="virtualmachineinstancemigrations",
+    kind="VirtualMachineInstanceMigration",
+)
+KUBEVIRTS = Resource(group="kubevirt.io", version="v1", plural="kubevirts", kind="KubeVirt")

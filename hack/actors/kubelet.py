@@ -1,0 +1,225 @@
+"""All kubelets: they start the Pods bound to their nodes, run them to their end, and take deleted ones away."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hack.actors.caches import BY_NODE
+from hack.actors.keyed import KeyedLoop
+from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
+from hack.actors.pod_needs import claims_of, missing_from
+from hack.actors.pod_status import ended, is_over, is_ready, ready, running, waiting
+from hack.actors.taints import refusal
+from hack.actors.timers import Timers
+from hack.actors.toolkit import Ended
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import NODES, PODS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.transport import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from hack.actors.toolkit import Toolkit
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+_USER_AGENT = "kubelet"
+_NOT_FOUND = 404
+
+
+class Kubelet:
+    """Plays every node's kubelet but the dead ones'."""
+
+    def __init__(self, context: ActorContext, toolkit: Toolkit) -> None:
+        self._context = context
+        self._toolkit = toolkit
+        self._client = context.client(_USER_AGENT)
+        self._pods = context.caches.of(PODS)
+        self._nodes = context.caches.of(NODES)
+        self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
+        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("kubelet", self._look, random=context.random, workers=256)
+        self._timers = Timers()
+        #: The boot during which a Pod's containers were started, by uid: a reboot ends them.
+        self._boots: dict[str, str] = {}
+        self._pods.subscribe(self._pod_changed)
+        self._nodes.subscribe(self._node_changed)
+        self._claims.subscribe(self._claim_changed)
+        context.hosts.subscribe(self._wake_node)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for pod in self._pods.store.list():
+            self._add(pod)
+        await self._loop.run()
+
+    def _pod_changed(self, change: Change) -> None:
+        if change.kind.value == "deleted":
+            self._forget(change.obj)
+        else:
+            self._add(change.obj)
+
+    def _node_changed(self, change: Change) -> None:
+        old = objects.spec(change.old or {})
+        new = objects.spec(change.obj)
+        if any(old.get(key) != new.get(key) for key in ("taints", "unschedulable")):
+            self._wake_node(objects.name(change.obj))
+
+    def _claim_changed(self, change: Change) -> None:
+        for pod in self._pods.store.list():
+            if objects.name(change.obj) in claims_of(pod):
+                self._add(pod)
+
+    def _wake_node(self, node: str) -> None:
+        for pod in self._pods.store.by_index(BY_NODE, node):
+            self._add(pod)
+
+    def _add(self, pod: Object) -> None:
+        if objects.spec(pod).get("nodeName"):
+            self._loop.add(objects.key(pod))
+
+    def _forget(self, pod: Object) -> None:
+        self._timers.forget(objects.uid(pod))
+        self._toolkit.forget(pod)
+        self._boots.pop(objects.uid(pod), None)
+
+    async def _look(self, key: tuple[str, str]) -> Later:
+        pod = self._pods.store.get(key[1], key[0])
+        if pod is None:
+            return None
+        name = objects.spec(pod)["nodeName"]
+        host = self._context.hosts.of(name)
+        if not host.up or name in self._context.scenario.nodes.dead:
+            return None
+        return await self._stage(pod, host.boot_id)(pod)
+
+    def _stage(self, pod: Object, boot: str) -> Callable[[Object], Awaitable[Later]]:
+        """What is to be done with a Pod whose node is up."""
+        if objects.is_deleting(pod):
+            return self._stop
+        if is_over(pod):
+            return self._after_end
+        if objects.status(pod).get("phase") != "Running":
+            return self._start
+        if self._boots.setdefault(objects.uid(pod), boot) != boot:
+            return self._restart
+        return self._run
+
+    def _left(self, pod: Object, what: str, duration: float) -> float:
+        return self._timers.left(objects.uid(pod), what, self._context.seconds(duration))
+
+    async def _start(self, pod: Object) -> Later:
+        why = self._obstacle(pod)
+        if why:
+            new = waiting(pod, why)
+            if new != objects.status(pod):
+                await self._write(pod, new)
+            return None
+        left = self._left(pod, "start", self._context.scenario.durations.pod_start)
+        if left > 0:
+            return left
+        self._boots[objects.uid(pod)] = self._context.hosts.of(objects.spec(pod)["nodeName"]).boot_id
+        unprobed = objects.spec(pod).get("restartPolicy") == "Never"
+        await self._write(pod, running(pod, at=self._context.timestamp(), ready=unprobed))
+        return None
+
+    def _obstacle(self, pod: Object) -> str:
+        node = self._nodes.store.get(objects.spec(pod)["nodeName"])
+        if node is None:
+            return "NodeNotFound: the node does not exist"
+        refused = refusal(pod, node)
+        if refused:
+            return f"TaintToleration: {refused}"
+        for claim in claims_of(pod):
+            found = self._claims.store.get(claim, objects.namespace(pod))
+            if found is None or objects.status(found).get("phase") != "Bound":
+                return f"ContainerCreating: persistentvolumeclaim {claim!r} is not there yet"
+            if "ReadWriteMany" not in objects.spec(found)["accessModes"] and self._is_used_elsewhere(pod, claim):
+                return f"ContainerCreating: Multi-Attach error for volume {claim!r}, which only one node can mount"
+        return missing_from(pod)
+
+    def _is_used_elsewhere(self, pod: Object, claim: str) -> bool:
+        return any(
+            claim in claims_of(other)
+            and objects.status(other).get("phase") == "Running"
+            and objects.namespace(other) == objects.namespace(pod)
+            and objects.spec(other).get("nodeName") != objects.spec(pod).get("nodeName")
+            for other in self._pods.store.list()
+        )
+
+    async def _run(self, pod: Object) -> Later:
+        if objects.spec(pod).get("restartPolicy") != "Never":
+            if is_ready(pod):
+                return None
+            left = self._left(pod, "ready", self._context.scenario.durations.repository_start)
+            if left <= 0:
+                await self._write(pod, ready(pod, at=self._context.timestamp()))
+            return left or None
+        progress = await self._toolkit.look(pod)
+        if isinstance(progress, Ended):
+            at = self._context.timestamp()
+            await self._write(pod, ended(pod, code=progress.code, message=progress.message, at=at))
+            return None
+        return progress
+
+    async def _restart(self, pod: Object) -> Later:
+        """The machine was rebooted under the Pod."""
+        self._timers.forget(objects.uid(pod))
+        self._toolkit.forget(pod)
+        self._boots[objects.uid(pod)] = self._context.hosts.of(objects.spec(pod)["nodeName"]).boot_id
+        at = self._context.timestamp()
+        if objects.spec(pod).get("restartPolicy") == "Never":
+            await self._write(pod, ended(pod, code=255, message="", reason="Unknown", at=at))
+        else:
+            await self._write(pod, running(pod, at=at, ready=False, restarted=True))
+        return None
+
+    async def _stop(self, pod: Object) -> Later:
+        if not is_over(pod):
+            left = self._left(pod, "stop", self._context.scenario.durations.pod_stop)
+            if left > 0:
+                return left
+            await self._write(pod, ended(pod, code=137, message="", reason="Error", at=self._context.timestamp()))
+        await self._remove(pod)
+        return None
+
+    async def _after_end(self, pod: Object) -> Later:
+        if objects.status(pod).get("phase") == "Succeeded":
+            self._context.hosts.pod_ended(objects.spec(pod)["nodeName"], objects.uid(pod))
+        return None
+
+    async def _write(self, pod: Object, status: Object) -> None:
+        patch = MergePatch({"metadata": {"uid": objects.uid(pod)}, "status": status})
+        name, namespace = objects.name(pod), objects.namespace(pod)
+        try:
+            written = await self._client.patch(PODS, name, patch, namespace=namespace, subresource="status")
+        except NotFound:
+            return
+        await self._pods.seen(written)
+
+    async def _remove(self, pod: Object) -> None:
+        """Take the Pod out of the API: the kubelet's own delete, without any grace left."""
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": objects.uid(pod)},
+        }
+        request = Request(
+            method="DELETE",
+            path=PODS.path(objects.name(pod), namespace=objects.namespace(pod)),
+            headers={
+                "accept": "application/json",
+                "content-type": "application/json",
+                "user-agent": _USER_AGENT,
+            },
+            body=json.dumps(options).encode(),
+        )
+        response = await self._context.transport.send(request)
+        if response.status >= _NOT_FOUND + 1 and response.status != 409:  # noqa: PLR2004  # another Pod of that name
+            self._loop.add(objects.key(pod), after=1.0)

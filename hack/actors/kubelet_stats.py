@@ -1,0 +1,65 @@
+"""What kubelets answer behind the API server's node proxy: the disk's fill, and their configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.answers import document, refused
+from hack.scenario import Disk
+from upgrade_manager.kube.kinds import NODES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hack.actors.context import ActorContext
+    from upgrade_manager.kube.transport import Request, Response
+
+_GIB = 1024**3
+_DEFAULT_THRESHOLD = 85
+STATS = "/api/v1/nodes/{name}/proxy/stats/summary"
+CONFIGURATION = "/api/v1/nodes/{name}/proxy/configz"
+
+
+class KubeletStats:
+    """Answers for all kubelets; one that is dead or down does not."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._nodes = context.caches.of(NODES)
+
+    async def stats(self, _: Request, values: Mapping[str, str]) -> Response:
+        """GET /stats/summary."""
+        name = values["name"]
+        trouble = self._trouble(name)
+        if trouble is not None:
+            return trouble
+        disk = self._disk(name)
+        capacity, used = int(disk.capacity_gib * _GIB), int(disk.used_gib * _GIB)
+        filled = {
+            "time": self._context.timestamp(),
+            "availableBytes": capacity - used,
+            "capacityBytes": capacity,
+            "usedBytes": used,
+        }
+        return document({"node": {"nodeName": name, "fs": filled, "runtime": {"imageFs": filled}}, "pods": []})
+
+    async def configuration(self, _: Request, values: Mapping[str, str]) -> Response:
+        """GET /configz, with the wrapper that real kubelets have."""
+        name = values["name"]
+        trouble = self._trouble(name)
+        if trouble is not None:
+            return trouble
+        threshold = self._disk(name).image_gc_high_threshold
+        high = _DEFAULT_THRESHOLD if threshold is None else threshold
+        return document({"kubeletconfig": {"imageGCHighThresholdPercent": high, "imageGCLowThresholdPercent": 80}})
+
+    def _disk(self, name: str) -> Disk:
+        return self._context.scenario.nodes.disks.get(name, Disk())
+
+    def _trouble(self, name: str) -> Response | None:
+        if self._nodes.store.get(name) is None:
+            return refused(404, f'nodes "{name}" not found')
+        dead = name in self._context.scenario.nodes.dead or not self._context.hosts.of(name).up
+        if dead or not self._disk(name).answers:
+            return refused(503, f"error trying to reach service: dial tcp: connect: connection refused ({name})")
+        return None

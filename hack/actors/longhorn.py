@@ -1,0 +1,138 @@
+"""Longhorn: volumes follow their machines, and are degraded while a node that holds a replica is away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.caches import BY_VOLUME
+from hack.actors.keyed import KeyedLoop
+from hack.actors.kinds import ENGINES, INSTANCES, VOLUMES
+from hack.actors.migratable import is_final
+from hack.actors.timers import Timers
+from upgrade_manager.api.keys import LONGHORN_SYSTEM
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch, merge_diff
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.store import Change
+
+
+def replica_name(volume: str, node: str) -> str:
+    """The replica of a volume on a node; its name tells where it is."""
+    return f"{volume}-r-{node}"
+
+
+class LonghornManager:
+    """Keeps Volumes and their Engines; what it cannot learn from them, the replicas' modes, stands in the Engine."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("longhorn-manager")
+        caches = context.caches
+        self._volumes = caches.of(VOLUMES)
+        self._engines = caches.of(ENGINES)
+        self._instances = caches.of(INSTANCES)
+        self._loop: KeyedLoop[str] = KeyedLoop("volumes", self._look, random=context.random)
+        self._timers = Timers()
+        #: Volumes by the claim that they belong to; claims are never given to another volume here.
+        self._by_claim: dict[tuple[str, str], str] = {}
+        #: Volumes by the nodes that hold a replica.
+        self._by_node: dict[str, dict[str, None]] = {}
+        self._volumes.subscribe(self._volume_changed)
+        self._engines.subscribe(self._engine_changed)
+        self._instances.subscribe(self._instance_changed)
+        context.hosts.subscribe(self._host_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for volume in self._volumes.store.list():
+            self._loop.add(objects.name(volume))
+        await self._loop.run()
+
+    def _volume_changed(self, change: Change) -> None:
+        claim = objects.status(change.obj).get("kubernetesStatus") or {}
+        self._by_claim[claim.get("namespace") or "", claim.get("pvcName") or ""] = objects.name(change.obj)
+        self._loop.add(objects.name(change.obj))
+
+    def _engine_changed(self, change: Change) -> None:
+        volume = objects.spec(change.obj).get("volumeName") or ""
+        for replica in objects.status(change.obj).get("replicaModeMap") or {}:
+            self._by_node.setdefault(replica.removeprefix(f"{volume}-r-"), {})[volume] = None
+
+    def _instance_changed(self, change: Change) -> None:
+        old, new = objects.status(change.old or {}), objects.status(change.obj)
+        if change.kind.value == "updated" and all(old.get(key) == new.get(key) for key in ("nodeName", "phase")):
+            return
+        for claim in _claims(change.obj):
+            if claim in self._by_claim:
+                self._loop.add(self._by_claim[claim])
+
+    def _host_changed(self, node: str) -> None:
+        for volume in self._by_node.get(node, ()):
+            self._loop.add(volume)
+
+    async def _look(self, name: str) -> Later:
+        volume = self._volumes.store.get(name, LONGHORN_SYSTEM)
+        engines = self._engines.store.by_index(BY_VOLUME, name)
+        if volume is None or not engines:
+            return None
+        node = self._user_of(volume)
+        modes, later = self._modes(engines[0])
+        running = "running" if node else "stopped"
+        await self._write(ENGINES, engines[0], node, {"currentState": running, "replicaModeMap": modes})
+        sound = all(mode == "RW" for mode in modes.values())
+        robustness = ("healthy" if sound else "degraded") if node else "unknown"
+        status = {"state": "attached" if node else "detached", "robustness": robustness, "currentNodeID": node}
+        await self._write(VOLUMES, volume, node, status)
+        return later
+
+    def _user_of(self, volume: Object) -> str:
+        """The node that has the volume attached: that of the machine whose disk it is."""
+        claim = objects.status(volume).get("kubernetesStatus") or {}
+        for user in claim.get("workloadsStatus") or ():
+            instance = self._instances.store.get(user.get("workloadName") or "", claim.get("namespace") or "")
+            if instance is not None and not is_final(instance):
+                return objects.status(instance).get("nodeName") or ""
+        return ""
+
+    def _modes(self, engine: Object) -> tuple[dict[str, str], Later]:
+        """The replicas' modes as they are now, and when one of them is rebuilt."""
+        volume = objects.spec(engine).get("volumeName") or ""
+        waits: list[float] = []
+        modes: dict[str, str] = {}
+        for replica, mode in (objects.status(engine).get("replicaModeMap") or {}).items():
+            if not self._context.hosts.of(replica.removeprefix(f"{volume}-r-")).up:
+                self._timers.stop(volume, replica)
+                modes[replica] = "ERR"
+                continue
+            seconds = self._context.seconds(self._context.scenario.durations.replica_rebuild)
+            left = self._timers.left(volume, replica, seconds) if mode != "RW" else 0
+            modes[replica] = "WO" if left else "RW"
+            waits += [left] if left else []
+        return modes, min(waits, default=None)
+
+    async def _write(self, resource: Resource, obj: Object, node: str, status: Object) -> None:
+        name, namespace = objects.name(obj), objects.namespace(obj)
+        known = objects.status(obj)
+        difference = merge_diff({key: known.get(key) for key in status}, status)
+        try:
+            if (objects.spec(obj).get("nodeID") or "") != node:
+                patch = MergePatch({"spec": {"nodeID": node}})
+                await self._client.patch(resource, name, patch, namespace=namespace)
+            if difference:
+                patch = MergePatch({"status": difference})
+                await self._client.patch(resource, name, patch, namespace=namespace, subresource="status")
+        except NotFound:
+            return
+
+
+def _claims(instance: Object) -> list[tuple[str, str]]:
+    volumes = objects.spec(instance).get("volumes") or ()
+    names = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
+    return [(objects.namespace(instance), name) for name in names if name]

@@ -1,0 +1,82 @@
+"""Cluster API's machine controller: copies what a Machine's node tells about itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.keyed import KeyedLoop
+from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import MACHINES, NODES
+from upgrade_manager.kube.patch import MergePatch, merge_diff
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+INFO = (
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "kubeProxyVersion",
+    "kubeletVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+)
+
+
+class MachineController:
+    """Keeps status.nodeInfo of Machines."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("capi-machine-controller")
+        self._nodes = context.caches.of(NODES)
+        self._machines = context.caches.of(MACHINES)
+        self._loop: KeyedLoop[str] = KeyedLoop("machines", self._look, random=context.random)
+        self._nodes.subscribe(self._node_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for node in self._nodes.store.list():
+            self._loop.add(objects.name(node))
+        await self._loop.run()
+
+    def _node_changed(self, change: Change) -> None:
+        old = objects.status(change.old or {}).get("nodeInfo")
+        if old != objects.status(change.obj).get("nodeInfo"):
+            self._loop.add(objects.name(change.obj))
+
+    async def _look(self, name: str) -> Later:
+        node = self._nodes.store.get(name)
+        machine = self._machines.store.get(
+            objects.annotations_of(node or {}).get(ANNOTATION_MACHINE) or "", FLEET_LOCAL
+        )
+        if node is None or machine is None:
+            return None
+        wanted = node_info(node)
+        difference = merge_diff(objects.status(machine).get("nodeInfo") or {}, wanted)
+        if not difference:
+            return None
+        patch = MergePatch({"status": {"nodeInfo": wanted}})
+        try:
+            written = await self._client.patch(
+                MACHINES, objects.name(machine), patch, namespace=FLEET_LOCAL, subresource="status"
+            )
+        except NotFound:
+            return None
+        await self._machines.seen(written)
+        return None
+
+
+def node_info(node: Object) -> dict[str, str]:
+    """The ten members that a Machine's status must have, all of them."""
+    info = objects.status(node).get("nodeInfo") or {}
+    return {key: str(info.get(key) or "") for key in INFO}

@@ -1,0 +1,127 @@
+"""What becomes of Node objects: the kubelet's status, reboots, and the node lifecycle controller's taints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.conditions import TRANSITION, with_condition
+from hack.actors.keyed import KeyedLoop
+from hack.actors.taints import NO_EXECUTE, NO_SCHEDULE, UNREACHABLE, UNSCHEDULABLE
+from hack.actors.timers import Timers
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.patch import MergePatch, merge_diff
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.hosts import Host
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+_OURS = {UNREACHABLE, UNSCHEDULABLE}
+
+
+class NodeKeeper:
+    """Reboots machines, and keeps each Node telling what its machine is."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("kubelet")
+        self._lifecycle = context.client("node-lifecycle-controller")
+        self._nodes = context.caches.of(NODES)
+        self._loop: KeyedLoop[str] = KeyedLoop("nodes", self._look, random=context.random)
+        self._timers = Timers()
+        self._nodes.subscribe(self._node_changed)
+        context.hosts.subscribe(self._loop.add)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for node in self._nodes.store.list():
+            self._loop.add(objects.name(node))
+        await self._loop.run()
+
+    def _node_changed(self, change: Change) -> None:
+        if change.kind.value != "deleted":
+            self._context.hosts.adopt(change.obj)
+            self._loop.add(objects.name(change.obj))
+
+    async def _look(self, name: str) -> Later:
+        host = self._context.hosts.of(name)
+        later = self._reboot(name, host)
+        node = self._nodes.store.get(name)
+        if node is not None:
+            await self._tell(node, host)
+        return later
+
+    def _reboot(self, name: str, host: Host) -> Later:
+        durations = self._context.scenario.durations
+        if host.rebooting:
+            left = self._left(host, "delay", durations.reboot_delay)
+            if left > 0:
+                return left
+            self._context.hosts.power_off(name)
+        if host.up or name in self._context.scenario.node_faults.lost_on_reboot:
+            return None
+        left = self._left(host, "reboot", durations.reboot)
+        if left > 0:
+            return left
+        if not self._is_told_down(name):
+            # A real reboot takes minutes; however short this one is, nobody shall overlook it.
+            return 0.01
+        self._timers.forget(name)
+        keep = name in self._context.scenario.node_faults.unchanged_by_reboot
+        self._context.hosts.power_on(name, keep_os=keep)
+        return None
+
+    def _left(self, host: Host, what: str, duration: float) -> float:
+        return self._timers.left(host.name, (what, host.boots), self._context.seconds(duration))
+
+    def _is_told_down(self, name: str) -> bool:
+        node = self._nodes.store.get(name)
+        return node is None or not objects.is_condition_true(node, "Ready")
+
+    async def _tell(self, node: Object, host: Host) -> None:
+        name = objects.name(node)
+        difference = merge_diff(objects.status(node), self._status(node, host))
+        try:
+            if difference:
+                client = self._client if host.up else self._lifecycle
+                patch = MergePatch({"status": difference}).at(objects.resource_version(node))
+                node = await client.patch(NODES, name, patch, subresource="status")
+                await self._nodes.seen(node)
+            taints = _taints(node, host)
+            if taints != (objects.spec(node).get("taints") or []):
+                patch = MergePatch({"spec": {"taints": taints}}).at(objects.resource_version(node))
+                await self._nodes.seen(await self._lifecycle.patch(NODES, name, patch))
+        except NotFound:
+            return
+
+    def _status(self, node: Object, host: Host) -> Object:
+        old, at = objects.status(node), self._context.timestamp()
+        conditions = old.get("conditions") or []
+        if not host.up:
+            gone = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+            return {**old, "conditions": _with_ready(conditions, gone, at)}
+        up = ("True", "KubeletReady", "kubelet is posting ready status")
+        info = {**(old.get("nodeInfo") or {}), "osImage": host.os_image, "kubeletVersion": host.kubelet}
+        info |= {"bootID": host.boot_id, "machineID": host.machine_id, "kubeProxyVersion": host.kubelet}
+        return {**old, "nodeInfo": info, "conditions": _with_ready(conditions, up, at)}
+
+
+def _with_ready(conditions: list[Object], ready: tuple[str, str, str], at: str) -> list[Object]:
+    status, reason, message = ready
+    return with_condition(conditions, "Ready", status, reason=reason, message=message, at=at, time=TRANSITION)
+
+
+def _taints(node: Object, host: Host) -> list[Object]:
+    taints = list(objects.spec(node).get("taints") or ())
+    kept = [taint for taint in taints if taint.get("key") not in _OURS]
+    if objects.spec(node).get("unschedulable"):
+        kept.append({"key": UNSCHEDULABLE, "effect": NO_SCHEDULE})
+    if not host.up:
+        kept += [{"key": UNREACHABLE, "effect": effect} for effect in (NO_SCHEDULE, NO_EXECUTE)]
+    same = sorted(map(str, kept)) == sorted(map(str, taints))
+    return taints if same else kept

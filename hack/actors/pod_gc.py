@@ -1,0 +1,67 @@
+"""The Pod garbage collector: Pods of a node that no longer exists fail, after a while, and go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.caches import BY_NODE
+from hack.actors.keyed import KeyedLoop
+from hack.actors.pod_status import ended, is_over
+from hack.actors.timers import Timers
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import NODES, PODS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.store import Change
+
+#: Seconds that it waits before it believes that a node is gone.
+_QUARANTINE = 40.0
+
+
+class PodCollector:
+    """Fails Pods of nodes that were deleted; one loop key a node."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("pod-garbage-collector")
+        self._nodes = context.caches.of(NODES)
+        self._pods = context.caches.of(PODS)
+        self._loop: KeyedLoop[str] = KeyedLoop("pod gc", self._look, random=context.random)
+        self._timers = Timers()
+        self._nodes.subscribe(self._node_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for pod in self._pods.store.list():
+            self._loop.add(objects.spec(pod).get("nodeName") or "")
+        await self._loop.run()
+
+    def _node_changed(self, change: Change) -> None:
+        if change.kind.value == "deleted":
+            self._loop.add(objects.name(change.obj))
+
+    async def _look(self, node: str) -> Later:
+        if not node or self._nodes.store.get(node) is not None:
+            self._timers.forget(node)
+            return None
+        left = self._timers.left(node, "quarantine", self._context.seconds(_QUARANTINE))
+        if left > 0:
+            return left
+        for pod in self._pods.store.by_index(BY_NODE, node):
+            if is_over(pod):
+                continue
+            status = ended(pod, code=137, message="", reason="Error", at=self._context.timestamp())
+            status["message"] = "PodGC: node no longer exists"
+            name, namespace = objects.name(pod), objects.namespace(pod)
+            try:
+                await self._client.patch(
+                    PODS, name, MergePatch({"status": status}), namespace=namespace, subresource="status"
+                )
+            except NotFound:
+                continue
+        return None

@@ -1,0 +1,118 @@
+"""The upgrade repository: the files of the ISO, served while a plan's repository runs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import yaml
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_SERVICE_NAME
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import ENDPOINT_SLICES, SERVICES
+from upgrade_manager.kube.transport import Response
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.scenario import Scenario
+
+ROOT = "/harvester-iso/"
+_LISTS = "bundle/harvester/images-lists-archive"
+
+
+class Repository:
+    """One ISO behind however many Services; each answers as long as it has a ready endpoint."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._faults = context.scenario.repository
+        self._files = files_of(context.scenario)
+        self._services = context.caches.of(SERVICES)
+        self._slices = context.caches.of(ENDPOINT_SLICES)
+        #: Good answers are still to be preceded by so many bad ones.
+        self._failing = self._faults.failing_requests
+
+    def is_up(self, service: str) -> bool:
+        """Whether a connection to the Service in harvester-system would lead anywhere."""
+        if self._services.store.get(service, HARVESTER_SYSTEM) is None:
+            return False
+        return any(
+            objects.labels(one).get(LABEL_SERVICE_NAME) == service
+            and any((endpoint.get("conditions") or {}).get("ready") for endpoint in one.get("endpoints") or ())
+            for one in self._slices.store.list()
+            if objects.namespace(one) == HARVESTER_SYSTEM
+        )
+
+    def answer(self, path: str) -> Response:
+        """GET a path, as nginx would on the ISO; slashes may be doubled."""
+        if self._failing > 0:
+            self._failing -= 1
+            return Response(status=self._faults.status, body=b"the simulated repository fails\n")
+        clean = re.sub(r"/{2,}", "/", path)
+        content = self._files.get(clean.removeprefix(ROOT)) if clean.startswith(ROOT) else None
+        if content is None:
+            return Response(status=404, body=b"404 Not Found\n")
+        return Response(status=200, headers={"content-type": "text/plain"}, body=content)
+
+
+def files_of(scenario: Scenario) -> dict[str, bytes]:
+    """The ISO's files by their path below /harvester-iso/."""
+    release, faults = scenario.release, scenario.repository
+    previous = (*release.images_removed, *release.images_kept)
+    current = (*release.images_added, *release.images_kept)
+    text = faults.release_text
+    files = {
+        "harvester-release.yaml": release_text(scenario) if text is None else text,
+        "bundle/metadata.yaml": yaml.safe_dump({"images": _bundle(scenario)}, sort_keys=False),
+        f"{_LISTS}/{scenario.software.harvester}/image_list_all.txt": _lines(previous),
+        f"{_LISTS}/current/image_list_all.txt": _lines(current),
+    } | faults.files
+    return {path: content.encode() for path, content in files.items() if path not in faults.missing}
+
+
+def release_text(scenario: Scenario) -> str:
+    """harvester-release.yaml."""
+    release = scenario.release
+    chart = release.harvester.removeprefix("v")
+    document = {
+        "harvester": release.harvester,
+        "harvesterChart": chart,
+        "os": release.os_image,
+        "kubernetes": release.kubernetes,
+        "rancher": release.rancher,
+        "monitoringChart": "109.0.1+up80.9.1",
+        "loggingChart": "109.0.0+up6.0.2",
+        "loggingChartHarvesterEventRouter": "rancher/harvester-eventrouter:v0.5.0",
+        "installer": "9e8d7c6",
+        "kubevirt": "1.7.0",
+        "minUpgradableVersion": release.min_upgradable_version,
+        "rancherDependencies": {
+            "fleet": {"chart": "109.0.0+up0.15.0", "app": "0.15.0"},
+            "fleet-crd": {"chart": "109.0.0+up0.15.0", "app": "0.15.0"},
+            "rancher-webhook": {"chart": "109.0.0+up0.10.0", "app": "0.10.0"},
+        },
+    }
+    return yaml.safe_dump(document | release.metadata, sort_keys=False)
+
+
+def _bundle(scenario: Scenario) -> dict[str, list[dict[str, str]]]:
+    release = scenario.release
+    rke2 = release.kubernetes.replace("+", "-")
+    names = {
+        "common": [f"harvester/{kind}-images-{version}" for kind, version in _common(scenario)],
+        "rke2": [f"harvester/rke2-images.linux-amd64-{rke2}", f"harvester/rke2-images-multus.linux-amd64-{rke2}"],
+        "agent": [f"rancherd/rancherd-bootstrap-images-{release.harvester}"],
+    }
+    return {group: [_archive(*name.split("/")) for name in listed] for group, listed in names.items()}
+
+
+def _common(scenario: Scenario) -> tuple[tuple[str, str], ...]:
+    return (("rancher", scenario.release.rancher), ("harvester", scenario.release.harvester))
+
+
+def _archive(folder: str, name: str) -> dict[str, str]:
+    lists = "images-lists" if folder == "harvester" else "images"
+    return {"list": f"/{folder}/{lists}/{name}.txt", "archive": f"/{folder}/images/{name}.tar.zst"}
+
+
+def _lines(images: tuple[str, ...]) -> str:
+    return "".join(f"{image}\n" for image in sorted(images))

@@ -1,0 +1,90 @@
+"""Two ways to the upgrade repository: by its Service's name inside the process, and over HTTP from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+from urllib.parse import unquote, urlsplit
+
+from aiohttp import web
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.names import repo_service_name
+from upgrade_manager.kube.errors import Terminal, Transient
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from hack.actors.repository import Repository
+    from upgrade_manager.kube.transport import Response
+
+_SHUTDOWN = 1.0
+
+
+class RepositoryFetcher:
+    """A `Fetcher` for whoever runs inside the simulated cluster: http://SERVICE.harvester-system."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109, ARG002  # the protocol's
+        """The answer. Raises Transient when nobody listens there, Terminal when it is longer than `limit` bytes."""
+        parts = urlsplit(url)
+        service, _, rest = (parts.hostname or "").partition(".")
+        if parts.scheme != "http" or rest.split(".")[0] != HARVESTER_SYSTEM or parts.port not in {None, 80}:
+            raise Transient(f"get {url}: no such host")
+        if not self._repository.is_up(service):
+            raise Transient(f"get {url}: connection refused")
+        response = self._repository.answer(unquote(parts.path))
+        if len(response.body) > limit:
+            raise Terminal(f"get {url}: the answer is longer than {limit} bytes")
+        return response
+
+
+class RepositoryServer:
+    """The same over HTTP: /PLAN/harvester-iso/… leads to the plan's repository, /iso/FILE to the ISO itself.
+
+    A repository that does not run cannot refuse the connection here, since others share the port: it is cut instead.
+    """
+
+    def __init__(self, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._host = host
+        self._port = port
+        self._repository: Repository | None = None
+        app = web.Application()
+        app.router.add_get("/iso/{name}", self._iso)
+        app.router.add_get("/{plan}/{path:.*}", self._file)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN)
+
+    @property
+    def url(self) -> str:
+        """http://HOST:PORT, once it listens."""
+        host, port = self._runner.addresses[0][:2]
+        return f"http://{host}:{port}"
+
+    def serve(self, repository: Repository) -> None:
+        """From now on answer from this repository; before that, nothing is there."""
+        self._repository = repository
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self._host, self._port).start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._runner.cleanup()
+
+    async def _iso(self, _: web.Request) -> web.Response:
+        """A stand-in: nobody reads the ISO's bytes, but its URL should lead somewhere."""
+        return web.Response(body=b"harvester" * 64, content_type="application/octet-stream")
+
+    async def _file(self, request: web.Request) -> web.Response:
+        service = repo_service_name(request.match_info["plan"])
+        if self._repository is None or not self._repository.is_up(service):
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response(status=503)
+        path = "/" + request.match_info["path"].lstrip("/")
+        answer = self._repository.answer(path)
+        return web.Response(status=answer.status, body=answer.body, headers=dict(answer.headers))

@@ -1,0 +1,174 @@
+"""kube-scheduler: puts Pods without a node on one that their tolerations, affinity and volumes allow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.caches import BY_NODE
+from hack.actors.conditions import TRANSITION, with_condition
+from hack.actors.keyed import KeyedLoop
+from hack.actors.selectors import matches
+from hack.actors.taints import fits_node, refusal
+from hack.actors.timers import Timers
+from upgrade_manager.api.keys import LABEL_HOSTNAME
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import NODES, PODS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class Scheduler:
+    """Binds; a Pod that fits nowhere says so in its condition and waits."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("kube-scheduler")
+        self._pods = context.caches.of(PODS)
+        self._nodes = context.caches.of(NODES)
+        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("scheduler", self._bind, random=context.random, workers=1)
+        self._timers = Timers()
+        self._pods.subscribe(self._pod_changed)
+        self._nodes.subscribe(self._node_changed)
+        #: Pods that fitted nowhere: they are looked at again when a node changes or a Pod goes.
+        self._waiting: dict[tuple[str, str], None] = {}
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for pod in self._pods.store.list():
+            self._loop.add(objects.key(pod))
+        await self._loop.run()
+
+    def _pod_changed(self, change: Change) -> None:
+        if not objects.spec(change.obj).get("nodeName"):
+            self._loop.add(objects.key(change.obj))
+        elif change.kind.value == "deleted" or _is_over(change.obj):
+            self._wake()
+
+    def _node_changed(self, _: Change) -> None:
+        self._wake()
+
+    def _wake(self) -> None:
+        for key in self._waiting:
+            self._loop.add(key)
+
+    async def _bind(self, key: tuple[str, str]) -> Later:
+        namespace, name = key
+        pod = self._pods.store.get(name, namespace)
+        if pod is None or objects.spec(pod).get("nodeName") or objects.is_deleting(pod) or _is_over(pod):
+            self._waiting.pop(key, None)
+            return None
+        left = self._timers.left(objects.uid(pod), "bind", self._context.seconds(self._delay()))
+        if left > 0:
+            return left
+        node, why = self._choose(pod)
+        if not node:
+            self._waiting[key] = None
+            await self._say(pod, why)
+            return None
+        self._timers.forget(objects.uid(pod))
+        await self._write(pod, {"spec": {"nodeName": node}})
+        conditions = _scheduled(pod, "True", at=self._context.timestamp())
+        await self._write(pod, {"status": {"conditions": conditions}}, subresource="status")
+        return None
+
+    def _delay(self) -> float:
+        return self._context.scenario.durations.pod_schedule
+
+    async def _say(self, pod: Object, why: str) -> None:
+        at = self._context.timestamp()
+        conditions = _scheduled(pod, "False", at=at, reason="Unschedulable", message=why)
+        if conditions != objects.status(pod).get("conditions"):
+            body: Object = {"status": {"conditions": conditions, "phase": "Pending"}}
+            await self._write(pod, body, subresource="status")
+
+    async def _write(self, pod: Object, body: Object, *, subresource: str = "") -> None:
+        try:
+            written = await self._client.patch(
+                PODS,
+                objects.name(pod),
+                MergePatch(body),
+                namespace=objects.namespace(pod),
+                subresource=subresource,
+            )
+        except NotFound:
+            return
+        await self._pods.seen(written)
+
+    def _choose(self, pod: Object) -> tuple[str, str]:
+        """The node for the Pod, or nothing and why not."""
+        reasons: dict[str, int] = {}
+        best: tuple[int, int, str] | None = None
+        nodes = self._candidates(pod)
+        for node in nodes:
+            why = self._refusal(pod, node)
+            if why:
+                reasons[why] = reasons.get(why, 0) + 1
+                continue
+            name = objects.name(node)
+            others = [one for one in self._pods.store.by_index(BY_NODE, name) if not _is_over(one)]
+            peers = sum(1 for one in others if objects.owner_uid(one) == objects.owner_uid(pod))
+            rank = (peers, len(others), name)
+            best = rank if best is None or rank < best else best
+        if best is not None:
+            return best[2], ""
+        listed = ", ".join(f"{count} {why}" for why, count in reasons.items())
+        return "", f"0/{len(nodes)} nodes are available: {listed}."
+
+    def _candidates(self, pod: Object) -> list[Object]:
+        """All nodes; only the one that affinity names, where that is how the Pod is made: the others cost time."""
+        host = _wanted_host(pod)
+        if host:
+            node = self._nodes.store.get(host)
+            if node is not None and objects.labels(node).get(LABEL_HOSTNAME) == host:
+                return [node]
+        return self._nodes.store.list()
+
+    def _refusal(self, pod: Object, node: Object) -> str:
+        if not fits_node(pod, node):
+            return "node(s) didn't match Pod's node affinity/selector"
+        why = refusal(pod, node)
+        if why:
+            return why
+        if not objects.is_condition_true(node, "Ready"):
+            return "node(s) were not ready"
+        if self._is_kept_apart(pod, objects.name(node)):
+            return "node(s) didn't match pod anti-affinity rules"
+        return ""
+
+    def _is_kept_apart(self, pod: Object, node: str) -> bool:
+        affinity = (objects.spec(pod).get("affinity") or {}).get("podAntiAffinity") or {}
+        there = self._pods.store.by_index(BY_NODE, node)
+        return any(
+            matches(term.get("labelSelector"), objects.labels(other))
+            for term in affinity.get(_REQUIRED) or ()
+            for other in there
+            if not _is_over(other) and objects.namespace(other) == objects.namespace(pod)
+        )
+
+
+def _wanted_host(pod: Object) -> str:
+    affinity = (objects.spec(pod).get("affinity") or {}).get("nodeAffinity") or {}
+    for term in (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
+        for one in term.get("matchExpressions") or ():
+            values = one.get("values") or [""]
+            if one.get("key") == LABEL_HOSTNAME and one.get("operator") == "In" and len(values) == 1:
+                return str(values[0])
+    return ""
+
+
+def _is_over(pod: Object) -> bool:
+    return objects.status(pod).get("phase") in {"Succeeded", "Failed"}
+
+
+def _scheduled(pod: Object, status: str, *, at: str, reason: str = "", message: str = "") -> list[Object]:
+    conditions = objects.status(pod).get("conditions") or []
+    return with_condition(conditions, "PodScheduled", status, reason=reason, message=message, at=at, time=TRANSITION)

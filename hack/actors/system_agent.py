@@ -1,0 +1,92 @@
+"""rancher-system-agent on every node: applies the plan in the machine's Secret, which may bring another kubelet.
+
+Rancher's plan-secret controller, which then declares the plan applied, is played here too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from hack.actors import machine_plan as plans
+from hack.actors.keyed import KeyedLoop
+from hack.actors.planner import SECRET_SELECTOR
+from hack.actors.timers import Timers
+from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import MACHINES, SECRETS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+#: Seconds between looks at a machine that is down.
+_LOOK = 1.0
+
+
+class SystemAgent:
+    """Plays all of them."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("rancher-system-agent")
+        self._planner = context.client("rancher-plan-secret")
+        self._machines = context.caches.of(MACHINES)
+        self._secrets = context.caches.of(SECRETS, field_selector=SECRET_SELECTOR)
+        self._loop: KeyedLoop[str] = KeyedLoop("system agent", self._look, random=context.random)
+        self._timers = Timers()
+        self._secrets.subscribe(self._secret_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for secret in self._secrets.store.list():
+            self._loop.add(objects.name(secret))
+        await self._loop.run()
+
+    def _secret_changed(self, change: Change) -> None:
+        if objects.namespace(change.obj) == FLEET_LOCAL:
+            self._loop.add(objects.name(change.obj))
+
+    async def _look(self, name: str) -> Later:
+        secret = self._secrets.store.get(name, FLEET_LOCAL)
+        if secret is None or plans.is_in_sync(secret):
+            return None
+        plan = plans.data(secret, "plan")
+        checksum = hashlib.sha256(plan).hexdigest()
+        if plans.data(secret, "applied-checksum").decode() == checksum:
+            patch = MergePatch({"data": {"appliedPlan": plans.encoded(plan)}})
+            await self._seen(await self._planner.patch(SECRETS, name, patch, namespace=FLEET_LOCAL))
+            return None
+        return await self._apply(secret, plan, checksum)
+
+    async def _apply(self, secret: Object, plan: bytes, checksum: str) -> Later:
+        node = self._node_of(secret)
+        if not self._context.hosts.of(node).up:
+            return _LOOK
+        seconds = self._context.seconds(self._context.scenario.durations.kubelet_upgrade)
+        left = self._timers.left(objects.name(secret), checksum, seconds)
+        if left > 0:
+            return left
+        self._timers.forget(objects.name(secret))
+        self._context.hosts.upgrade_kubelet(node, plans.kubernetes_of(plan))
+        count = int(plans.data(secret, "success-count").decode() or "0") + 1
+        data = {
+            "applied-checksum": checksum,
+            "success-count": str(count),
+            "last-apply-time": self._context.timestamp(),
+        }
+        patch = MergePatch({"data": {key: plans.encoded(value) for key, value in data.items()}})
+        await self._seen(await self._client.patch(SECRETS, objects.name(secret), patch, namespace=FLEET_LOCAL))
+        return None
+
+    def _node_of(self, secret: Object) -> str:
+        machine = self._machines.store.get(objects.labels(secret).get(RKE_MACHINE_NAME) or "", FLEET_LOCAL)
+        reference = objects.status(machine or {}).get("nodeRef") or {}
+        return reference.get("name") or ""
+
+    async def _seen(self, written: Object) -> None:
+        await self._secrets.seen(written)

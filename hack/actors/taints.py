@@ -1,0 +1,68 @@
+"""Taints, tolerations and affinity: where a Pod may run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.selectors import matches_expression
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.kube.objects import Object
+
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+
+
+def tolerates(pod: Object, taint: Object) -> bool:
+    """Whether one of the Pod's tolerations covers the taint."""
+    return any(_covers(one, taint) for one in objects.spec(pod).get("tolerations") or ())
+
+
+def _covers(toleration: Object, taint: Object) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    exists = (toleration.get("operator") or "Equal") == "Exists"
+    if not toleration.get("key"):
+        return exists
+    if toleration["key"] != taint.get("key"):
+        return False
+    return exists or (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def refusal(pod: Object, node: Object) -> str:
+    """Why the Pod may not run there, in the scheduler's words; nothing when it may."""
+    taints = list(objects.spec(node).get("taints") or ())
+    if objects.spec(node).get("unschedulable"):
+        taints.append({"key": UNSCHEDULABLE, "effect": NO_SCHEDULE})
+    for taint in taints:
+        if taint.get("effect") in {NO_SCHEDULE, NO_EXECUTE} and not tolerates(pod, taint):
+            value = f": {taint['value']}" if taint.get("value") else ""
+            return f"node(s) had untolerated taint(s) {{{taint.get('key')}{value}}}"
+    return ""
+
+
+def fits_node(pod: Object, node: Object) -> bool:
+    """Whether node selector and required node affinity allow the node."""
+    labels, spec = objects.labels(node), objects.spec(pod)
+    wanted = spec.get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    return any(_term_fits(term, node) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _term_fits(term: Object, node: Object) -> bool:
+    expressions: Iterable[Object] = term.get("matchExpressions") or ()
+    fields: Iterable[Object] = term.get("matchFields") or ()
+    if not expressions and not fields:
+        return False
+    by_label = all(matches_expression(one, objects.labels(node)) for one in expressions)
+    return by_label and all(matches_expression(one, {"metadata.name": objects.name(node)}) for one in fields)

@@ -1,0 +1,328 @@
+"""The toolkit image's scripts, played: what each container waits for, changes, and ends with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hack.actors.caches import BY_NODE, BY_OWNER
+from hack.actors.kinds import ENGINES, INSTANCES, MANAGED_CHARTS, MIGRATIONS, VOLUMES
+from hack.actors.migratable import can_move, is_final
+from hack.actors.pod_needs import unset_variable
+from hack.actors.timers import Timers
+from hack.actors.work import Work, duration_of, env_of, option_of, work_of
+from upgrade_manager.api.keys import (
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    MANAGED_LABEL,
+    PROVISIONING_CLUSTER,
+    SETTING_SERVER_VERSION,
+    TAINT_KUBEVIRT_DRAIN,
+    WITNESS_LABEL,
+)
+from upgrade_manager.api.names import repo_service_name, restore_vm_config_map
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, NotFound
+from upgrade_manager.kube.kinds import (
+    CONFIG_MAPS,
+    NODES,
+    PODS,
+    PROVISIONING_CLUSTERS,
+    SETTINGS,
+    UPGRADE_PLANS,
+)
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeAlias
+
+    from hack.actors.context import ActorContext
+    from hack.actors.repository import Repository
+    from upgrade_manager.kube.objects import Object
+
+#: Seconds between looks at something that another part of the cluster has to do; not scaled down to nothing.
+_LOOK = 0.5
+_SHORTEST_LOOK = 0.05
+#: From so many nodes on, a volume must be healthy; with fewer, replicas are counted.
+_MANY_NODES = 3
+_PLAN = "HARVESTER_UPGRADEPLAN_NAME"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The container has exited."""
+
+    code: int = 0
+    message: str = ""
+
+
+if TYPE_CHECKING:
+    #: How a look at a running container ends: it has exited, or: look again in so many seconds, or never.
+    Progress: TypeAlias = Ended | float | None
+
+
+class Toolkit:
+    """Plays all containers that end by themselves."""
+
+    def __init__(self, context: ActorContext, repository: Repository) -> None:
+        self._context = context
+        self._repository = repository
+        self._client = context.client("harvester-upgrade-toolkit")
+        caches = context.caches
+        self._nodes = caches.of(NODES)
+        self._pods = caches.of(PODS)
+        self._instances = caches.of(INSTANCES)
+        self._migrations = caches.of(MIGRATIONS)
+        self._volumes = caches.of(VOLUMES)
+        self._engines = caches.of(ENGINES)
+        self._charts = caches.of(MANAGED_CHARTS)
+        self._timers = Timers()
+        #: What charts had observed before they were changed, by uid: their status is stale until that number grows.
+        self._observed: dict[str, int] = {}
+        self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
+            Work.PREPARE: self._prepare,
+            Work.PRE_DRAIN: self._pre_drain,
+            Work.POST_DRAIN: self._post_drain,
+            Work.SINGLE_NODE: self._single_node,
+            Work.MANIFESTS: self._manifests,
+            Work.RESTORE_VM: self._restore_vm,
+        }
+
+    async def look(self, pod: Object) -> Progress:
+        """How far the running container is; called again and again, from whatever state. Raises KubeError."""
+        work, node = work_of(pod), objects.spec(pod).get("nodeName") or ""
+        fault = self._context.scenario.fault_of(work, node)
+        if fault is not None and (fault.attempts is None or self._failed_before(pod) < fault.attempts):
+            if fault.hang:
+                return None
+            left = self._left(pod, work)
+            return left or Ended(fault.exit_code, fault.message)
+        complaint = unset_variable(pod)
+        if complaint:
+            return Ended(1, complaint)
+        script = self._scripts.get(work)
+        return await script(pod) if script else self._left(pod, work) or Ended()
+
+    def forget(self, pod: Object) -> None:
+        """The Pod is gone."""
+        self._timers.forget(objects.uid(pod))
+
+    def _left(self, pod: Object, work: Work) -> float:
+        duration = duration_of(work, self._context.scenario.durations)
+        return self._timers.left(objects.uid(pod), "work", self._context.seconds(duration))
+
+    def _poll(self) -> float:
+        return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
+
+    def _failed_before(self, pod: Object) -> int:
+        siblings = self._pods.store.by_index(BY_OWNER, objects.owner_uid(pod))
+        return sum(1 for one in siblings if objects.status(one).get("phase") == "Failed")
+
+    # The scripts. Each step is checked before it is made, so that every look starts from the top.
+
+    async def _prepare(self, pod: Object) -> Progress:
+        if not self._has_repository(pod):
+            return self._poll()
+        return self._left(pod, Work.PREPARE) or Ended()
+
+    async def _pre_drain(self, pod: Object) -> Progress:
+        node = objects.spec(pod)["nodeName"]
+        if not self._volumes_are_healthy():
+            return self._poll()
+        await self._shut_down(self._immovable(node), pod, node)
+        await self._set_taint(node, present=True)
+        staying = self._running_on(node)
+        if staying:
+            await self._stop_all([one for one in staying if self._migration_failed(one)])
+            return self._poll()
+        return self._left(pod, Work.PRE_DRAIN) or Ended()
+
+    async def _post_drain(self, pod: Object) -> Progress:
+        node = objects.spec(pod)["nodeName"]
+        if not self._has_repository(pod) or not self._has_kubelet(node):
+            return self._poll()
+        await self._set_taint(node, present=False)
+        left = self._left(pod, Work.POST_DRAIN)
+        if left:
+            return left
+        self._install(pod, node)
+        return Ended()
+
+    async def _single_node(self, pod: Object) -> Progress:
+        node = objects.spec(pod)["nodeName"]
+        if not self._has_repository(pod):
+            return self._poll()
+        await self._shut_down(self._running_on(node), pod, node)
+        if self._running_on(node):
+            return self._poll()
+        await self._set_kubernetes_version()
+        if not self._has_kubelet(node):
+            return self._poll()
+        left = self._left(pod, Work.SINGLE_NODE)
+        if left:
+            return left
+        self._install(pod, node)
+        return Ended()
+
+    async def _manifests(self, pod: Object) -> Progress:
+        left = self._left(pod, Work.MANIFESTS)
+        if left:
+            return left
+        waiting = [chart for chart in self._charts.store.list() if not self._chart_is_done(chart)]
+        for chart in waiting:
+            await self._upgrade_chart(chart)
+        if waiting:
+            return self._poll()
+        body: Object = {"value": self._context.scenario.release.harvester}
+        await self._client.patch(SETTINGS, SETTING_SERVER_VERSION, MergePatch(body))
+        return Ended()
+
+    async def _restore_vm(self, pod: Object) -> Progress:
+        left = self._left(pod, Work.RESTORE_VM)
+        if left:
+            return left
+        plan, node = option_of(pod, "--upgrade"), option_of(pod, "--node")
+        if not plan or not node:
+            return Ended(2, "restore-vm needs --node and --upgrade")
+        try:
+            listed = await self._client.get(CONFIG_MAPS, restore_vm_config_map(plan), namespace=HARVESTER_SYSTEM)
+        except NotFound:
+            return Ended()
+        names = [name for name in ((listed.get("data") or {}).get(node) or "").split(",") if name]
+        for name in names:
+            await self._order(name, "start")
+        return Ended()
+
+    # What they look at
+
+    def _has_repository(self, pod: Object) -> bool:
+        return self._repository.is_up(repo_service_name(env_of(pod)[_PLAN]))
+
+    def _has_kubelet(self, node: str) -> bool:
+        found = self._nodes.store.get(node)
+        info = objects.status(found or {}).get("nodeInfo") or {}
+        return info.get("kubeletVersion") == self._context.scenario.release.kubernetes
+
+    def _running_on(self, node: str) -> list[Object]:
+        there = self._instances.store.by_index(BY_NODE, node)
+        return [one for one in there if not is_final(one)]
+
+    def _immovable(self, node: str) -> list[Object]:
+        nodes = self._nodes.store.list()
+        return [one for one in self._running_on(node) if not can_move(one, nodes)]
+
+    def _migration_failed(self, instance: Object) -> bool:
+        return any(
+            objects.spec(one).get("vmiName") == objects.name(instance)
+            and objects.namespace(one) == objects.namespace(instance)
+            and objects.name(one).startswith("kubevirt-evacuation-")
+            and objects.status(one).get("phase") == "Failed"
+            for one in self._migrations.store.list()
+        )
+
+    def _volumes_are_healthy(self) -> bool:
+        nodes = self._nodes.store.list()
+        full = [
+            one for one in nodes if WITNESS_LABEL not in objects.labels(one) and MANAGED_LABEL in objects.labels(one)
+        ]
+        if len(full) < _MANY_NODES:
+            return True
+        for engine in self._engines.store.list():
+            volume = self._volumes.store.get(objects.spec(engine).get("volumeName") or "", objects.namespace(engine))
+            running = objects.status(engine).get("currentState") == "running"
+            if running and volume is not None and objects.status(volume).get("robustness") != "healthy":
+                return False
+        return True
+
+    def _chart_is_done(self, chart: Object) -> bool:
+        version = self._context.scenario.release.harvester.removeprefix("v")
+        ours = objects.name(chart) in {"harvester", "harvester-crd"}
+        summary = objects.status(chart).get("summary") or {}
+        fresh = not ours or objects.spec(chart).get("version") == version
+        return (
+            fresh and objects.is_condition_true(chart, "Ready") and summary.get("ready") == summary.get("desiredReady")
+        )
+
+    # What they change
+
+    async def _shut_down(self, instances: list[Object], pod: Object, node: str) -> None:
+        if instances:
+            await self._remember(instances, env_of(pod)[_PLAN], node)
+            await self._stop_all(instances)
+
+    async def _stop_all(self, instances: list[Object]) -> None:
+        for one in instances:
+            if not objects.is_deleting(one):
+                await self._order(f"{objects.namespace(one)}/{objects.name(one)}", "stop")
+
+    async def _order(self, machine: str, action: str) -> None:
+        namespace, _, name = machine.partition("/")
+        path = f"/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/{action}"
+        try:
+            await self._client.put_path(path, {})
+        except (Conflict, NotFound):
+            return
+
+    async def _remember(self, instances: list[Object], plan: str, node: str) -> None:
+        """What restore-vm is to start again, where the plan asks for that; paused machines are left out."""
+        if not await self._restores(plan):
+            return
+        running = [one for one in instances if not objects.is_condition_true(one, "Paused")]
+        text = ",".join(f"{objects.namespace(one)}/{objects.name(one)}" for one in running)
+        name = restore_vm_config_map(plan)
+        try:
+            known = await self._client.get(CONFIG_MAPS, name, namespace=HARVESTER_SYSTEM)
+        except NotFound:
+            metadata = {"name": name, "namespace": HARVESTER_SYSTEM}
+            body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {node: text}}
+            await self._client.create(CONFIG_MAPS, body)
+            return
+        if node not in (known.get("data") or {}):
+            await self._client.patch(CONFIG_MAPS, name, MergePatch({"data": {node: text}}), namespace=HARVESTER_SYSTEM)
+
+    async def _restores(self, plan: str) -> bool:
+        try:
+            found = await self._client.get(UPGRADE_PLANS, plan)
+        except NotFound:
+            return False
+        return bool(objects.spec(found).get("restoreVM"))
+
+    async def _set_taint(self, name: str, *, present: bool) -> None:
+        node = self._nodes.store.get(name)
+        if node is None:
+            return
+        taints = list(objects.spec(node).get("taints") or ())
+        others = [taint for taint in taints if taint.get("key") != TAINT_KUBEVIRT_DRAIN]
+        drain = {"key": TAINT_KUBEVIRT_DRAIN, "value": "draining", "effect": "NoSchedule"}
+        wanted = [*others, drain] if present else others
+        if (len(others) < len(taints)) == present:
+            return
+        patch = MergePatch({"spec": {"taints": wanted}}).at(objects.resource_version(node))
+        await self._nodes.seen(await self._client.patch(NODES, name, patch))
+
+    async def _set_kubernetes_version(self) -> None:
+        version = self._context.scenario.release.kubernetes
+        cluster = await self._client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+        if objects.spec(cluster).get("kubernetesVersion") != version:
+            patch = MergePatch({"spec": {"kubernetesVersion": version, "rkeConfig": {}}})
+            await self._client.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+
+    async def _upgrade_chart(self, chart: Object) -> None:
+        if objects.name(chart) not in {"harvester", "harvester-crd"}:
+            return
+        version = self._context.scenario.release.harvester.removeprefix("v")
+        if objects.spec(chart).get("version") != version:
+            self._observed[objects.uid(chart)] = int(objects.status(chart).get("observedGeneration") or 0)
+            longer = int(objects.spec(chart).get("timeoutSeconds") or 600) + 1
+            patch = MergePatch({"spec": {"version": version, "timeoutSeconds": longer}})
+            written = await self._client.patch(
+                MANAGED_CHARTS, objects.name(chart), patch, namespace=objects.namespace(chart)
+            )
+            await self._charts.seen(written)
+
+    def _install(self, pod: Object, node: str) -> None:
+        """Install the operating system; the reboot waits for this Pod's end. Nothing to do where it runs already."""
+        wanted = self._context.scenario.release.os_image
+        if self._context.hosts.of(node).os_image != wanted:
+            self._context.hosts.install(node, wanted, reboot_after=objects.uid(pod))

@@ -1,0 +1,336 @@
+"""The system-upgrade-controller: Plans in cattle-system become Jobs, one a node, and end in node labels.
+
+Two loops, as in the real one: Plans choose nodes and write Jobs, Jobs report to their Plan and are thrown out when it
+is not their turn. That they do not wait for each other is why a Job that starts paused is mostly deleted and made again
+(suc-observed.md, section 2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hack.actors import suc_job, suc_plan
+from hack.actors.conditions import with_condition
+from hack.actors.keyed import KeyedLoop
+from hack.actors.selectors import SelectorError, matches
+from hack.actors.suc_window import WindowError, is_open
+from hack.actors.timers import Timers
+from upgrade_manager.api.keys import CATTLE_SYSTEM, suc_node_label
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.events import EventRecorder
+from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS, SUC_PLANS
+from upgrade_manager.kube.patch import StrategicMergePatch
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+#: Seconds between looks at a closed window, and at a Plan that stops everything.
+_WINDOW_LOOK = 60.0
+_STUCK_LOOK = 20.0
+#: Its own rhythm when nobody can be asked for a Secret: they are read when a Plan is, not watched.
+_SECRET_LOOK = 5.0
+
+
+class UpgradeController:
+    """Serves the Plans of one namespace."""
+
+    def __init__(self, context: ActorContext, *, namespace: str = CATTLE_SYSTEM) -> None:
+        self._context = context
+        self._settings = context.scenario.upgrade_controller
+        self._namespace = namespace
+        self._client = context.client(suc_job.NAME)
+        self._events = EventRecorder(self._client, component=suc_job.NAME, now=context.now, random=context.random)
+        self._plans_cache = context.caches.of(SUC_PLANS)
+        self._jobs_cache = context.caches.of(JOBS)
+        self._nodes_cache = context.caches.of(NODES)
+        self._plans: KeyedLoop[str] = KeyedLoop("SUC plan", self._sync, random=context.random, workers=2)
+        self._jobs: KeyedLoop[str] = KeyedLoop("SUC job", self._follow, random=context.random, workers=2)
+        #: The resourceVersion of each Plan at which its Jobs were last written: they are written once for each.
+        self._applied: dict[str, str] = {}
+        self._timers = Timers()
+        self._plans_cache.subscribe(self._plan_changed)
+        self._jobs_cache.subscribe(self._job_changed)
+        self._nodes_cache.subscribe(self._node_changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        self._applied.clear()
+        for plan in self._plans_cache.store.list():
+            self._enqueue(plan)
+        for job in self._jobs_cache.store.list():
+            self._enqueue_job(job)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._events.run(), name="SUC events")
+            group.create_task(self._plans.run(), name="SUC plans")
+            group.create_task(self._jobs.run(), name="SUC jobs")
+
+    # What wakes it
+
+    def _plan_changed(self, change: Change) -> None:
+        self._enqueue(change.obj)
+
+    def _job_changed(self, change: Change) -> None:
+        job = change.obj
+        if not self._is_ours(job):
+            return
+        self._enqueue_job(job)
+        self._plans.add(objects.labels(job)[suc_job.LABEL_PLAN])
+
+    def _node_changed(self, change: Change) -> None:
+        """A node's new labels count; its deletion does not."""
+        if change.kind.value == "deleted" or _same_labels(change):
+            return
+        for plan in self._plans_cache.store.list():
+            if self._is_served(plan) and _fits(plan, change.obj):
+                self._enqueue(plan)
+
+    def _enqueue(self, plan: Object) -> None:
+        if self._is_served(plan):
+            self._plans.add(objects.name(plan))
+
+    def _enqueue_job(self, job: Object) -> None:
+        if self._is_ours(job):
+            self._jobs.add(objects.name(job))
+
+    def _is_served(self, plan: Object) -> bool:
+        return objects.namespace(plan) == self._namespace and not self._settings.wedged
+
+    def _is_ours(self, job: Object) -> bool:
+        labels = objects.labels(job)
+        return (
+            objects.namespace(job) == self._namespace
+            and labels.get(suc_job.LABEL_CONTROLLER) == suc_job.NAME
+            and suc_job.LABEL_PLAN in labels
+            and not self._settings.wedged
+        )
+
+    # Plans
+
+    async def _sync(self, name: str) -> Later:
+        if not all(suc_plan.is_decodable(plan) for plan in self._plans_cache.store.list()):
+            return _STUCK_LOOK
+        plan = self._plans_cache.store.get(name, self._namespace)
+        if plan is None:
+            self._applied.pop(name, None)
+            return None
+        if objects.is_deleting(plan):
+            return None
+        plan = await self._resolve(plan)
+        if not suc_plan.is_ready(objects.status(plan)):
+            return _SECRET_LOOK if suc_plan.counted_secrets(plan) else None
+        return await self._serve(plan)
+
+    async def _resolve(self, plan: Object) -> Object:
+        names = suc_plan.counted_secrets(plan)
+        secrets = {name: await self._secret(name) for name in names}
+        old = objects.status(plan)
+        new = suc_plan.resolved(plan, secrets.get, at=self._context.timestamp())
+        if new == old:
+            return plan
+        self._record_resolution(plan, new)
+        return await self._write(plan, new)
+
+    def _record_resolution(self, plan: Object, status: Object) -> None:
+        for type_, good, bad in (
+            ("Validated", "Validated", "ValidateFailed"),
+            ("LatestResolved", "Resolved", "ResolveFailed"),
+        ):
+            old, new = objects.condition(plan, type_), objects.condition({"status": status}, type_)
+            if new is None or (old == new and objects.status(plan).get("latestVersion") == status.get("latestVersion")):
+                continue
+            if new["status"] != "True":
+                self._record(plan, "Warning", bad, new.get("message") or "")
+            elif type_ == "Validated":
+                self._record(plan, "Normal", good, "Plan is valid")
+            else:
+                version = status["latestVersion"]
+                self._record(plan, "Normal", good, f"Resolved latest version from Spec.Version: {version}")
+
+    async def _secret(self, name: str) -> Object | None:
+        try:
+            return await self._client.get(SECRETS, name, namespace=self._namespace)
+        except NotFound:
+            return None
+
+    async def _serve(self, plan: Object) -> Later:
+        status = objects.status(plan)
+        try:
+            chosen = suc_plan.select(plan, status, self._nodes_cache.store.list())
+        except SelectorError as error:
+            self._record(plan, "Warning", "SelectNodesFailed", str(error))
+            return _SECRET_LOOK
+        if chosen and not status.get("applying") and not self._window_is_open(plan):
+            return await self._wait_for_window(plan)
+        new = suc_plan.served(status, [suc_plan.hostname(node) for node in chosen], at=self._context.timestamp())
+        if new != status:
+            self._record_serving(plan, new, chosen)
+        if self._applied.get(objects.name(plan)) != objects.resource_version(plan):
+            for node in chosen:
+                await self._apply(plan, status, node)
+            self._applied[objects.name(plan)] = objects.resource_version(plan)
+        if new != status:
+            await self._write(plan, new)
+        return None
+
+    def _record_serving(self, plan: Object, new: Object, chosen: list[Object]) -> None:
+        version, digest = new["latestVersion"], new["latestHash"]
+        if not chosen:
+            self._record(plan, "Normal", "Complete", f"Jobs complete for version {version}. Hash: {digest}")
+            return
+        hosts = ",".join(suc_plan.hostname(node) for node in chosen)
+        self._record(plan, "Normal", "SyncJob", f"Jobs synced for version {version} on Nodes {hosts}. Hash: {digest}")
+
+    def _window_is_open(self, plan: Object) -> bool:
+        window = objects.spec(plan).get("window")
+        try:
+            return not window or is_open(window, self._context.now())
+        except WindowError:
+            return False
+
+    async def _wait_for_window(self, plan: Object) -> Later:
+        status, message = objects.status(plan), "current time is not within configured window"
+        conditions = with_condition(
+            status["conditions"], "Complete", "False", reason="Waiting", message=message, at=self._context.timestamp()
+        )
+        if conditions != status["conditions"]:
+            self._record(plan, "Normal", "Waiting", message)
+            await self._write(plan, {**status, "conditions": conditions})
+        return _WINDOW_LOOK
+
+    async def _apply(self, plan: Object, status: Object, node: Object) -> None:
+        turn = suc_plan.hostname(node) in (status.get("applying") or ())
+        wanted = suc_job.build(plan, status, node, self._settings, parallelism=1 if turn else 0)
+        name = objects.name(wanted)
+        existing = self._jobs_cache.store.get(name, self._namespace)
+        if existing is None:
+            await self._client.create(JOBS, wanted)
+        elif self._must_replace(existing, wanted):
+            await self._delete(existing)
+            await self._client.create(JOBS, wanted)
+        else:
+            changed = _changes(objects.spec(existing), objects.spec(wanted))
+            if changed:
+                await self._client.patch(JOBS, name, StrategicMergePatch({"spec": changed}), namespace=self._namespace)
+
+    def _must_replace(self, existing: Object, wanted: Object) -> bool:
+        """A template cannot be changed; and a Job that is complete is no Job for a node that is to be done again."""
+        done = objects.is_condition_true(existing, "Complete")
+        return done or suc_job.template_of(existing) != objects.spec(wanted)["template"]
+
+    async def _write(self, plan: Object, status: Object) -> Object:
+        written = await self._client.update(SUC_PLANS, {**plan, "status": status}, subresource="status")
+        await self._plans_cache.seen(written)
+        return written
+
+    # Jobs
+
+    async def _follow(self, name: str) -> Later:
+        job = self._jobs_cache.store.get(name, self._namespace)
+        if job is None or objects.is_deleting(job):
+            self._timers.forget(name)
+            return None
+        plan = await self._plan_of(job)
+        node = self._nodes_cache.store.get(objects.labels(job).get(suc_job.LABEL_NODE) or "")
+        if plan is None or node is None:
+            await self._delete(job)
+            return None
+        if objects.is_condition_true(job, "Complete"):
+            return await self._finish(plan, job, node)
+        failed = objects.condition(job, "Failed")
+        if failed is not None and failed.get("status") == "True":
+            await self._report_failure(plan, job, node, failed)
+        elif self._is_out_of_turn(plan, job, node):
+            await self._delete(job)
+        return None
+
+    async def _plan_of(self, job: Object) -> Object | None:
+        try:
+            return await self._client.get(SUC_PLANS, objects.labels(job)[suc_job.LABEL_PLAN], namespace=self._namespace)
+        except NotFound:
+            return None
+
+    def _is_out_of_turn(self, plan: Object, job: Object, node: Object) -> bool:
+        """It looks for the node's name among host names, and so finds nothing where they differ."""
+        status = objects.status(plan)
+        version = objects.labels(job).get(suc_job.LABEL_VERSION)
+        return version != status.get("latestVersion") or objects.name(node) not in (status.get("applying") or ())
+
+    async def _finish(self, plan: Object, job: Object, node: Object) -> Later:
+        label = suc_node_label(objects.name(plan))
+        digest = objects.labels(job).get(label) or ""
+        spec = objects.spec(plan)
+        if objects.labels(node).get(label) == digest:
+            self._plans.add(objects.name(plan))
+            return None
+        delay = suc_plan.delay_of(plan)
+        if delay and (left := self._timers.left(objects.name(job), objects.uid(job), delay)) > 0:
+            self._record(plan, "Normal", "JobCompleteWaiting", f"Job completed on Node {objects.name(node)}, waiting")
+            return left
+        labels = {**objects.labels(node), label: digest, **_expanded(spec.get("postCompleteLabels") or {}, plan)}
+        new = {**node, "metadata": {**node["metadata"], "labels": labels}}
+        if spec.get("cordon") or spec.get("drain") is not None:
+            new["spec"] = {**objects.spec(node), "unschedulable": False}
+        written = await self._client.update(NODES, new)
+        self._record(plan, "Normal", "JobComplete", f"Job completed on Node {objects.name(node)}")
+        await self._nodes_cache.seen(written)
+        self._plans.add(objects.name(plan))
+        return None
+
+    async def _report_failure(self, plan: Object, job: Object, node: Object, failed: Object) -> None:
+        where = f"{objects.namespace(job)}/{objects.name(job)} failed on Node {objects.name(node)}"
+        message = f"Job {where}: {failed.get('reason') or ''}: {failed.get('message') or ''}"
+        status = objects.status(plan)
+        conditions = with_condition(
+            status.get("conditions") or [],
+            "Complete",
+            "False",
+            reason="JobFailed",
+            message=message,
+            at=self._context.timestamp(),
+        )
+        if conditions != status.get("conditions"):
+            self._record(plan, "Warning", "JobFailed", message)
+            await self._write(plan, {**status, "conditions": conditions})
+        self._plans.add(objects.name(plan))
+
+    async def _delete(self, job: Object) -> None:
+        try:
+            await self._client.delete(JOBS, objects.name(job), namespace=self._namespace)
+        except NotFound:
+            return
+
+    def _record(self, plan: Object, type_: str, reason: str, message: str) -> None:
+        self._events.record(plan, type_=type_, reason=reason, message=message)
+
+
+def _same_labels(change: Change) -> bool:
+    return change.old is not None and objects.labels(change.old) == objects.labels(change.obj)
+
+
+def _fits(plan: Object, node: Object) -> bool:
+    try:
+        return matches(objects.spec(plan).get("nodeSelector"), objects.labels(node))
+    except SelectorError:
+        return False
+
+
+def _changes(old: Object, new: Object) -> Object:
+    mutable = ("parallelism", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+    return {key: new.get(key) for key in mutable if old.get(key) != new.get(key)}
+
+
+def _expanded(labels: dict[str, str], plan: Object) -> dict[str, str]:
+    status = objects.status(plan)
+    marks = {"$(LATEST_HASH)": status.get("latestHash") or "", "$(LATEST_VERSION)": status.get("latestVersion") or ""}
+    result = dict(labels)
+    for key, value in labels.items():
+        for mark, text in marks.items():
+            value = value.replace(mark, text)  # noqa: PLW2901  # built up mark by mark
+        result[key] = value
+    return result

@@ -1,0 +1,195 @@
+"""KubeVirt's VM and VMI controllers: a VirtualMachine that should run has an instance, on a node that takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.actors.caches import BY_NODE
+from hack.actors.conditions import TRANSITION, with_condition
+from hack.actors.keyed import KeyedLoop
+from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES
+from hack.actors.migratable import is_final
+from hack.actors.placement import place
+from hack.actors.timers import Timers
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.patch import MergePatch, merge_diff
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.keyed import Later
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+NODE_LABEL = "kubevirt.io/nodeName"
+#: Seconds between looks for a node that takes an instance.
+_LOOK = 2.0
+
+
+class VirtualMachineController:
+    """Serves VirtualMachines of all namespaces."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("virt-controller")
+        caches = context.caches
+        self._machines = caches.of(VIRTUAL_MACHINES)
+        self._instances = caches.of(INSTANCES)
+        self._nodes = caches.of(NODES)
+        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("virtual machines", self._look, random=context.random)
+        self._timers = Timers()
+        self._machines.subscribe(self._changed)
+        self._instances.subscribe(self._changed)
+
+    async def run(self) -> None:
+        """Play the part until cancelled."""
+        await self._context.caches.synced()
+        for machine in self._machines.store.list():
+            self._loop.add(objects.key(machine))
+        await self._loop.run()
+
+    def _changed(self, change: Change) -> None:
+        self._loop.add(objects.key(change.obj))
+
+    async def _look(self, key: tuple[str, str]) -> Later:
+        machine = self._machines.store.get(key[1], key[0])
+        instance = self._instances.store.get(key[1], key[0])
+        if machine is None:
+            return None
+        wanted = _is_wanted(machine, instance)
+        if instance is not None and not wanted:
+            return await self._stop(machine, instance)
+        if instance is None and wanted:
+            await self._create(machine)
+            return None
+        if instance is not None and not is_final(instance) and objects.status(instance).get("phase") != "Running":
+            return await self._boot(instance)
+        await self._tell(machine, instance)
+        return None
+
+    async def _create(self, machine: Object) -> None:
+        instance = instance_of(machine, node="")
+        try:
+            await self._instances.seen(await self._client.create(INSTANCES, instance))
+        except AlreadyExists:
+            return
+        await self._clear_requests(machine)
+
+    async def _boot(self, instance: Object) -> Later:
+        seconds = self._context.seconds(self._context.scenario.durations.vm_start)
+        left = self._timers.left(objects.uid(instance), "start", seconds)
+        if left > 0:
+            return left
+        node = place(instance, self._nodes.store.list(), self._load)
+        if not node:
+            return _LOOK
+        self._timers.forget(objects.uid(instance))
+        await self._write(instance, running_on(node, objects.status(instance), at=self._context.timestamp()))
+        return None
+
+    def _load(self, node: str) -> int:
+        return len(self._instances.store.by_index(BY_NODE, node))
+
+    async def _stop(self, machine: Object, instance: Object) -> Later:
+        seconds = self._context.seconds(self._context.scenario.durations.pod_stop)
+        left = self._timers.left(objects.uid(instance), "stop", seconds)
+        if left > 0:
+            return left
+        self._timers.forget(objects.uid(instance))
+        try:
+            await self._client.delete(
+                INSTANCES, objects.name(instance), namespace=objects.namespace(instance), uid=objects.uid(instance)
+            )
+        except NotFound:
+            return None
+        await self._clear_requests(machine)
+        return None
+
+    async def _clear_requests(self, machine: Object) -> None:
+        if objects.status(machine).get("stateChangeRequests"):
+            await self._write_status(machine, {"stateChangeRequests": None})
+
+    async def _tell(self, machine: Object, instance: Object | None) -> None:
+        up = instance is not None and objects.status(instance).get("phase") == "Running"
+        wanted = {
+            "printableStatus": "Running" if up else "Stopped" if instance is None else "Starting",
+            "ready": up,
+            "created": instance is not None,
+        }
+        difference = merge_diff({key: objects.status(machine).get(key) for key in wanted}, wanted)
+        if difference:
+            await self._write_status(machine, difference)
+
+    async def _write(self, instance: Object, body: Object) -> None:
+        patch = MergePatch(body).at(objects.resource_version(instance))
+        name, namespace = objects.name(instance), objects.namespace(instance)
+        await self._instances.seen(await self._client.patch(INSTANCES, name, patch, namespace=namespace))
+
+    async def _write_status(self, machine: Object, status: Object) -> None:
+        name, namespace = objects.name(machine), objects.namespace(machine)
+        patch = MergePatch({"status": status})
+        try:
+            written = await self._client.patch(VIRTUAL_MACHINES, name, patch, namespace=namespace, subresource="status")
+        except NotFound:
+            return
+        await self._machines.seen(written)
+
+
+def _is_wanted(machine: Object, instance: Object | None) -> bool:
+    """Whether there should be an instance: by strategy, or by a request that was left in the status."""
+    actions = [one["action"] for one in objects.status(machine).get("stateChangeRequests") or ()]
+    match objects.spec(machine).get("runStrategy"):
+        case "Always":
+            return True
+        case "Halted":
+            return False
+        case "Once":
+            return instance is not None or not objects.status(machine).get("created")
+    if "Stop" in actions:
+        return False
+    return "Start" in actions or instance is not None
+
+
+def running_on(node: str, status: Object, *, at: str) -> Object:
+    """A patch that makes an instance run there."""
+    conditions = with_condition(status.get("conditions") or [], "Ready", "True", at=at, time=TRANSITION)
+    return {
+        "metadata": {"labels": {NODE_LABEL: node}},
+        "status": {"phase": "Running", "nodeName": node, "evacuationNodeName": None, "conditions": conditions},
+    }
+
+
+def instance_of(machine: Object, *, node: str) -> Object:
+    """The instance of a machine as it is created; running there already when a node is given."""
+    template = objects.spec(machine)["template"]
+    devices = ((template.get("spec") or {}).get("domain") or {}).get("devices") or {}
+    movable = devices.get("hostDevices") is None
+    live: Object = {"type": "LiveMigratable", "status": "True" if movable else "False"}
+    if not movable:
+        live |= {"reason": "HostDeviceNotLiveMigratable", "message": "VMI uses a PCI host device"}
+    owner = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachine",
+        "name": objects.name(machine),
+        "uid": objects.uid(machine),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    instance: Object = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachineInstance",
+        "metadata": {
+            "name": objects.name(machine),
+            "namespace": objects.namespace(machine),
+            "labels": {**(template.get("metadata", {}).get("labels") or {})},
+            "ownerReferences": [owner],
+        },
+        "spec": template["spec"],
+        "status": {"phase": "Pending", "conditions": [live]},
+    }
+    if node:
+        instance["metadata"]["labels"][NODE_LABEL] = node
+        instance["status"] |= {"phase": "Running", "nodeName": node}
+        instance["status"]["conditions"] = [{"type": "Ready", "status": "True"}, live]
+    return instance

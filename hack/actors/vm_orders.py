@@ -1,0 +1,95 @@
+"""KubeVirt's subresource API: start and stop, after the table in external-apis.md 7.2."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hack.actors.answers import accepted, refused
+from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES
+from hack.actors.migratable import is_final
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hack.actors.context import ActorContext
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.transport import Request, Response
+
+PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/"
+
+
+class VirtualMachineOrders:
+    """Answers PUT …/start and …/stop; both only leave a wish, which the VM controller follows."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._client = context.client("virt-api")
+
+    async def start(self, request: Request, values: Mapping[str, str]) -> Response:
+        """Start the machine: 202, or 409 when it cannot be or runs already."""
+        machine, instance = await self._read(values)
+        if machine is None:
+            return _no_machine(values)
+        phase = objects.status(instance or {}).get("phase") or ""
+        if instance is not None and phase not in {"", "Unknown"} and not is_final(instance):
+            return refused(409, f"VM {values['name']} is already running")
+        strategy = objects.spec(machine).get("runStrategy")
+        if strategy in {"Always", "Once"}:
+            return refused(409, f"{strategy} does not support manual start requests")
+        if strategy == "RerunOnFailure" and phase == "Failed":
+            return refused(409, "RerunOnFailure does not support starting VM from failed state")
+        if strategy == "Halted" and not _body(request).get("paused"):
+            await self._set(machine, {"spec": {"runStrategy": "Always"}})
+        else:
+            await self._request(machine, {"action": "Start"})
+        return accepted()
+
+    async def stop(self, request: Request, values: Mapping[str, str]) -> Response:
+        """Stop the machine: 202, or 409 when nothing runs that could be stopped."""
+        machine, instance = await self._read(values)
+        if machine is None:
+            return _no_machine(values)
+        strategy = objects.spec(machine).get("runStrategy")
+        if strategy in {"Always", "Once"}:
+            await self._set(machine, {"spec": {"runStrategy": "Halted"}})
+            return accepted()
+        if instance is None or is_final(instance):
+            return refused(409, "VM is not running")
+        if strategy == "Halted" and "gracePeriod" not in _body(request):
+            return refused(409, "Halted only supports manual stop requests with a shorter graceperiod")
+        await self._request(machine, {"action": "Stop", "uid": objects.uid(instance)})
+        return accepted()
+
+    async def _read(self, values: Mapping[str, str]) -> tuple[Object | None, Object | None]:
+        return await self._get(VIRTUAL_MACHINES, values), await self._get(INSTANCES, values)
+
+    async def _get(self, resource: Resource, values: Mapping[str, str]) -> Object | None:
+        try:
+            return await self._client.get(resource, values["name"], namespace=values["namespace"])
+        except NotFound:
+            return None
+
+    async def _set(self, machine: Object, body: Object) -> None:
+        name, namespace = objects.name(machine), objects.namespace(machine)
+        await self._client.patch(VIRTUAL_MACHINES, name, MergePatch(body), namespace=namespace)
+
+    async def _request(self, machine: Object, wish: Object) -> None:
+        name, namespace = objects.name(machine), objects.namespace(machine)
+        patch = MergePatch({"status": {"stateChangeRequests": [wish]}})
+        await self._client.patch(VIRTUAL_MACHINES, name, patch, namespace=namespace, subresource="status")
+
+
+def _body(request: Request) -> Object:
+    try:
+        parsed = json.loads(request.body or b"{}")
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _no_machine(values: Mapping[str, str]) -> Response:
+    return refused(404, f'virtualmachine.kubevirt.io "{values["name"]}" not found')

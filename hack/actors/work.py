@@ -1,0 +1,101 @@
+"""What a container is there for, told from its command line alone."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from hack.scenario import Durations
+    from upgrade_manager.kube.objects import Object
+
+_SUC_PLAN_LABEL = "upgrade.cattle.io/plan"
+
+
+class Work(StrEnum):
+    """The calls that the toolkit image serves; the values are those of a scenario's faults."""
+
+    PREPARE = "prepare"
+    PRE_DRAIN = "pre-drain"
+    POST_DRAIN = "post-drain"
+    SINGLE_NODE = "single-node-upgrade"
+    MANIFESTS = "manifests"
+    RESTORE_VM = "restore-vm"
+    IMAGE_CLEANUP = "image-cleanup"
+    OTHER = "other"
+
+    @property
+    def is_node_work(self) -> bool:
+        """Whether it changes the host that it runs on."""
+        return self in {Work.PREPARE, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE}
+
+
+_NODE_CALLS = {str(work): work for work in Work if work.is_node_work}
+
+
+def work_of(pod: Object) -> Work:
+    """What the Pod's first container does; anything unknown that a Plan started cleans images."""
+    words = _words(container_of(pod))
+    names = [word.rsplit("/", 1)[-1] for word in words]
+    if "upgrade_manifests.sh" in names:
+        return Work.MANIFESTS
+    if "upgrade_node.sh" in names:
+        after = names[names.index("upgrade_node.sh") + 1 :]
+        return _NODE_CALLS.get(after[0] if after else "", Work.OTHER)
+    if "restore-vm" in names:
+        return Work.RESTORE_VM
+    return Work.IMAGE_CLEANUP if _SUC_PLAN_LABEL in objects.labels(pod) else Work.OTHER
+
+
+def container_of(pod: Object) -> Object:
+    """The container that does the work; empty when there is none."""
+    containers = objects.spec(pod).get("containers") or [{}]
+    first = containers[0]
+    return first if isinstance(first, dict) else {}
+
+
+def env_of(pod: Object) -> dict[str, str]:
+    """The container's environment, as far as it can be told from the Pod."""
+    fields = {
+        "metadata.name": objects.name(pod),
+        "metadata.namespace": objects.namespace(pod),
+        "metadata.uid": objects.uid(pod),
+        "spec.nodeName": objects.spec(pod).get("nodeName") or "",
+    }
+    result: dict[str, str] = {}
+    for entry in container_of(pod).get("env") or ():
+        path = ((entry.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath") or ""
+        result[entry["name"]] = entry.get("value") or fields.get(path, "")
+    return result
+
+
+def option_of(pod: Object, option: str) -> str:
+    """The value of `--option value` or `--option=value` on the command line; empty when it is not there."""
+    words = _words(container_of(pod))
+    for index, word in enumerate(words):
+        if word == option and index + 1 < len(words):
+            return words[index + 1]
+        if word.startswith(option + "="):
+            return word.removeprefix(option + "=")
+    return ""
+
+
+def duration_of(work: Work, durations: Durations) -> float:
+    """Seconds that the work takes by itself, waits for others not counted."""
+    return {
+        Work.PREPARE: durations.prepare,
+        Work.PRE_DRAIN: durations.pre_drain,
+        Work.POST_DRAIN: durations.post_drain,
+        Work.SINGLE_NODE: durations.single_node,
+        Work.MANIFESTS: durations.manifests,
+        Work.RESTORE_VM: durations.restore_vm,
+        Work.IMAGE_CLEANUP: durations.image_cleanup,
+        Work.OTHER: durations.other,
+    }[work]
+
+
+def _words(container: Object) -> list[str]:
+    given = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return [word for text in given for word in text.split()]

@@ -1,0 +1,146 @@
+"""Fills an empty API server with the cluster that a scenario describes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hack.actors.images import claim_of
+from hack.actors.kinds import (
+    CAPI_CLUSTERS,
+    CRDS,
+    ENGINES,
+    INSTANCES,
+    KUBEVIRTS,
+    MANAGED_CHARTS,
+    PERSISTENT_VOLUME_CLAIMS,
+    SERVICE_ACCOUNTS,
+    VIRTUAL_MACHINES,
+    VOLUMES,
+)
+from hack.actors.virtual_machines import instance_of
+from hack.cluster import seed_harvester, seed_machines, seed_nodes
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.kinds import (
+    ADDONS,
+    ENDPOINT_SLICES,
+    LONGHORN_SETTINGS,
+    MACHINES,
+    NAMESPACES,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    SECRETS,
+    SETTINGS,
+    VERSIONS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from hack.scenario import Scenario
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+
+#: Kinds whose status is written with the object, because they have no status subresource or it makes no difference.
+_WHOLE = frozenset({INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS})
+_LOOK = 0.05
+_PATIENCE = 30.0
+
+
+class Seeds:
+    """Plants everything, once; what is there already stays as it is."""
+
+    def __init__(
+        self, client: Client, scenario: Scenario, *, now: Callable[[], datetime], iso_url: str, api_url: str
+    ) -> None:
+        self._client = client
+        self._scenario = scenario
+        self._now = now
+        self._iso_url = iso_url
+        self._api_url = api_url
+
+    async def define(self, crds: Iterable[Object]) -> None:
+        """Install CustomResourceDefinitions and wait until they are served. Raises TimeoutError."""
+        installed = [await self._plant(CRDS, crd) for crd in crds]
+        async with asyncio.timeout(_PATIENCE):
+            for crd in installed:
+                await self._served(crd)
+
+    async def _served(self, crd: Object) -> None:
+        spec = crd["spec"]
+        resource = Resource(
+            group=spec["group"],
+            version=spec["versions"][0]["name"],
+            plural=spec["names"]["plural"],
+            kind=spec["names"]["kind"],
+        )
+        while True:
+            try:
+                await self._client.list(resource)
+            except NotFound:
+                await asyncio.sleep(_LOOK)
+            else:
+                return
+
+    async def plant(self) -> None:
+        """Create the cluster's objects."""
+        scenario, at = self._scenario, self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        for namespace in seed_harvester.namespaces(scenario):
+            await self._plant(NAMESPACES, namespace)
+        for account in seed_harvester.service_accounts():
+            await self._plant(SERVICE_ACCOUNTS, account)
+        await self._plant(ENDPOINT_SLICES, seed_harvester.api_endpoints(self._api_url))
+        await self._plant_harvester(at)
+        await self._plant_nodes(at)
+        for machine in seed_machines.machines_of(scenario):
+            created = await self._plant(VIRTUAL_MACHINES, seed_machines.virtual_machine(machine))
+            if machine.run_strategy != "Halted":
+                await self._plant(INSTANCES, instance_of(created, node=machine.node))
+            if machine.volume:
+                await self._plant(VOLUMES, seed_machines.volume(machine))
+                await self._plant(ENGINES, seed_machines.engine(machine, scenario))
+
+    async def _plant_harvester(self, at: str) -> None:
+        scenario = self._scenario
+        for setting in seed_harvester.settings(scenario):
+            await self._plant(SETTINGS, setting)
+        await self._plant(VERSIONS, seed_harvester.version(scenario, self._iso_url))
+        image = await self._plant(VIRTUAL_MACHINE_IMAGES, seed_harvester.image(scenario, self._iso_url, at=at))
+        claim = claim_of(image)
+        await self._plant(
+            PERSISTENT_VOLUME_CLAIMS,
+            {**claim, "status": {"phase": "Bound", "accessModes": claim["spec"]["accessModes"]}},
+        )
+        await self._plant(CAPI_CLUSTERS, seed_harvester.capi_cluster())
+        for chart in seed_harvester.charts(scenario, at=at):
+            await self._plant(MANAGED_CHARTS, chart)
+        for setting in seed_harvester.longhorn_settings(scenario):
+            await self._plant(LONGHORN_SETTINGS, setting)
+        for addon in scenario.addons:
+            await self._plant(ADDONS, seed_harvester.addon(addon))
+        await self._plant(KUBEVIRTS, seed_harvester.kubevirt())
+
+    async def _plant_nodes(self, at: str) -> None:
+        scenario = self._scenario
+        cluster = await self._plant(PROVISIONING_CLUSTERS, seed_harvester.provisioning_cluster(scenario, at=at))
+        for name in scenario.nodes.names:
+            node = await self._plant(NODES, seed_nodes.node(name, scenario, at=at))
+            machine = await self._plant(MACHINES, seed_nodes.machine(name, scenario, node, at=at))
+            await self._plant(SECRETS, seed_nodes.plan_secret(name, scenario, cluster, machine))
+
+    async def _plant(self, resource: Resource, obj: Object) -> Object:
+        """Create it with its status, however that is written."""
+        name, namespace = objects.name(obj), objects.namespace(obj)
+        try:
+            created = await self._client.create(resource, obj)
+        except AlreadyExists:
+            return await self._client.get(resource, name, namespace=namespace)
+        if "status" not in obj or resource in _WHOLE:
+            return created
+        patch = MergePatch({"status": obj["status"]})
+        return await self._client.patch(resource, name, patch, namespace=namespace, subresource="status")

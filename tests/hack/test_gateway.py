@@ -144,7 +144,7 @@ async def test_connections_are_kept(session: aiohttp.ClientSession) -> None:
         async with session.get("/version") as answer:
             assert answer.status == 200
     assert session.connector is not None
-    assert sum(len(known) for known in session.connector._conns.values()) == 1  # type: ignore[attr-defined]
+    assert sum(len(known) for known in session.connector._conns.values()) == 1
 
 
 async def test_closing_ends_streams_properly(faults: Middleware, tls: ssl.SSLContext, authority: Authority) -> None:

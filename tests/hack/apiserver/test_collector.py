@@ -65,7 +65,7 @@ async def test_a_whole_tree_goes(wire: Wire) -> None:
         pytest.param({"kind": "Gadget"}, True, id="a kind that nobody knows"),
     ],
 )
-async def test_an_owner_must_be_there_at_all(wire: Wire, change: dict[str, str], lives: bool) -> None:  # noqa: FBT001
+async def test_an_owner_must_be_there_at_all(wire: Wire, change: dict[str, Any], lives: bool) -> None:  # noqa: FBT001
     real = (await wire.post(WIDGETS, widget("real"))).body
     await wire.post(MAPS, owned("a", owner(real, **change)))
     await settled()

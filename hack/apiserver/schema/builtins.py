@@ -27,11 +27,10 @@ _NAME_RULES = {
 }
 
 _STRING = {"type": "string"}
-_NAME = {"type": "string", "minLength": 1}
 
 
-def _list(items: dict[str, Any], *, least: int = 0) -> dict[str, Any]:
-    return {"type": "array", "items": items} | ({"minItems": least} if least else {})
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
 
 
 def _object(required: str = "", **properties: Any) -> dict[str, Any]:
@@ -46,8 +45,7 @@ def _object(required: str = "", **properties: Any) -> dict[str, Any]:
 
 _ENV = _object("name", name=_STRING, value=_STRING)
 _CONTAINER = _object(
-    "name",
-    name=_NAME,
+    name=_STRING,
     image=_STRING,
     command=_list(_STRING),
     args=_list(_STRING),
@@ -55,7 +53,6 @@ _CONTAINER = _object(
     volumeMounts=_list(_object("name mountPath", name=_STRING, mountPath=_STRING, readOnly={"type": "boolean"})),
 )
 _POD_SPEC = _object(
-    "containers",
     containers=_list(_CONTAINER),
     initContainers=_list(_CONTAINER),
     volumes=_list(_object("name", name=_STRING)),
@@ -68,18 +65,16 @@ _SELECTOR = _object(matchLabels={"type": "object", "additionalProperties": _STRI
 
 
 def _template() -> dict[str, Any]:
-    return _object("spec", metadata=_object(), spec=_POD_SPEC)
+    return _object(metadata=_object(), spec=_POD_SPEC)
 
 
 _REPLICAS = {"type": "integer", "minimum": 0}
 
 #: By plural and group: the schema of the object, `spec` and the like at its top level.
 _SCHEMAS: dict[str, dict[str, Any]] = {
-    "pods": _object("spec", spec=_POD_SPEC),
+    "pods": _object(spec=_POD_SPEC),
     "jobs.batch": _object(
-        "spec",
         spec=_object(
-            "template",
             template=_template(),
             backoffLimit={"type": "integer", "minimum": 0},
             completions={"type": "integer", "minimum": 0},
@@ -90,7 +85,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
         ),
     ),
     "deployments.apps": _object(
-        "spec", spec=_object("selector template", replicas=_REPLICAS, selector=_SELECTOR, template=_template())
+        "spec", spec=_object("selector", replicas=_REPLICAS, selector=_SELECTOR, template=_template())
     ),
     "replicasets.apps": _object("spec", spec=_object("selector", replicas=_REPLICAS, selector=_SELECTOR)),
     "secrets": _object(

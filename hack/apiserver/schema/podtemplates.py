@@ -53,9 +53,11 @@ def _names(names: list[str], field: str) -> Iterator[FieldError]:
 
 
 def _container(container: Object, field: str, volumes: list[str]) -> Iterator[FieldError]:
-    for fault in dns_label(container.get("name") or ""):
-        if container.get("name"):
-            yield invalid(f"{field}.name", container["name"], fault)
+    name = container.get("name")
+    if not name:
+        yield required(f"{field}.name")
+    for fault in dns_label(name) if name else ():
+        yield invalid(f"{field}.name", name, fault)
     if not container.get("image"):
         yield required(f"{field}.image")
     paths: list[str] = []

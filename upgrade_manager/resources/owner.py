@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN
 from upgrade_manager.api.names import label_value
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.objects import owner_uid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from upgrade_manager.api.keys import Component
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource
 
 
@@ -31,6 +33,10 @@ class Owner:
             "controller": True,
             "blockOwnerDeletion": True,
         }
+
+    def owns(self, obj: Object) -> bool:
+        """Whether the object is this plan's: not one that merely carries its labels, such as a namesake's."""
+        return owner_uid(obj) == self.uid
 
     def labels(self, component: Component) -> dict[str, str]:
         """By these the object is found again, whatever the length of the plan's name."""

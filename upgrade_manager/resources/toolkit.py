@@ -15,4 +15,9 @@ class ToolkitImage:
 
     def __str__(self) -> str:
         """As containers name it. The system-upgrade-controller takes repository and tag apart instead."""
-        return f"{self.repository}:{self.tag}"
+        return f"{self.repository}:{self.image_tag}"
+
+    @property
+    def image_tag(self) -> str:
+        """The tag as registries allow it: a version's build part has a hyphen there, as that controller does it."""
+        return self.tag.replace("+", "-")

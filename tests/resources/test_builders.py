@@ -1,0 +1,120 @@
+"""What holds for every object that the manager creates, however the plan and the node are called."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, JobType
+from upgrade_manager.kube.kinds import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.resources.isoimage import iso_image
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, image_list_secret, image_preload_plan
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+
+IMAGE = ToolkitImage(repository="rancher/harvester-upgrade-toolkit", tag="v1.7.0")
+JOB = JobSettings(image=IMAGE, service_account="harvester")
+PLAN = PlanSettings(image=IMAGE, service_account="system-upgrade-controller")
+LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def dotted(length: int) -> str:
+    """A name of that length with a dot in every place where one can hurt."""
+    return ("a." * length)[:length].rstrip(".").ljust(length, "z")
+
+
+NAMES = {
+    "one character": "u",
+    "a digit first": "1-8-0",
+    "a version": "v1.8.0",
+    "63 characters": "p" * 63,
+    "63 characters with dots": dotted(63),
+    "200 characters": "p" * 100 + "-" * 1 + "q" * 99,
+    "200 characters with dots": dotted(200),
+    "253 characters": "p" * 56 + "." + "q" * 196,
+    "253 characters with dots": dotted(253),
+    "a hyphen where it is cut": "p" * 56 + "-" + "q" * 100,
+}
+
+
+def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
+    """Every object of one upgrade, with its kind."""
+    return [
+        (VIRTUAL_MACHINE_IMAGES, iso_image(owner, version="v1.7.0", url="https://x/a.iso", checksum="ab" * 64)),
+        (DEPLOYMENTS, repository_deployment(owner, image=IMAGE, claim="up-iso", replicas=2)),
+        (SERVICES, repository_service(owner)),
+        (JOBS, cluster_upgrade_job(owner, JOB)),
+        *[(JOBS, node_job(owner, JOB, node=node, job_type=job_type)) for job_type in JobType],
+        (SUC_PLANS, image_preload_plan(owner, PLAN, concurrency=3)),
+        (SUC_PLANS, image_cleanup_plan(owner, PLAN)),
+        (SECRETS, image_list_secret(owner, compressed="aGVsbG8=")),
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+class TestWhateverTheName:
+    async def test_the_api_server_takes_every_object(self, cluster: Harvester, name: str) -> None:
+        for resource, manifest in everything(Owner(name=name, uid="u-1"), name):
+            await cluster.client.create(resource, manifest)
+
+    def test_every_name_fits_and_every_label_is_valid(self, name: str) -> None:
+        for _, manifest in everything(Owner(name=name, uid="u-1"), name):
+            assert len(manifest["metadata"]["name"]) <= 63
+            template = manifest["spec"].get("template", {}) if "spec" in manifest else {}
+            labels = {**manifest["metadata"]["labels"], **template.get("metadata", {}).get("labels", {})}
+            assert [value for value in labels.values() if not LABEL_VALUE.fullmatch(value)] == []
+
+    def test_the_services_name_is_a_dns_label(self, name: str) -> None:
+        assert DNS_1035.fullmatch(repository_service(Owner(name=name, uid="u"))["metadata"]["name"])
+
+    def test_names_of_two_objects_of_a_kind_differ(self, name: str) -> None:
+        owner = Owner(name=name, uid="u")
+        found = [(resource.name, manifest["metadata"]["name"]) for resource, manifest in everything(owner, name)]
+        assert len(found) == len(set(found))
+
+
+def test_every_object_has_the_plan_as_its_controlling_owner() -> None:
+    owner = Owner(name="up", uid="u-1")
+    for _, manifest in everything(owner, "n1"):
+        assert manifest["metadata"]["ownerReferences"] == [
+            {
+                "apiVersion": "management.harvesterhci.io/v1beta1",
+                "kind": "UpgradePlan",
+                "name": "up",
+                "uid": "u-1",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+        assert manifest["metadata"]["labels"][LABEL_PLAN] == "up"
+        assert owner.owns(manifest)
+
+
+@pytest.mark.parametrize(
+    ("component", "count"),
+    [("iso", 1), ("repo", 2), ("image-preload", 1), ("cluster-upgrade", 1), ("node-upgrade", 4), ("image-cleanup", 2)],
+)
+def test_every_object_tells_its_component(component: str, count: int) -> None:
+    found = everything(Owner(name="up", uid="u-1"), "n1")
+    assert sum(manifest["metadata"]["labels"][LABEL_COMPONENT] == component for _, manifest in found) == count
+
+
+def test_plans_and_their_secret_are_in_cattle_system_and_all_else_in_harvester_system() -> None:
+    for resource, manifest in everything(Owner(name="up", uid="u-1"), "n1"):
+        place = "cattle-system" if resource in {SUC_PLANS, SECRETS} else "harvester-system"
+        assert manifest["metadata"]["namespace"] == place
+
+
+def test_two_plans_with_one_long_beginning_do_not_share_names() -> None:
+    one, other = (Owner(name="p" * 200 + end, uid=end) for end in "ab")
+    for (_, mine), (_, theirs) in zip(everything(one, "n1"), everything(other, "n1"), strict=True):
+        assert mine["metadata"]["name"] != theirs["metadata"]["name"]
+        assert mine["metadata"]["labels"][LABEL_PLAN] != theirs["metadata"]["labels"][LABEL_PLAN]

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from upgrade_manager.resources.isoimage import iso_image
+from upgrade_manager.resources.owner import Owner
+
+IMAGE = iso_image(Owner(name="up", uid="u-1"), version="v1.7.0", url="https://x/a.iso", checksum="ab")
+
+
+def test_it_downloads_the_versions_iso_with_three_retries() -> None:
+    assert IMAGE["metadata"]["name"] == "up-iso"
+    assert IMAGE["spec"] == {
+        "backend": "cdi",
+        "sourceType": "download",
+        "url": "https://x/a.iso",
+        "checksum": "ab",
+        "retry": 3,
+        "targetStorageClassName": "longhorn-static",
+        "displayName": "up-v1.7.0",
+    }
+
+
+def test_harvester_knows_it_as_an_upgrades_image() -> None:
+    assert IMAGE["metadata"]["annotations"] == {"harvesterhci.io/os-upgrade-image": "True"}
+
+
+def test_its_display_name_fits_into_a_label() -> None:
+    long = iso_image(Owner(name="p" * 60, uid="u"), version="v1.7.0-rc1", url="", checksum="")
+    assert len(long["spec"]["displayName"]) == 63

@@ -1,0 +1,104 @@
+"""The Jobs, field by field: their command lines and environment are what the published toolkit image understands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.tolerations import tolerations
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+OWNER = Owner(name="up", uid="u-1")
+SETTINGS = JobSettings(image=ToolkitImage(repository="example/toolkit", tag="v1.7.0"), service_account="worker")
+NODE_TYPES = [JobType.PRE_DRAIN, JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE]
+JOBS = {
+    "cluster-upgrade": cluster_upgrade_job(OWNER, SETTINGS),
+    **{job_type.value: node_job(OWNER, SETTINGS, node="n1", job_type=job_type) for job_type in NODE_TYPES},
+}
+
+
+def pod(job: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = job["spec"]["template"]["spec"]
+    return found
+
+
+def container(job: dict[str, Any]) -> dict[str, Any]:
+    (found,) = pod(job)["containers"]
+    return dict(found)
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+class TestEveryJob:
+    def test_it_is_tried_three_times_and_kept_for_a_week(self, job: dict[str, Any]) -> None:
+        assert job["spec"]["backoffLimit"] == 2
+        assert job["spec"]["ttlSecondsAfterFinished"] == 604800
+
+    def test_its_pod_never_restarts_and_tolerates_an_upgrade(self, job: dict[str, Any]) -> None:
+        assert pod(job)["restartPolicy"] == "Never"
+        assert pod(job)["tolerations"] == tolerations()
+
+    def test_its_one_container_is_the_toolkits_apply(self, job: dict[str, Any]) -> None:
+        assert container(job)["name"] == "apply"
+        assert container(job)["image"] == "example/toolkit:v1.7.0"
+        assert container(job)["env"][0] == {"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}
+
+    def test_it_runs_under_the_account_of_the_settings(self, job: dict[str, Any]) -> None:
+        assert pod(job)["serviceAccountName"] == "worker"
+
+    def test_its_pods_carry_its_labels(self, job: dict[str, Any]) -> None:
+        assert job["spec"]["template"]["metadata"]["labels"] == job["metadata"]["labels"]
+
+
+def test_the_cluster_is_upgraded_by_one_command_without_privileges() -> None:
+    job = JOBS["cluster-upgrade"]
+    assert job["metadata"]["name"] == "up-cluster-upgrade"
+    assert container(job)["command"] == ["upgrade_manifests.sh"]
+    assert "args" not in container(job)
+    assert "securityContext" not in container(job)
+    assert not {"hostPID", "volumes", "nodeName"} & pod(job).keys()
+
+
+@pytest.mark.parametrize("job_type", NODE_TYPES)
+class TestNodeJob:
+    def test_its_name_says_plan_step_and_node(self, job_type: JobType) -> None:
+        assert JOBS[job_type]["metadata"]["name"] == f"up-node-upgrade-{job_type}-n1"
+
+    def test_its_labels_say_node_and_step(self, job_type: JobType) -> None:
+        labels = JOBS[job_type]["metadata"]["labels"]
+        assert labels["management.harvesterhci.io/node"] == "n1"
+        assert labels["management.harvesterhci.io/job-type"] == job_type
+
+    def test_it_runs_on_the_node_as_root_of_the_host(self, job_type: JobType) -> None:
+        job = JOBS[job_type]
+        assert pod(job)["nodeName"] == "n1"
+        assert pod(job)["hostPID"] is True
+        assert container(job)["securityContext"] == {"privileged": True}
+        assert container(job)["volumeMounts"] == [{"name": "host-root", "mountPath": "/host"}]
+        (volume,) = pod(job)["volumes"]
+        assert (volume["name"], volume["hostPath"]["path"]) == ("host-root", "/")
+
+    def test_it_calls_the_nodes_script_with_its_step(self, job_type: JobType) -> None:
+        assert container(JOBS[job_type])["command"] == ["upgrade_node.sh"]
+        assert container(JOBS[job_type])["args"] == [job_type.value]
+
+    def test_it_learns_its_node(self, job_type: JobType) -> None:
+        assert {"name": "HARVESTER_UPGRADE_NODE_NAME", "value": "n1"} in container(JOBS[job_type])["env"]
+
+    def test_it_learns_its_pod_where_it_ends_with_a_reboot(self, job_type: JobType) -> None:
+        names = [entry["name"] for entry in container(JOBS[job_type])["env"]]
+        assert ("HARVESTER_UPGRADE_POD_NAME" in names) == (job_type is not JobType.PRE_DRAIN)
+        if job_type is not JobType.PRE_DRAIN:
+            source = container(JOBS[job_type])["env"][names.index("HARVESTER_UPGRADE_POD_NAME")]
+            assert source["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+
+
+def test_a_long_node_name_is_shortened_in_names_and_labels_but_not_in_the_pod() -> None:
+    node = "n" * 100 + ".example"
+    job = node_job(OWNER, SETTINGS, node=node, job_type=JobType.PRE_DRAIN)
+    assert pod(job)["nodeName"] == node
+    assert {"name": "HARVESTER_UPGRADE_NODE_NAME", "value": node} in container(job)["env"]
+    assert len(job["metadata"]["labels"]["management.harvesterhci.io/node"]) == 63

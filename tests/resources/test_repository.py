@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+from upgrade_manager.resources.tolerations import tolerations
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+OWNER = Owner(name="up", uid="u-1")
+LABELS = {"management.harvesterhci.io/upgrade-plan": "up", "management.harvesterhci.io/upgrade-component": "repo"}
+DEPLOYMENT = repository_deployment(
+    OWNER, image=ToolkitImage(repository="example/toolkit", tag="v1.7.0"), claim="the-iso", replicas=2
+)
+POD = DEPLOYMENT["spec"]["template"]["spec"]
+(SERVER,) = POD["containers"]
+SERVICE = repository_service(OWNER)
+
+
+def test_both_have_the_name_that_node_jobs_ask_for() -> None:
+    assert DEPLOYMENT["metadata"]["name"] == SERVICE["metadata"]["name"] == "up-repo"
+
+
+def test_the_deployment_selects_its_pods_by_plan_and_component() -> None:
+    assert DEPLOYMENT["spec"]["selector"] == {"matchLabels": LABELS}
+    assert DEPLOYMENT["spec"]["template"]["metadata"]["labels"] == LABELS
+    assert DEPLOYMENT["spec"]["replicas"] == 2
+
+
+def test_its_pods_prefer_different_hosts_but_do_not_insist() -> None:
+    (term,) = POD["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert term["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+    assert term["podAffinityTerm"]["labelSelector"] == {"matchLabels": LABELS}
+
+
+def test_its_one_container_is_privileged_and_mounts_the_iso_read_only() -> None:
+    assert SERVER["securityContext"] == {"privileged": True}
+    assert SERVER["image"] == "example/toolkit:v1.7.0"
+    (script,) = SERVER["args"]
+    assert "mount -o loop,ro /iso/disk.img /srv/www/htdocs/harvester-iso" in script
+    assert script.endswith("exec nginx -g 'daemon off;'")
+
+
+def test_its_volume_is_the_claim_named_as_the_image() -> None:
+    (volume,) = POD["volumes"]
+    (mount,) = SERVER["volumeMounts"]
+    assert volume["persistentVolumeClaim"]["claimName"] == "the-iso"
+    assert (mount["name"], mount["mountPath"]) == (volume["name"], "/iso")
+
+
+def test_it_is_ready_when_the_release_file_is_served_and_alive_while_the_file_is_there() -> None:
+    assert SERVER["readinessProbe"]["httpGet"] == {"path": "/harvester-iso/harvester-release.yaml", "port": 80}
+    command = SERVER["livenessProbe"]["exec"]["command"]
+    assert command == ["test", "-f", "/srv/www/htdocs/harvester-iso/harvester-release.yaml"]
+
+
+def test_it_tolerates_an_upgrade() -> None:
+    assert POD["tolerations"] == tolerations()
+
+
+def test_the_service_leads_to_port_80_of_those_pods() -> None:
+    assert SERVICE["spec"]["type"] == "ClusterIP"
+    assert SERVICE["spec"]["selector"] == LABELS
+    (port,) = SERVICE["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (80, 80)

@@ -1,0 +1,191 @@
+"""A Harvester cluster without anyone who acts in it, and one reconcile of a plan there: for tests of single steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.support.apiserver import make_server, virtual_now
+from upgrade_manager.api.crd import crd_manifest
+from upgrade_manager.api.keys import MANAGED_LABEL
+from upgrade_manager.api.upgradeplan import UpgradePlan
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.events import EventRecorder
+from upgrade_manager.kube.kinds import NAMESPACES, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.store import Store
+from upgrade_manager.kube.transport import Response
+from upgrade_manager.pipeline.announcements import Announcements
+from upgrade_manager.pipeline.draft import StatusDraft
+from upgrade_manager.pipeline.observation import Observations
+from upgrade_manager.pipeline.scope import Scope
+from upgrade_manager.pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.observation import Watch
+
+DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
+CRDS = Path(__file__).parents[2] / "hack" / "crds"
+PLACES = ("harvester-system", "cattle-system", "fleet-local", "longhorn-system")
+RELEASE = {
+    "harvester": "v1.7.0",
+    "os": "Harvester v1.7.0",
+    "kubernetes": "v1.33.5+rke2r1",
+    "rancher": "v2.12.2",
+}
+
+
+class Observed(Observations):
+    """Answers every look with a list of that moment."""
+
+    def __init__(self, group: asyncio.TaskGroup, client: Client) -> None:
+        super().__init__(group, _nobody)
+        self._client = client
+
+    async def observe(self, watch: Watch) -> Store:
+        """List it."""
+        listing = await self._client.list(
+            watch.resource,
+            namespace=watch.namespace,
+            label_selector=watch.label_selector,
+            field_selector=watch.field_selector,
+            metadata_only=watch.metadata_only,
+        )
+        store = Store(indexers={})
+        store.replace(listing.items, listing.resource_version)
+        return store
+
+
+class Heard(EventRecorder):
+    """Remembers what is said: reason and message."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client, component="test", now=virtual_now, random=Random(1))
+        self.said: list[tuple[str, str]] = []
+        #: The exactly-once names, in the same order; empty where none was given.
+        self.names: list[str] = []
+
+    def record(self, about: Object, *, type_: str, reason: str, message: str, name: str = "") -> None:
+        """Remember it."""
+        _ = (about, type_)
+        self.said.append((reason, message))
+        self.names.append(name)
+
+
+@dataclass
+class Files:
+    """An upgrade repository: answers by the URL's path, 404 for others."""
+
+    answers: dict[str, bytes | int | Exception] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # the protocol's
+        """Answer at once."""
+        assert limit > 0
+        assert timeout > 0
+        self.asked.append(url)
+        answer = self.answers.get(url.partition("//")[2].partition("/")[2], 404)
+        if isinstance(answer, Exception):
+            raise answer
+        return Response(status=answer) if isinstance(answer, int) else Response(status=200, body=answer)
+
+
+class Harvester:
+    """The cluster."""
+
+    def __init__(self, group: asyncio.TaskGroup) -> None:
+        self.server = make_server()
+        self.client = Client(self.server, user_agent="test", random=Random(1), field_validation="Strict")
+        self.files = Files()
+        self.heard = Heard(self.client)
+        self._observed = Observed(group, self.client)
+
+    async def install(self) -> None:
+        """Define the kinds and create the namespaces."""
+        for path in sorted(CRDS.glob("*.yaml")):
+            for manifest in yaml.safe_load_all(path.read_text()):
+                await self.client.create(DEFINITIONS, manifest)
+        await self.client.create(DEFINITIONS, crd_manifest())
+        for place in PLACES:
+            await self.put(NAMESPACES, {"metadata": {"name": place}})
+
+    async def put(self, resource: Resource, manifest: Object, *, status: Object | None = None) -> Object:
+        """Create an object, with a status."""
+        named = {"apiVersion": resource.api_version, "kind": resource.kind, **manifest}
+        stored = await self.client.create(resource, named)
+        if not status:
+            return stored
+        return await self.client.update(resource, {**stored, "status": status}, subresource="status")
+
+    async def finish(self, resource: Resource, name: str, namespace: str, status: Object) -> None:
+        """Give an object a status, as its controller would."""
+        stored = await self.client.get(resource, name, namespace=namespace)
+        await self.client.update(resource, {**stored, "status": status}, subresource="status")
+
+    async def nodes(self, *names: str, **labels: str) -> None:
+        """Managed nodes, Ready, that run the old system."""
+        for name in names:
+            given = {MANAGED_LABEL: "true", "kubernetes.io/hostname": name, **labels}
+            ready = {"type": "Ready", "status": "True"}
+            status = {"conditions": [ready], "nodeInfo": {"osImage": "Harvester v1.6.1"}}
+            await self.put(NODES, {"metadata": {"name": name, "labels": given}}, status=status)
+
+    async def plan(self, name: str = "up", *, spec: Object | None = None, status: Object | None = None) -> Object:
+        """An UpgradePlan."""
+        manifest = {"metadata": {"name": name}, "spec": spec or {"version": "v1.7.0"}}
+        return await self.put(UPGRADE_PLANS, manifest, status=status)
+
+    def scope(self, plan: Object) -> Scope:
+        """One reconcile of that plan."""
+        return Scope(
+            raw=plan,
+            plan=UpgradePlan.parse(plan),
+            draft=StatusDraft(plan, now=virtual_now),
+            client=self.client,
+            fetcher=self.files,
+            observations=self._observed,
+            announcements=Announcements(self.heard, now=virtual_now),
+            settings=Settings(version="v0.0.0"),
+        )
+
+    async def names(self, resource: Resource, namespace: str = "") -> list[str]:
+        """Names of all objects of a kind."""
+        return [objects.name(item) for item in (await self.client.list(resource, namespace=namespace)).items]
+
+    async def find(self, resource: Resource, name: str, namespace: str = "") -> Any:
+        """An object, or None."""
+        try:
+            return await self.client.get(resource, name, namespace=namespace)
+        except NotFound:
+            return None
+
+
+def _nobody(watch: Watch) -> Any:
+    raise AssertionError(f"nothing watches {watch.resource.name}")
+
+
+def owned(plan: Object) -> Object:
+    """Owner reference of an object that the manager would have created for the plan."""
+    return {
+        "apiVersion": UPGRADE_PLANS.api_version,
+        "kind": UPGRADE_PLANS.kind,
+        "name": objects.name(plan),
+        "uid": objects.uid(plan),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -30,6 +30,8 @@ class Decision:
     #: What the node waits for, for the plan's message; empty where it needs nothing.
     waits_for: str = ""
     effects: tuple[Effect, ...] = ()
+    #: What is to be said about the node itself; empty while all is well.
+    note: str = ""
     #: Why the node has failed; empty where it has not.
     failure: str = ""
 
@@ -38,7 +40,7 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
     """Judge one node. A later step's evidence wins over an earlier one's: Jobs outlive Rancher's questions."""
     if view.state is NodeState.POST_DRAINED:
         return _finished(view)
-    if view.post_drain.open or JobType.POST_DRAIN in view.jobs:
+    if view.post_drain.open or JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
         return _post_drain(view, release_os)
     if view.pre_drain.open or JobType.PRE_DRAIN in view.jobs:
         return _pre_drain(view)
@@ -51,9 +53,9 @@ def _pre_drain(view: NodeView) -> Decision:
         start = StartJob(node=view.name, job_type=JobType.PRE_DRAIN)
         return Decision(state=NodeState.PRE_DRAINING, waits_for=f"node {view.name}: pre-drain", effects=(start,))
     if job.progress is Progress.FAILED:
-        return Decision(state=NodeState.PRE_DRAIN_FAILED, failure=job.cause)
+        return Decision(state=NodeState.PRE_DRAIN_FAILED, note=job.cause, failure=job.cause)
     if job.progress is Progress.RUNNING:
-        return Decision(state=NodeState.PRE_DRAINING, waits_for=_running(view, job))
+        return Decision(state=NodeState.PRE_DRAINING, waits_for=_running(view, job), note=job.trouble)
     return Decision(
         state=NodeState.PRE_DRAINED,
         waits_for=f"Rancher to drain node {view.name} and upgrade its Kubernetes",
@@ -63,16 +65,22 @@ def _pre_drain(view: NodeView) -> Decision:
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:
     job = view.jobs.get(JobType.POST_DRAIN)
+    if job is None and view.state is NodeState.WAITING_REBOOT:
+        # Its Job has done its work, and somebody has removed it: it must not be done once more.
+        return _back(view, release_os)
     if job is None:
         start = StartJob(node=view.name, job_type=JobType.POST_DRAIN)
         return Decision(state=NodeState.POST_DRAINING, waits_for=f"node {view.name}: post-drain", effects=(start,))
     if job.progress is Progress.FAILED:
-        return Decision(state=NodeState.POST_DRAIN_FAILED, failure=job.cause)
+        return Decision(state=NodeState.POST_DRAIN_FAILED, note=job.cause, failure=job.cause)
     if job.progress is Progress.RUNNING:
-        return Decision(state=NodeState.POST_DRAINING, waits_for=_running(view, job))
-    if view.os_image == release_os and view.ready:
-        return _finished(view)
-    return _reboot(view, release_os)
+        return Decision(state=NodeState.POST_DRAINING, waits_for=_running(view, job), note=job.trouble)
+    return _back(view, release_os)
+
+
+def _back(view: NodeView, release_os: str) -> Decision:
+    """The Job is done: what is left is the reboot, unless there was nothing to reboot for."""
+    return _finished(view) if view.os_image == release_os and view.ready else _reboot(view, release_os)
 
 
 def _reboot(view: NodeView, release_os: str) -> Decision:
@@ -91,5 +99,5 @@ def _answer(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
 
 
 def _running(view: NodeView, job: JobState) -> str:
-    attempts = f" after {job.failed_attempts} failed attempts" if job.failed_attempts else ""
-    return f"node {view.name}: Job {job.namespace}/{job.name}{attempts}"
+    trouble = f" ({job.trouble})" if job.trouble else ""
+    return f"node {view.name}: Job {job.namespace}/{job.name}{trouble}"

@@ -26,7 +26,7 @@ class JobState:
     namespace: str
     name: str
     progress: Progress
-    #: Of the deciding condition; empty while it runs.
+    #: Of the deciding condition, and of the one that announces a failure while Pods still run; else empty.
     reason: str = ""
     message: str = ""
     #: Attempts that failed so far.
@@ -49,8 +49,20 @@ class JobState:
     @property
     def cause(self) -> str:
         """Why it failed, for a person: the object, then the controller's own words."""
-        said = ": ".join(part for part in (self.reason, self.message) if part)
-        return f"Job {self.namespace}/{self.name} failed" + (f": {said}" if said else "")
+        return f"Job {self.namespace}/{self.name} failed" + (f": {self._said}" if self._said else "")
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with a Job that still runs, for a person; empty while all is well."""
+        if self.progress is not Progress.RUNNING:
+            return ""
+        if self._said:
+            return f"it has failed ({self._said}), but its Pod does not end; see whether its node is down"
+        return f"{self.failed_attempts} failed attempts so far" if self.failed_attempts else ""
+
+    @property
+    def _said(self) -> str:
+        return ": ".join(part for part in (self.reason, self.message) if part)
 
 
 def _decide(conditions: list[dict[str, Any]]) -> tuple[Progress, dict[str, Any]]:
@@ -59,4 +71,4 @@ def _decide(conditions: list[dict[str, Any]]) -> tuple[Progress, dict[str, Any]]
         return Progress.FAILED, met["Failed"]
     if "Complete" in met:
         return Progress.COMPLETE, met["Complete"]
-    return Progress.RUNNING, {}
+    return Progress.RUNNING, met.get("FailureTarget", {})

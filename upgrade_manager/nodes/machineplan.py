@@ -41,12 +41,15 @@ def answers_left(secret: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(key for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK) if key in present)
 
 
-def still_asking(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Names of the Secrets that Rancher has not cleared yet after the last hook."""
+def still_asking(secrets: Iterable[Mapping[str, Any]], machines: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Names of the Secrets that Rancher has not cleared yet after the last hook.
+
+    One without a Machine or a node is not among them: Rancher will never come back to it.
+    """
     return [
         secret["metadata"]["name"]
         for secret in secrets
-        if RKE_POST_DRAIN in (secret["metadata"].get("annotations") or {})
+        if RKE_POST_DRAIN in (secret["metadata"].get("annotations") or {}) and node_of(secret, machines)
     ]
 
 
@@ -63,5 +66,5 @@ def _names_us(value: str, member: str, annotation: str) -> bool:
     try:
         options = json.loads(value)
         return any(hook.get("annotation") == annotation for hook in options.get(member) or [])
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return False

@@ -1,0 +1,293 @@
+"""What is decided about one node of several, row by row, and then along every way the protocol may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
+from upgrade_manager.api.nodestates import NodeState, merge, state_of
+from upgrade_manager.nodes.drain import Decision, decide
+from upgrade_manager.nodes.effects import AnswerHook, Effect, ExpectOS, ForgetOS, StartJob
+from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.view import Hook, NodeView
+
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
+
+OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
+PRE, POST = JobType.PRE_DRAIN, JobType.POST_DRAIN
+ASKED, ANSWERED = Hook(asked="D"), Hook(asked="D", answered="D")
+VIEW = NodeView(
+    name="n1",
+    state=NodeState.IMAGE_PRELOADED,
+    os_image=OLD,
+    ready=True,
+    pending_os="",
+    secret="s1",  # noqa: S106  # its name
+    jobs={},
+)
+ANSWER_PRE = AnswerHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D")  # noqa: S106
+ANSWER_POST = AnswerHook(secret="s1", annotation=ANNOTATION_POST_HOOK, value="D")  # noqa: S106
+
+
+def job(progress: Progress, *, failed: int = 0) -> JobState:
+    return JobState(namespace="h", name="j", progress=progress, failed_attempts=failed)
+
+
+RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(Progress.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("view", "state", "effects"),
+    [
+        pytest.param(VIEW, None, (), id="nothing is asked"),
+        pytest.param(
+            replace(VIEW, pre_drain=ASKED),
+            NodeState.PRE_DRAINING,
+            (StartJob(node="n1", job_type=PRE),),
+            id="pre-drain is asked: its Job is started",
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=ASKED, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="its Job runs"
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=ASKED, jobs={PRE: COMPLETE}),
+            NodeState.PRE_DRAINED,
+            (ANSWER_PRE,),
+            id="its Job is complete: answered",
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=ANSWERED, jobs={PRE: COMPLETE}), NodeState.PRE_DRAINED, (), id="answered once"
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=Hook(asked="D2", answered="D"), jobs={PRE: COMPLETE}),
+            NodeState.PRE_DRAINED,
+            (replace(ANSWER_PRE, value="D2"),),
+            id="Rancher's options changed: answered again",
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=ASKED, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, (), id="its Job failed"
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=ANSWERED, post_drain=ASKED, jobs={PRE: COMPLETE}),
+            NodeState.POST_DRAINING,
+            (StartJob(node="n1", job_type=POST),),
+            id="post-drain is asked: its Job is started",
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=ANSWERED, post_drain=ASKED, jobs={PRE: COMPLETE, POST: RUNNING}),
+            NodeState.POST_DRAINING,
+            (),
+            id="that Job runs",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={PRE: COMPLETE, POST: FAILED}),
+            NodeState.POST_DRAIN_FAILED,
+            (),
+            id="that Job failed",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}),
+            NodeState.WAITING_REBOOT,
+            (ExpectOS(node="n1", os_image=NEW),),
+            id="that Job is complete: the new OS is expected",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW),
+            NodeState.WAITING_REBOOT,
+            (),
+            id="expected once",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os="Harvester v1.5.0"),
+            NodeState.WAITING_REBOOT,
+            (ExpectOS(node="n1", os_image=NEW),),
+            id="an earlier upgrade's expectation is replaced",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW, ready=False),
+            NodeState.WAITING_REBOOT,
+            (),
+            id="the new OS, but not Ready",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW),
+            NodeState.POST_DRAINED,
+            (ForgetOS(node="n1"), ANSWER_POST),
+            id="back with the new OS: forgotten and answered",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, os_image=NEW),
+            NodeState.POST_DRAINED,
+            (ANSWER_POST,),
+            id="it had the OS already: no reboot",
+        ),
+        pytest.param(
+            replace(VIEW, state=NodeState.POST_DRAINED, post_drain=ASKED, pending_os=NEW),
+            NodeState.POST_DRAINED,
+            (ForgetOS(node="n1"), ANSWER_POST),
+            id="PostDrained stands, whatever became of its Jobs",
+        ),
+        pytest.param(
+            replace(VIEW, state=NodeState.POST_DRAINED, jobs={POST: COMPLETE}, os_image=OLD),
+            NodeState.POST_DRAINED,
+            (),
+            id="PostDrained stands, whatever the node says later",
+        ),
+        pytest.param(
+            replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=ASKED, pending_os=NEW),
+            NodeState.WAITING_REBOOT,
+            (),
+            id="somebody removed the Job of a node that reboots: it is not started again",
+        ),
+        pytest.param(
+            replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=ASKED, pending_os=NEW, os_image=NEW),
+            NodeState.POST_DRAINED,
+            (ForgetOS(node="n1"), ANSWER_POST),
+            id="and it is done when it is back",
+        ),
+        pytest.param(
+            replace(VIEW, jobs={PRE: COMPLETE, POST: RUNNING}),
+            NodeState.POST_DRAINING,
+            (),
+            id="a question that vanished changes nothing about a Job that runs",
+        ),
+    ],
+)
+def test_the_decision_follows_from_what_is_seen(
+    view: NodeView, state: NodeState | None, effects: tuple[Effect, ...]
+) -> None:
+    decision = decide(view, release_os=NEW)
+    assert (decision.state, decision.effects) == (state, effects)
+
+
+@pytest.mark.parametrize("hook", ["pre", "post"])
+def test_a_failure_names_the_job(hook: str) -> None:
+    view = replace(VIEW, pre_drain=ASKED, jobs={PRE if hook == "pre" else POST: FAILED})
+    decision = decide(view, release_os=NEW)
+    assert decision.failure == decision.note == "Job h/j failed"
+
+
+def test_failed_attempts_show_at_the_node_and_in_what_is_waited_for() -> None:
+    view = replace(VIEW, pre_drain=ASKED, jobs={PRE: job(Progress.RUNNING, failed=1)})
+    decision = decide(view, release_os=NEW)
+    assert decision.note == "1 failed attempts so far"
+    assert decision.waits_for == "node n1: Job h/j (1 failed attempts so far)"
+
+
+@dataclass
+class Protocol:
+    """Rancher, the Jobs, the kubelet and a manager that forgets everything but the plan, the Node and the Secret."""
+
+    recorded: NodeState | None = NodeState.IMAGE_PRELOADED
+    pre: Hook = field(default_factory=Hook)
+    post: Hook = field(default_factory=Hook)
+    jobs: dict[JobType, JobState] = field(default_factory=dict)
+    os_image: str = OLD
+    ready: bool = True
+    pending: str = ""
+    cleared: bool = False
+    started: list[JobType] = field(default_factory=list)
+    path: list[NodeState] = field(default_factory=list)
+
+    def view(self) -> NodeView:
+        return replace(
+            VIEW,
+            state=self.recorded,
+            os_image=self.os_image,
+            ready=self.ready,
+            pending_os=self.pending,
+            pre_drain=self.pre,
+            post_drain=self.post,
+            jobs=dict(self.jobs),
+        )
+
+    def reconcile(self, *, effects: int, record: bool) -> Decision:
+        """A reconcile that dies after so many effects, or before its status is written."""
+        decision = decide(self.view(), release_os=NEW)
+        for effect in decision.effects[:effects]:
+            self.apply(effect)
+        if record and effects >= len(decision.effects) and decision.state is not None:
+            self.recorded = state_of(merge(self.recorded, decision.state))
+            assert self.recorded is not None
+            self.path.append(self.recorded)
+        return decision
+
+    def apply(self, effect: Effect) -> None:
+        match effect:
+            case StartJob(job_type=kind):
+                if kind not in self.jobs:
+                    self.jobs[kind] = RUNNING
+                    self.started.append(kind)
+            case AnswerHook(annotation=annotation, value=value):
+                kind = PRE if annotation == ANNOTATION_PRE_HOOK else POST
+                assert self.jobs[kind].progress is Progress.COMPLETE
+                if kind is PRE:
+                    self.pre = replace(self.pre, answered=value)
+                else:
+                    assert self.os_image == NEW
+                    assert self.pending == ""
+                    self.post = replace(self.post, answered=value)
+            case ExpectOS(os_image=os_image):
+                self.pending = os_image
+            case ForgetOS():
+                self.pending = ""
+
+    def world(self, event: str) -> None:
+        """One step of the others, where it is their turn."""
+        match event:
+            case "ask" if not self.pre.asked and not self.cleared:
+                self.pre = replace(self.pre, asked="D")
+            case "ask" if self.pre.answered == "D" and not self.post.asked and not self.cleared:
+                self.post = replace(self.post, asked="D")
+            case "clear" if self.post.asked and self.post.answered == self.post.asked:
+                self.pre, self.post, self.cleared = Hook(), Hook(), True
+            case "complete":
+                self.jobs = {
+                    kind: COMPLETE if state.progress is Progress.RUNNING else state for kind, state in self.jobs.items()
+                }
+            case "reboot" if self.jobs.get(POST) == COMPLETE and self.ready:
+                self.os_image, self.ready = NEW, False
+            case "ready":
+                self.ready = True
+
+
+EVENTS = st.sampled_from(["ask", "clear", "complete", "reboot", "ready"])
+STEPS = st.lists(st.one_of(EVENTS, st.tuples(st.integers(0, 2), st.booleans())), max_size=60)
+
+
+@given(STEPS)
+def test_however_it_crashes_the_node_gets_through_once(steps: list[str | tuple[int, bool]]) -> None:
+    protocol = Protocol()
+    for step in steps:
+        if isinstance(step, str):
+            protocol.world(step)
+        else:
+            protocol.reconcile(effects=step[0], record=step[1])
+    for _ in range(12):
+        for event in ("ask", "complete", "reboot", "ready", "clear"):
+            protocol.reconcile(effects=9, record=True)
+            protocol.world(event)
+    assert protocol.recorded is NodeState.POST_DRAINED
+    assert protocol.started == [PRE, POST]
+    assert protocol.cleared
+    assert protocol.pending == ""
+    groups = [state.group for state in protocol.path]
+    assert groups == sorted(groups)
+
+
+@given(STEPS)
+def test_a_decision_that_was_carried_out_asks_for_nothing_more(steps: list[str | tuple[int, bool]]) -> None:
+    protocol = Protocol()
+    for step in steps:
+        if isinstance(step, str):
+            protocol.world(step)
+        else:
+            protocol.reconcile(effects=step[0], record=step[1])
+    protocol.reconcile(effects=9, record=True)
+    again = protocol.reconcile(effects=9, record=True)
+    assert again.effects == ()

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from upgrade_manager.nodes.machineplan import answers_left, node_of, post_drain, pre_drain, still_asking
+from upgrade_manager.nodes.view import Hook
+
+PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
+ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
+MACHINE = {"metadata": {"name": "m1"}, "status": {"nodeRef": {"name": "n1"}}}
+#: As Rancher writes it: sorted keys, no blanks, members of either age.
+OPTIONS = json.dumps(
+    {"enabled": True, "preDrainHooks": [{"annotation": PRE}], "postDrainHooks": [{"annotation": POST}]},
+    separators=(",", ":"),
+    sort_keys=True,
+)
+
+
+def with_(annotations: dict[str, str]) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "s1", "labels": {"rke.cattle.io/machine-name": "m1"}, "annotations": annotations},
+    }
+
+
+@pytest.mark.parametrize(
+    ("annotations", "hook"),
+    [
+        pytest.param({}, Hook(), id="nobody asks"),
+        pytest.param({ASK_PRE: OPTIONS}, Hook(asked=OPTIONS), id="Rancher asks"),
+        pytest.param({ASK_PRE: OPTIONS, PRE: OPTIONS}, Hook(asked=OPTIONS, answered=OPTIONS), id="answered"),
+        pytest.param({ASK_PRE: OPTIONS, PRE: "old"}, Hook(asked=OPTIONS, answered="old"), id="asked anew"),
+        pytest.param({ASK_PRE: ""}, Hook(), id="an empty question"),
+        pytest.param({ASK_PRE: "true"}, Hook(), id="a question that is no drain options"),
+        pytest.param({ASK_PRE: "{"}, Hook(), id="broken JSON"),
+        pytest.param({ASK_PRE: "[" * 100_000}, Hook(), id="JSON deeper than anyone reads"),
+        pytest.param({ASK_PRE: "null"}, Hook(), id="null"),
+        pytest.param({ASK_PRE: '{"preDrainHooks":null}'}, Hook(), id="no hooks"),
+        pytest.param({ASK_PRE: '{"preDrainHooks":["x"]}'}, Hook(), id="hooks of another form"),
+        pytest.param(
+            {ASK_PRE: '{"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}]}'},
+            Hook(),
+            id="a question of the built-in flow's upgrade",
+        ),
+        pytest.param({ASK_PRE: json.dumps({"postDrainHooks": [{"annotation": PRE}]})}, Hook(), id="the other list"),
+    ],
+)
+def test_a_question_counts_where_it_names_our_hook(annotations: dict[str, str], hook: Hook) -> None:
+    assert pre_drain(with_(annotations)) == hook
+
+
+def test_the_second_question_has_an_answer_of_its_own() -> None:
+    raw = with_({ASK_PRE: OPTIONS, ASK_POST: OPTIONS, PRE: OPTIONS})
+    assert not pre_drain(raw).open
+    assert post_drain(raw).open
+
+
+@pytest.mark.parametrize(
+    ("machines", "node"),
+    [
+        pytest.param({"m1": MACHINE}, "n1", id="through the Machine"),
+        pytest.param({}, "", id="no Machine"),
+        pytest.param({"m1": {"metadata": {"name": "m1"}}}, "", id="a Machine without status"),
+        pytest.param({"m1": {"metadata": {}, "status": {"nodeRef": None}}}, "", id="a Machine without a node"),
+    ],
+)
+def test_a_secret_belongs_to_the_node_of_its_machine(machines: dict[str, Any], node: str) -> None:
+    assert node_of(with_({}), machines) == node
+
+
+def test_a_secret_without_labels_belongs_to_nobody() -> None:
+    assert node_of({"metadata": {"name": "s"}}, {"m1": MACHINE}) == ""
+
+
+def test_old_answers_are_found() -> None:
+    assert answers_left(with_({PRE: "x", POST: "y", ASK_PRE: "z"})) == (PRE, POST)
+    assert answers_left({"metadata": {"name": "s"}}) == ()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "machines", "asking"),
+    [
+        pytest.param({ASK_POST: OPTIONS}, {"m1": MACHINE}, ["s1"], id="not cleared yet"),
+        pytest.param({ASK_POST: "x"}, {"m1": MACHINE}, ["s1"], id="whatever it says"),
+        pytest.param({}, {"m1": MACHINE}, [], id="cleared"),
+        pytest.param({ASK_POST: OPTIONS}, {}, [], id="a Secret whose Machine is gone is never cleared"),
+    ],
+)
+def test_rancher_is_waited_for(annotations: dict[str, str], machines: dict[str, Any], asking: list[str]) -> None:
+    assert still_asking([with_(annotations)], machines) == asking

@@ -44,7 +44,7 @@ class CertificateDirectory:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._log = structlog.get_logger(certificates=str(path))
+        self._log = structlog.get_logger(__name__, certificates=str(path))
         #: The files' state that was looked at last, whether it loaded or not.
         self._looked_at: tuple[tuple[int, int, int], ...] = ()
         #: The last pair that loaded.

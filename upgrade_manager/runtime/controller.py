@@ -109,7 +109,7 @@ class Controller(Generic[K]):
         self._random = random
         self._workers = workers
         self._metrics = metrics
-        self._log: FilteringBoundLogger = structlog.get_logger(name) if log is None else log
+        self._log: FilteringBoundLogger = structlog.get_logger(__name__) if log is None else log
         self._failures: FailureLog[K] = FailureLog(self._log)
         self._timeout = timeout
         self._drain = drain

@@ -57,7 +57,7 @@ class CheckGroup:
     def __init__(self, name: str) -> None:
         self.name = name
         self._checks: dict[str, Check] = {}
-        self._log = structlog.get_logger(probe=name)
+        self._log = structlog.get_logger(__name__, probe=name)
 
     def add(self, name: str, check: Check) -> None:
         """Ask this check too. Raises ValueError when there is one of that name."""

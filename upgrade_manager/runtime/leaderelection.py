@@ -115,7 +115,7 @@ class LeaderElector:
         self._jitter = spread(random, ACQUIRE_JITTER)
         self._now = now
         self._metrics = metrics
-        self._log: FilteringBoundLogger = structlog.get_logger(lease=f"{namespace}/{name}", identity=identity)
+        self._log: FilteringBoundLogger = structlog.get_logger(__name__, lease=f"{namespace}/{name}", identity=identity)
         self._seen: _Sighting | None = None
         #: Whether we sent a write that may have made the lease ours, so that it has to be given up.
         self._claimed = False

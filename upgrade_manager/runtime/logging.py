@@ -9,7 +9,7 @@ import logging
 import os
 from datetime import UTC
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import structlog
 
@@ -55,8 +55,8 @@ def configure_logging(
     structlog.configure(
         processors=[*fields, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(file=stream),
-        cache_logger_on_first_use=True,
+        logger_factory=_logger_factory(stream),
+        cache_logger_on_first_use=False,
     )
     _route_stdlib(threshold, stream, fields=fields, rendering=rendering)
 
@@ -65,6 +65,7 @@ def _fields(now: Callable[[], datetime]) -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
+        structlog.stdlib.add_logger_name,
         _timestamp(now),
         structlog.processors.StackInfoRenderer(),
         structlog.processors.UnicodeDecoder(),
@@ -94,7 +95,7 @@ def _route_stdlib(threshold: int, stream: TextIO, *, fields: list[Processor], re
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *fields],
+            foreign_pre_chain=fields,
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
         )
     )
@@ -105,6 +106,16 @@ def _route_stdlib(threshold: int, stream: TextIO, *, fields: list[Processor], re
     root.setLevel(threshold if threshold == logging.DEBUG else max(threshold, logging.WARNING))
 
 
-def logger(name: str, **fields: Any) -> Any:
-    """A logger whose every line carries its name and the fields."""
-    return structlog.get_logger(logger=name, **fields)
+class _NamedLogger(structlog.PrintLogger):
+    """Writes lines, and knows what `structlog.get_logger` was given as the name."""
+
+    def __init__(self, name: str, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.name = name
+
+
+def _logger_factory(stream: TextIO) -> Callable[..., _NamedLogger]:
+    def make(*names: str) -> _NamedLogger:
+        return _NamedLogger(names[0] if names else "", stream)
+
+    return make

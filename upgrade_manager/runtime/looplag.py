@@ -25,7 +25,7 @@ class LoopLag:
 
     def __init__(self, *, observe: Callable[[float], None]) -> None:
         self._observe = observe
-        self._log = structlog.get_logger()
+        self._log = structlog.get_logger(__name__)
         #: Loop time of the last look; None before the first.
         self._beat: float | None = None
 

@@ -111,7 +111,7 @@ class Manager:
         self._elector = elector
         self._grace = grace
         self._last_resort = last_resort
-        self._log: FilteringBoundLogger = structlog.get_logger()
+        self._log: FilteringBoundLogger = structlog.get_logger(__name__)
         self._groups = {stage: _Group() for stage in Stage}
         #: Renewal and its watch; running from the moment we lead until all else has ended.
         self._election: set[asyncio.Task[None]] = set()

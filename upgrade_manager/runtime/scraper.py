@@ -59,7 +59,7 @@ class Scrapers:
     def __init__(self, client: Client, *, path: str) -> None:
         self._client = client
         self._path = path
-        self._log = structlog.get_logger()
+        self._log = structlog.get_logger(__name__)
         #: By the token's digest, until when the verdict counts, and the verdict; oldest first, `_KEPT` at most.
         self._verdicts: OrderedDict[str, tuple[float, Verdict]] = OrderedDict()
         self._reviews = asyncio.Semaphore(_AT_ONCE)

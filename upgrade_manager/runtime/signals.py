@@ -22,7 +22,7 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
     `Manager.stop` is made for it: its first call stops in order, its second by force.
     """
     loop = asyncio.get_running_loop()
-    log = structlog.get_logger()
+    log = structlog.get_logger(__name__)
 
     def received(number: signal.Signals) -> None:
         log.info("signal received", signal=number.name)

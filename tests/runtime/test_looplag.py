@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from upgrade_manager.runtime.health import Unhealthy
+from upgrade_manager.runtime.looplag import LoopLag
+
+if TYPE_CHECKING:
+    from hack.virtualtime import VirtualEventLoop
+
+
+def block(seconds: float) -> None:
+    cast("VirtualEventLoop", asyncio.get_running_loop()).jump(seconds)
+
+
+async def test_the_time_by_which_timers_are_late_is_observed() -> None:
+    late: list[float] = []
+    lag = LoopLag(observe=late.append)
+    with capture_logs() as lines:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(lag.run())
+            await asyncio.sleep(0.9)
+            block(3)
+            await asyncio.sleep(0.5)
+            task.cancel()
+    assert late[0] == pytest.approx(0)
+    assert late[1] == pytest.approx(2.9)
+    assert [line["seconds"] for line in lines] == [2.9]
+
+
+async def test_health_fails_when_timers_do_not_run() -> None:
+    lag = LoopLag(observe=lambda _: None)
+    await lag.check()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(lag.run())
+        await asyncio.sleep(10.1)
+        await lag.check()
+        block(60.9)
+        with pytest.raises(Unhealthy, match="has not run its timers for 61 s"):
+            await lag.check()
+        task.cancel()

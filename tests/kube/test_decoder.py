@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kube_server import event, node
-from upgrade_manager.kube.decoder import LineSplitter, Undecodable, decode_lines
+from upgrade_manager.kube.decoder import LineSplitter, Undecodable, _decode_one_by_one, decode_lines
 
 
 @given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b""))), st.lists(st.integers(0, 200)))
@@ -27,6 +27,11 @@ def test_empty_lines_and_characters_of_many_bytes_are_no_matter() -> None:
     assert [entry.object["metadata"]["name"] for entry in events] == ["käse"]
     assert error is None
     assert decode_lines([b""]) == ([], None)
+
+
+def test_one_by_one_or_all_at_once_makes_no_difference() -> None:
+    lines = [event("ADDED", node("a")), event("DELETED", node("b"))]
+    assert _decode_one_by_one(lines) == decode_lines(lines)
 
 
 BAD = {

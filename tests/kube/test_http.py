@@ -112,6 +112,16 @@ async def test_a_gateway_passes_on_the_credentials_of_its_caller() -> None:
     assert b"Bearer other" in response.body
 
 
+async def test_credentials_of_a_caller_that_are_refused_are_his_to_renew() -> None:
+    async with serving(guarded("Bearer own")) as url:
+        config = connection(url, connection(url, authorization="Bearer newer"), authorization="Bearer own")
+        async with HttpTransport(config, observer=RequestObserver()) as transport:
+            response = await transport.send(Request(method="GET", path="/", headers={"authorization": "Bearer other"}))
+    assert response.status == 401
+    assert isinstance(config.source, Snapshots)
+    assert config.source.asked == 0
+
+
 async def test_any_status_is_an_answer_and_redirects_are_not_followed() -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=int(request.path[1:]), headers={"location": "/200", "retry-after": "3"})

@@ -113,12 +113,12 @@ async def connect(
 
     This is controller-runtime's order. A context given rules the service account out. Raises ConfigError.
     """
-    # Only those who have a kubeconfig pay for what reads it.
-    from upgrade_manager.kube.kubeconfig import Kubeconfig  # noqa: PLC0415
-
     paths = kubeconfig or environ.get("KUBECONFIG", "")
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not paths and not context and host and port:
         return await InCluster(host=host, port=port, folder=service_account).connect()
+    # Only those who have a kubeconfig pay for what reads it.
+    from upgrade_manager.kube.kubeconfig import Kubeconfig  # noqa: PLC0415
+
     paths = paths or str(Path(environ.get("HOME", "/")) / ".kube" / "config")
     return await Kubeconfig(paths=paths, context=context, now=now).connect()

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Ordinary requests at a time; further ones wait.
 _POOL = 32
+#: Seconds that an unused connection is kept; the API server drops it after 90.
+_KEEP = 45.0
 #: Seconds for a TCP connection.
 _CONNECT_TIMEOUT = 10.0
 _UNAUTHORIZED = 401
@@ -94,7 +96,7 @@ class HttpTransport:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         access = await self._login.access()
         answer = await self._ask(session, request, limits, access)
-        if answer.status == _UNAUTHORIZED:
+        if answer.status == _UNAUTHORIZED and "authorization" not in request.headers:
             renewed = await self._login.renewed(access)
             if renewed is not access:
                 answer.close()
@@ -152,7 +154,7 @@ class _HttpStream:
 def _session(places: int) -> aiohttp.ClientSession:
     """No cookies, no .netrc, no proxies from the environment, whose exceptions do not know address ranges."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=places, socket_factory=_socket),
+        connector=aiohttp.TCPConnector(limit=places, socket_factory=_socket, keepalive_timeout=_KEEP),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
     )

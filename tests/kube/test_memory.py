@@ -1,0 +1,51 @@
+"""What an object costs in memory, as the README promises."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.bench.informer import pod
+from upgrade_manager.kube.decoder import decode_lines
+from upgrade_manager.kube.informer import without_managed_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from upgrade_manager.kube.objects import Object
+
+#: As many events as one read brings.
+READ = 25
+READS = 20
+
+
+def whole(number: int) -> Object:
+    obj = pod(number, number)
+    obj["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": {f"f:{index}": {} for index in range(50)}}]
+    return obj
+
+
+def only_metadata(number: int) -> Object:
+    return {"apiVersion": "v1", "kind": "PartialObjectMetadata", "metadata": pod(number, number)["metadata"]}
+
+
+@pytest.mark.parametrize(
+    ("make", "limit"), [(whole, 20_000), (only_metadata, 5_000)], ids=["a Pod of 5 kB", "metadata"]
+)
+def test_an_object_costs_no_more_than_was_said(make: Callable[[int], Object], limit: int) -> None:
+    reads = [
+        [json.dumps({"type": "ADDED", "object": make(read * READ + index)}).encode() for index in range(READ)]
+        for read in range(READS)
+    ]
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        kept = [without_managed_fields(event.object) for lines in reads for event in decode_lines(lines)[0]]
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(kept) == READ * READS
+    assert (after - before) / len(kept) <= limit

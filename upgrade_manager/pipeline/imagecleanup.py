@@ -9,9 +9,9 @@ from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, compress, parse_list, removable
-from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
+from upgrade_manager.pipeline.phase import Completed, Phase
 from upgrade_manager.pipeline.repository import read
-from upgrade_manager.pipeline.sucwork import States, follow, prepare_nodes
+from upgrade_manager.pipeline.sucwork import States, follow, not_done, prepare_nodes
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.sucplan import image_cleanup_plan, image_list_secret
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
+WHAT = "image cleanup"
 _STATES = States(running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED)
 
 
@@ -43,9 +44,9 @@ class ImageCleanup(Phase):
                 await prepare_nodes(scope, nodes, name)
             await scope.ensure_unread(SECRETS, image_list_secret(scope.owner, compressed=compress(images)))
             await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings))
-            return Waiting(message=f"waiting for Plan {CATTLE_SYSTEM}/{name}: image cleanup")
+            return not_done(name, WHAT, done=0, nodes=len(nodes))
         jobs = await scope.observe(suc_jobs(scope.owner, Component.IMAGE_CLEANUP))
-        return await follow(scope, plan, jobs.list(), states=_STATES, what="image cleanup")
+        return await follow(scope, plan, jobs.list(), states=_STATES, what=WHAT)
 
 
 async def _images(scope: Scope) -> list[str]:

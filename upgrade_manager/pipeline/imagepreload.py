@@ -8,8 +8,8 @@ from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube.kinds import SUC_PLANS
-from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.sucwork import States, follow, prepare_nodes
+from upgrade_manager.pipeline.phase import Completed, Failed, Phase
+from upgrade_manager.pipeline.sucwork import States, follow, not_done, prepare_nodes
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.sucplan import image_preload_plan
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.phase import Outcome
     from upgrade_manager.pipeline.scope import Scope
 
+WHAT = "image preload"
 _STATES = States(
     running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
 )
@@ -53,8 +54,8 @@ class ImagePreload(Phase):
                 await prepare_nodes(scope, nodes, name)
             manifest = image_preload_plan(scope.owner, scope.plan_settings, concurrency=concurrency)
             await scope.ensure(SUC_PLANS, manifest)
-            return Waiting(message=f"waiting for Plan {CATTLE_SYSTEM}/{name}: image preload")
-        return await follow(scope, plan, jobs.list(), states=_STATES, what="image preload")
+            return not_done(name, WHAT, done=0, nodes=len(nodes))
+        return await follow(scope, plan, jobs.list(), states=_STATES, what=WHAT)
 
 
 def resolve_concurrency(asked: int, *, nodes: int) -> int | None:

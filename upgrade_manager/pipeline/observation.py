@@ -35,6 +35,8 @@ class Watch:
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
+    #: Kept until the plan ends, although not every phase looks at it.
+    lasting: bool = False
 
     def covers(self, resource: Resource, namespace: str) -> bool:
         """Whether a write to such an object may come back through this watch."""
@@ -95,7 +97,7 @@ class Observations:
 
     async def prune(self) -> None:
         """Stop what nobody has asked for since the last call."""
-        unused = self._running.keys() - self._used
+        unused = {watch for watch in self._running if not watch.lasting} - self._used
         self._used = set()
         await self._stop(unused)
 

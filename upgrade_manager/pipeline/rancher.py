@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 
 async def read_cluster(scope: Scope) -> Object:
-    """The provisioning cluster as it is now. Raises MissingObject."""
-    cluster = await scope.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    if cluster is None:
+    """The provisioning cluster, read once in this reconcile. Raises MissingObject."""
+    if scope.cluster is None:
+        scope.cluster = await scope.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    if scope.cluster is None:
         raise MissingObject(
             f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; without it Rancher "
             "cannot upgrade the nodes: repair Rancher's installation"
         )
-    return cluster
+    return scope.cluster
 
 
 def original(cluster: Object) -> dict[str, str]:

@@ -34,8 +34,9 @@ class RepoCreate(Phase):
         name = component_name(scope.owner.name, Component.REPO)
         deployment = deployments.get(name, HARVESTER_SYSTEM)
         if deployment is None or not scope.owner.owns(deployment):
-            await _create(scope, replicas=_replicas(nodes))
-            return Waiting(message=f"waiting for Deployment {HARVESTER_SYSTEM}/{name} to start")
+            replicas = _replicas(nodes)
+            await _create(scope, replicas=replicas)
+            return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
         return _judge(deployment, endpoints.list(), service=repo_service_name(scope.owner.name))
 
 
@@ -58,11 +59,15 @@ def _judge(deployment: Object, slices: Iterable[Object], *, service: str) -> Out
     wanted = objects.spec(deployment).get("replicas", 1)
     available = objects.status(deployment).get("availableReplicas") or 0
     if available < wanted:
-        named = f"Deployment {objects.namespace(deployment)}/{objects.name(deployment)}"
-        return Waiting(message=f"waiting for {named}: {available} of {wanted} replicas ready")
+        named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
+        return _not_ready(named, available=available, wanted=wanted)
     if not any(_has_ready(endpoints) for endpoints in slices):
         return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready")
     return Completed()
+
+
+def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:
+    return Waiting(message=f"waiting for Deployment {named}: {available} of {wanted} replicas ready")
 
 
 def _has_ready(slice_: Object) -> bool:

@@ -44,6 +44,8 @@ class Scope:
     observations: Observations
     announcements: Announcements
     settings: Settings
+    #: Rancher's provisioning cluster, once it was read; writes are pinned to the version of that moment.
+    cluster: Object | None = None
     #: Writes that the caches must have seen before this plan is looked at again.
     written: list[Written] = field(default_factory=list)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES
 from upgrade_manager.kube.patch import MergePatch
@@ -87,9 +87,14 @@ async def follow(scope: Scope, plan: Object, jobs: Iterable[Object], *, states: 
             scope.draft.move_node(node, states.done)
         return Completed()
     done = sum(scope.draft.node_state(node) is states.done for node in managed)
-    named = f"Plan {objects.namespace(plan)}/{objects.name(plan)}"
     trouble = next((f"; node {node}: {state.trouble}" for node, state in work.nodes.items() if state.trouble), "")
-    return Waiting(message=f"waiting for {named}: {what} done on {done} of {len(managed)} nodes{trouble}")
+    return not_done(objects.name(plan), what, done=done, nodes=len(managed), trouble=trouble)
+
+
+def not_done(plan_object: str, what: str, *, done: int, nodes: int, trouble: str = "") -> Waiting:
+    """What is said while a Plan runs."""
+    named = f"Plan {CATTLE_SYSTEM}/{plan_object}"
+    return Waiting(message=f"waiting for {named}: {what} done on {done} of {nodes} nodes{trouble}")
 
 
 async def prepare_nodes(scope: Scope, nodes: Iterable[Object], plan_object: str) -> None:

@@ -29,8 +29,8 @@ from upgrade_manager.pipeline.observation import Watch
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
 
-#: The nodes that Harvester manages, and so the ones to upgrade.
-MANAGED_NODES = Watch(resource=NODES, label_selector=f"{MANAGED_LABEL}=true")
+#: The nodes that Harvester manages, and so the ones to upgrade: nearly every phase looks at them.
+MANAGED_NODES = Watch(resource=NODES, label_selector=f"{MANAGED_LABEL}=true", lasting=True)
 #: Rancher's questions; their metadata only, for the data is none of our business.
 MACHINE_PLANS = Watch(
     resource=SECRETS, namespace=FLEET_LOCAL, field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}", metadata_only=True

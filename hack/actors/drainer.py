@@ -44,6 +44,8 @@ class Drainer:
         self._instances = caches.of(INSTANCES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
         self._loop: KeyedLoop[str] = KeyedLoop("drainer", self._look, random=context.random)
+        #: By node, what was there when its drain began: a Pod that comes later, because it tolerates the cordon, stays.
+        self._doomed: dict[str, frozenset[str]] = {}
         self._secrets.subscribe(self._secret_changed)
 
     async def run(self) -> None:
@@ -83,6 +85,7 @@ class Drainer:
             return None
         if json.loads(text)["enabled"] and not await self._is_empty(objects.name(node)):
             return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
+        self._doomed.pop(objects.name(node), None)
         await self._annotate(secret, {DRAIN_DONE: text})
         return None
 
@@ -119,6 +122,9 @@ class Drainer:
         """Evict what can be evicted; whether nothing is left to wait for."""
         pods = [pod for pod in self._pods.store.by_index(BY_NODE, node) if _is_evictable(pod)]
         machines = [one for one in self._instances.store.by_index(BY_NODE, node) if not is_final(one)]
+        doomed = self._doomed.setdefault(node, frozenset(objects.uid(one) for one in [*pods, *machines]))
+        pods = [pod for pod in pods if objects.uid(pod) in doomed]
+        machines = [one for one in machines if objects.uid(one) in doomed]
         for pod in pods:
             if not objects.is_deleting(pod):
                 await self._evict(pod)

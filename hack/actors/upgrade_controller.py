@@ -52,6 +52,9 @@ class UpgradeController:
         self._jobs: KeyedLoop[str] = KeyedLoop("SUC job", self._follow, random=context.random, workers=2)
         #: The resourceVersion of each Plan at which its Jobs were last written: they are written once for each.
         self._applied: dict[str, str] = {}
+        #: Held while a Job is judged and perhaps deleted, and while it is written: the real controller is slow enough
+        #: never to delete a Job that it has just started, and a simulated one must not do it either.
+        self._held: dict[str, asyncio.Lock] = {}
         self._timers = Timers()
         self._plans_cache.subscribe(self._plan_changed)
         self._jobs_cache.subscribe(self._job_changed)
@@ -172,7 +175,8 @@ class UpgradeController:
             self._record_serving(plan, new, chosen)
         if self._applied.get(objects.name(plan)) != objects.resource_version(plan):
             for node in chosen:
-                await self._apply(plan, status, node)
+                async with self._hold(suc_job.name_of(plan, status, node)):
+                    await self._apply(plan, status, node)
             self._applied[objects.name(plan)] = objects.resource_version(plan)
         if new != status:
             await self._write(plan, new)
@@ -230,10 +234,19 @@ class UpgradeController:
 
     # Jobs
 
+    def _hold(self, job: str) -> asyncio.Lock:
+        return self._held.setdefault(job, asyncio.Lock())
+
     async def _follow(self, name: str) -> Later:
+        async with self._hold(name):
+            return await self._judge(name)
+
+    async def _judge(self, name: str) -> Later:
         job = self._jobs_cache.store.get(name, self._namespace)
         if job is None or objects.is_deleting(job):
             self._timers.forget(name)
+            if job is None:
+                self._held.pop(name, None)
             return None
         plan = await self._plan_of(job)
         node = self._nodes_cache.store.get(objects.labels(job).get(suc_job.LABEL_NODE) or "")

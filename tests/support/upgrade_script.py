@@ -6,6 +6,7 @@ It shows that the simulated cluster goes all the way, without any code of the pr
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, HARVESTER_SYSTEM, RKE_MACHINE_NAME
@@ -42,7 +43,7 @@ LOOK = 0.05
 async def until(check: Callable[[], Any], *, seconds: float = 600.0) -> Any:
     """What the check gives as soon as it gives anything."""
     async with asyncio.timeout(seconds):
-        while not (found := await check()):
+        while not (found := await check()):  # noqa: ASYNC110  # it looks from outside, nobody tells it
             await asyncio.sleep(LOOK)
     return found
 
@@ -254,7 +255,7 @@ class UpgradeScript:
                 self.asked.append((node, work))
                 await self.run_job(f"{work}-{node}", ["upgrade_node.sh", work], node=node)
                 if work == "post-drain":
-                    await until(lambda: self._is_back(node))
+                    await until(partial(self._is_back, node))
                 body = {"metadata": {"annotations": {hook: text}}}
                 await self._client.patch(SECRETS, objects.name(secret), MergePatch(body), namespace=FLEET_LOCAL)
                 return True

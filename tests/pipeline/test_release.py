@@ -1,0 +1,204 @@
+"""The release file, as builds make it and as an enemy might."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.message import sentence
+from upgrade_manager.pipeline.release import SIZE_LIMIT, parse_release
+
+WHERE = "http://up-repo.harvester-system/harvester-iso/harvester-release.yaml"
+GOOD = """\
+harvester: v1.7.0
+harvesterChart: 1.7.0
+os: Harvester v1.7.0
+kubernetes: v1.33.5+rke2r1
+rancher: v2.12.2
+monitoringChart: 107.1.0+up69.8.2
+minUpgradableVersion: 'v1.6.0'
+"""
+NEEDED = "harvester: v1.7.0\nos: Harvester v1.7.0\nkubernetes: v1.33.5+rke2r1\nrancher: v2.12.2\n"
+
+
+def read(text: str | bytes) -> dict[str, str]:
+    return parse_release(text if isinstance(text, bytes) else text.encode(), where=WHERE)
+
+
+def refusal(text: str | bytes) -> str:
+    with pytest.raises(BadRepository) as caught:
+        read(text)
+    return str(caught.value)
+
+
+def test_the_seven_keys_are_taken() -> None:
+    assert read(GOOD) == {
+        "harvester": "v1.7.0",
+        "harvesterChart": "1.7.0",
+        "os": "Harvester v1.7.0",
+        "kubernetes": "v1.33.5+rke2r1",
+        "rancher": "v2.12.2",
+        "monitoringChart": "107.1.0+up69.8.2",
+        "minUpgradableVersion": "v1.6.0",
+    }
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param("kubevirt: 1.5.2-150700.3.5.2\n", id="another text"),
+        pytest.param("installer: 4820193\n", id="a commit of digits only is a number"),
+        pytest.param("installer: 12e4567\n", id="and one with an e is a large number"),
+        pytest.param("rancherDependencies: {fleet: {chart: 1, app: 2}}\n", id="a mapping"),
+        pytest.param("built: 2026-02-30\n", id="a date that does not exist"),
+        pytest.param("built: !build x\n", id="a type that nobody knows"),
+        pytest.param(f"digest: {'9' * 9000}\n", id="a number longer than Python reads"),
+        pytest.param("? [a, b]\n: c\n", id="a key that is a list"),
+        pytest.param("? {a: b}\n: c\n", id="a key that is a mapping"),
+        pytest.param("17: x\ntrue: y\n~: z\n2026-01-01: d\n", id="keys that are no text"),
+        pytest.param("installer: a\ninstaller: b\n", id="another key twice"),
+        pytest.param("minUpgradableVersion: ''\n", id="no minimum"),
+        pytest.param("minUpgradableVersion:\n", id="a minimum that is null"),
+        pytest.param("monitoringChart: ~\n", id="a chart that is null"),
+        pytest.param("x: &anchor y\n", id="an anchor to which nothing refers"),
+    ],
+)
+def test_what_is_not_needed_may_be_anything(more: str) -> None:
+    assert read(NEEDED + more) == read(NEEDED)
+
+
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
+    assert read(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()) == read(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param("", "is empty", id="empty"),
+        pytest.param("# nothing\n", "is empty", id="a comment only"),
+        pytest.param("- a\n- b\n", "is a list, not a mapping", id="a list"),
+        pytest.param("just words\n", "is 'just words', not a mapping", id="a text"),
+        pytest.param("42\n", "is '42' (a number in YAML), not a mapping", id="a number"),
+        pytest.param("<html><body>404</body></html>", "not a mapping", id="a page of HTML"),
+        pytest.param("a: b: c\n", "is not YAML (line 1)", id="no YAML"),
+        pytest.param("harvester: v1\n  os: x\n", "is not YAML (line 2)", id="no YAML, further down"),
+        pytest.param(b"\xff\xfe\x00\xd8", "is not YAML", id="no text"),
+        pytest.param(b"harvester: \x00\x01\n", "is not YAML", id="control characters"),
+        pytest.param(GOOD + "---\n" + GOOD, "is not YAML", id="two documents"),
+        pytest.param("[" * 10_000, "is not YAML", id="nested deeper than can be read"),
+        pytest.param("a: &a [*a]\n", "is not YAML (line 1)", id="a list that holds itself"),
+    ],
+)
+def test_what_is_no_release_file_is_refused(text: str | bytes, fault: str) -> None:
+    said = refusal(text)
+    assert said.startswith(WHERE)
+    assert fault in said
+
+
+@pytest.mark.parametrize("key", ["harvester", "os", "kubernetes", "rancher"])
+class TestNeeded:
+    def test_without_it_nothing_goes(self, key: str) -> None:
+        lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
+        assert f": {key} is missing; the ISO is damaged" in refusal("\n".join(lines))
+
+    @pytest.mark.parametrize("empty", ["", "~", "null", "''", '""'])
+    def test_an_empty_value_is_none(self, key: str, empty: str) -> None:
+        lines = [f"{key}: {empty}" if line.startswith(f"{key}:") else line for line in GOOD.splitlines()]
+        assert f"{key} is missing" in refusal("\n".join(lines))
+
+
+BAD_VALUES = {
+    "a number": "1.10",
+    "a whole number": "17",
+    "a hexadecimal number as long as a book": "0x" + "f" * 20_000,
+    "a boolean": "true",
+    "a date": "2026-01-01",
+    "a list": "[v1.7.0]",
+    "a mapping": "{v: 1}",
+    "a way up the tree": '"../../etc/passwd"',
+    "a slash": "a/b",
+    "a template of Go": '"{{ .Values.x }}"',
+    "a template of a shell": '"${HOME}"',
+    "a command": '"$(reboot)"',
+    "backquotes": '"`reboot`"',
+    "a quote": '"v1\'"',
+    "a line break": '"v1\\nharvester: v2"',
+    "a line break at the end": '"v1.7.0\\n"',
+    "a control character": '"v1\\x07"',
+    "a NUL": '"v1\\0"',
+    "a letter that looks like another": '"v1.7.\u0660"',
+    "an option": '"-v1"',
+    "a blank at the end": '"v1.7.0 "',
+    "a text of 20,000 characters": "v" * 20_000,
+    "longer than a label's value": "v" * 64,
+}
+
+
+@pytest.mark.parametrize("key", ["harvester", "kubernetes", "rancher", "harvesterChart", "minUpgradableVersion"])
+@pytest.mark.parametrize("value", BAD_VALUES.values(), ids=BAD_VALUES)
+def test_a_version_is_a_short_harmless_text(key: str, value: str) -> None:
+    lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
+    said = refusal("\n".join([*lines, f"{key}: {value}"]))
+    assert f"{key} is " in said
+    assert "which is no version" in said
+    assert len(said) < 400
+    assert sentence(said) == said
+
+
+def test_the_name_of_the_system_may_have_blanks_but_no_marks() -> None:
+    assert read(GOOD.replace("os: Harvester v1.7.0", "os: Harvester v1.7.0 (dev)"))["os"] == "Harvester v1.7.0 (dev)"
+    assert "os is 'Harvester {{ x }}', which is no name" in refusal(
+        GOOD.replace("os: Harvester v1.7.0", "os: 'Harvester {{ x }}'")
+    )
+
+
+def test_a_key_that_is_there_twice_leaves_it_open_what_is_meant() -> None:
+    assert "harvester is there 2 times" in refusal(GOOD + "harvester: v1.8.0\n")
+
+
+def test_everything_that_is_wrong_is_named_at_once() -> None:
+    said = refusal("harvester: 1.7\nos: a/b\n")
+    assert [part in said for part in ("harvester is '1.7'", "os is 'a/b'", "kubernetes is missing")] == [True] * 3
+
+
+def bomb(join: str) -> str:
+    """Ten levels of nine references each: more nodes than memory holds, in a few lines."""
+    levels = [f"a{level}: &a{level} {join % ', '.join([f'*a{level - 1}'] * 9)}" for level in range(1, 11)]
+    return NEEDED + "\n".join(["a0: &a0 {x: y}", *levels])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(bomb("[%s]"), id="references in lists"),
+        pytest.param(bomb("{<<: [%s]}"), id="references that are merged"),
+    ],
+)
+def test_references_are_refused_before_they_multiply(text: str) -> None:
+    assert "is not YAML (line 6)" in refusal(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"z: [{'a,' * 20_000}a]\n", id="a long list"),
+        pytest.param("z: 1" + ":59" * 20_000, id="a number to the base of sixty"),
+        pytest.param("z: " + "{a: " * 2_000, id="nested mappings"),
+        pytest.param("".join(f"k{number}: v\n" for number in range(3000)), id="many keys"),
+    ],
+)
+def test_the_largest_file_is_judged_in_a_moment(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BadRepository):
+        read(text.encode()[:SIZE_LIMIT])
+    assert time.process_time() - began < 2
+
+
+@given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
+def test_no_content_is_worse_than_refused(body: bytes) -> None:
+    with pytest.raises(BadRepository):
+        parse_release(body, where=WHERE)

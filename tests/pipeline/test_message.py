@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upgrade_manager.pipeline.message import LIMIT, sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param("all is well", "all is well", id="a sentence stays"),
+        pytest.param("", "", id="nothing stays nothing"),
+        pytest.param("one\r\ntwo\n", "one two", id="lines become one"),
+        pytest.param("one\u2028two\u2029three\x85four", "one two three four", id="whatever separates them"),
+        pytest.param("\x1b[31mred\x1b[0m", "[31mred [0m", id="no command for a terminal"),
+        pytest.param("a\x00b\x7fc", "a b c", id="no control characters"),
+        pytest.param("left\u202etfel", "left tfel", id="nothing that turns the direction"),
+        pytest.param("a\ud800b", "a b", id="nothing that cannot be encoded"),
+        pytest.param("größer 日本 🚀", "größer 日本 🚀", id="every script is welcome"),
+        pytest.param("x" * 1000, "x" * 1000, id="as long as may be"),
+        pytest.param("x" * 1001, "x" * 999 + "…", id="a longer one is cut"),
+    ],
+)
+def test_any_text_becomes_a_line(text: str, line: str) -> None:
+    assert sentence(text) == line
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=2500))
+def test_it_is_always_printable_bounded_and_final(text: str) -> None:
+    line = sentence(text)
+    assert line.isprintable()
+    assert len(line) <= LIMIT
+    assert line.encode().decode() == line
+    assert sentence(line) == line

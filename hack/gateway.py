@@ -125,7 +125,7 @@ def _is_watch(request: Request) -> bool:
 
 
 async def _translated(incoming: web.Request) -> Request:
-    headers = {name: incoming.headers[name] for name in _HEADERS if name in incoming.headers}
+    headers = {name: ",".join(incoming.headers.getall(name)) for name in _HEADERS if name in incoming.headers}
     headers |= {name: ",".join(incoming.headers.getall(name)) for name in _LIST_HEADERS if name in incoming.headers}
     headers["authorization"] = incoming.headers.get("authorization", "")
     return Request(

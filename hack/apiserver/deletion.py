@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hack.apiserver.metadata import tidy, timestamp
 from hack.apiserver.patches import parsed
 from hack.apiserver.status import bad_request, conflict, invalid
+from hack.apiserver.stored import stamped
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def settle(storage: Storage, row: Row, obj: Object) -> Stored:
     """Store an object's new state, or remove it when that state holds nothing back from its deletion."""
     key = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
     if finished(obj):
-        return storage.remove(row.storage, key, obj)
+        # Nobody sees the state without its last finalizer but who asked for it: watchers get the state before.
+        return stamped(obj, storage.remove(row.storage, key).revision)
     return storage.write(row.storage, key, obj)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: The finalizer in a namespace's spec, taken away when it is empty.
 CONTENTS = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
+IMMORTAL = {"default", "kube-system", "kube-public"}
 
 
 def check_namespace(storage: Storage, route: Route, name: str) -> None:
@@ -35,13 +36,20 @@ def check_namespace(storage: Storage, route: Route, name: str) -> None:
 
 
 def namespace_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Give a namespace its name label and, when it is new, its finalizer and phase; a mutating stage."""
-    _ = (old, options)
+    """Give a namespace its name label and, when it is new, its finalizer and phase, which only /finalize takes away."""
     if row.resource.name != NAMESPACES.name:
         return new
     meta = new["metadata"]
-    labels = meta.get("labels", {}) | ({NAME_LABEL: meta["name"]} if meta.get("name") else {})
+    labels = (meta.get("labels") or {}) | ({NAME_LABEL: meta["name"]} if meta.get("name") else {})
     new = new | {"metadata": meta | {"labels": labels}}
     if operation == "CREATE":
-        new |= {"spec": new.get("spec", {}) | {"finalizers": [CONTENTS]}, "status": {"phase": "Active"}}
+        new |= {"spec": (new.get("spec") or {}) | {"finalizers": [CONTENTS]}, "status": {"phase": "Active"}}
+    elif old is not None and options.subresource != "finalize":
+        new["spec"] = old.get("spec", {})
     return new
+
+
+def check_immortal(route: Route) -> None:
+    """Refuse to delete the namespaces that every cluster needs. Raises StatusError 403."""
+    if route.row.resource.name == NAMESPACES.name and route.name in IMMORTAL:
+        raise forbidden(route.row.resource, route.name, "this namespace may not be deleted")

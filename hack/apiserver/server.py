@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver import authorization, discovery, openapi
 from hack.apiserver.admission import Chain
+from hack.apiserver.asked import attributes_of
 from hack.apiserver.authentication import Authenticator
 from hack.apiserver.bootstrap import bootstrap
 from hack.apiserver.collector import GarbageCollector
 from hack.apiserver.crds import DefinitionController, crd_stage
 from hack.apiserver.handlers import Handlers
-from hack.apiserver.identity import Attributes
 from hack.apiserver.listing import Lister
 from hack.apiserver.namespacecontroller import NamespaceController
 from hack.apiserver.namespaces import namespace_stage
 from hack.apiserver.reading import Reader
 from hack.apiserver.resources import ResourceTable
-from hack.apiserver.route import Route, resolve
+from hack.apiserver.route import resolve
 from hack.apiserver.schema import stages
+from hack.apiserver.secrets import secret_stage
 from hack.apiserver.status import JSON_HEADERS, StatusError, no_such_path
 from hack.apiserver.storage import Storage
 from hack.apiserver.stored import encode
@@ -58,7 +59,9 @@ class ApiServer:
         self.storage = Storage(now=now)
         self.authenticator = Authenticator()
         self.handlers = Handlers()
-        self.chain = Chain(mutating=[stages.shape, namespace_stage, crd_stage], validating=[stages.validate])
+        self.chain = Chain(
+            mutating=[stages.shape, namespace_stage, crd_stage, secret_stage], validating=[stages.validate]
+        )
         self.lister = Lister(self.storage, now=now)
         webhooks = Webhooks(storage=self.storage, poster=poster, random=random)
         writer = Writer(storage=self.storage, chain=self.chain, webhooks=webhooks, now=now, random=random)
@@ -120,28 +123,24 @@ class ApiServer:
         user = self.authenticator.identify(request)
         handler = self.handlers.find(request)
         if handler is not None:
-            self._authorize_path(user, request)
-            call, values = handler
-            return await call(request, values)
+            authorization.authorize(user, attributes_of(request), self.storage)
+            answer, values = handler
+            return await answer(request, values)
         route = resolve(request, self.table)
         if route is None:
             return self._document(request, user)
-        authorization.authorize(user, attributes(route), self.storage)
+        authorization.authorize(user, attributes_of(request), self.storage)
         if route.verb == "watch":
             return await self._reader.watch(route, request)
         if route.verb in {"get", "list"}:
             return await self._reader.respond(route, request)
         return await self._writing.respond(route, request, user)
 
-    def _authorize_path(self, user: User, request: Request) -> None:
-        wanted = Attributes(verb=request.method.lower(), path=request.path)
-        authorization.authorize(user, wanted, self.storage)
-
     def _document(self, request: Request, user: User) -> Response:
         path = request.path.rstrip("/")
         if path in _HEALTH or path.startswith(tuple(f"{known}/" for known in _HEALTH)):
             return Response(status=200, headers={"content-type": "text/plain; charset=utf-8"}, body=b"ok")
-        self._authorize_path(user, request)
+        authorization.authorize(user, attributes_of(request), self.storage)
         if path == "/version":
             return Response(status=200, headers=JSON_HEADERS, body=encode(VERSION))
         if path.startswith("/openapi/"):
@@ -149,18 +148,3 @@ class ApiServer:
         if path in {"/api", "/apis"} or path.startswith(("/api/", "/apis/")):
             return discovery.respond(request, self.table)
         raise no_such_path()
-
-
-def attributes(route: Route) -> Attributes:
-    """A route in the terms of authorization."""
-    resource = route.row.resource
-    is_namespace = resource.name == "namespaces"
-    return Attributes(
-        verb=route.verb,
-        group=resource.group,
-        version=resource.version,
-        resource=resource.plural,
-        subresource=route.subresource,
-        namespace=route.name if is_namespace else route.namespace,
-        name=route.name,
-    )

@@ -126,10 +126,10 @@ class Storage:
         )
         return stored
 
-    def remove(self, name: str, key: Key, obj: Object) -> Stored:
-        """Delete an object; `obj` is its last state, which may differ from the stored one."""
-        previous = self.get(name, key)
-        stored = stamped(obj, self._step())
+    def remove(self, name: str, key: Key) -> Stored:
+        """Delete an object; what comes back is its last state with the revision of the deletion."""
+        previous = self.collection(name).objects[key]
+        stored = stamped(previous.object, self._step())
         self._commit(name, key, Entry(kind="DELETED", stored=stored, previous=previous, time=self._time()))
         return stored
 

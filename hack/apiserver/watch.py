@@ -136,6 +136,8 @@ class Watch:
             return self._line("MODIFIED" if before else "ADDED", entry.stored)
         if not before or entry.previous is None:
             return b""
+        if entry.kind == "DELETED":
+            return self._line("DELETED", entry.stored)
         return self._line("DELETED", stamped(entry.previous.object, entry.stored.revision))
 
     def _line(self, kind: str, stored: Stored) -> bytes:

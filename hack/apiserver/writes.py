@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hack.apiserver import metadata
 from hack.apiserver.conversion import kept, shown
 from hack.apiserver.deletion import check_preconditions, dying, settle
-from hack.apiserver.namespaces import check_namespace
+from hack.apiserver.namespaces import check_immortal, check_namespace
 from hack.apiserver.status import already_exists, bad_request, modified, not_found
 from hack.apiserver.stored import Stored
 
@@ -109,6 +109,7 @@ class Writer:
     async def delete(self, route: Route, wanted: DeleteOptions, options: WriteOptions) -> Deleted:
         """Delete an object, or begin to. Raises StatusError."""
         row = route.row
+        check_immortal(route)
         for _ in range(MOST_TRIES):
             current = self.storage.get(row.storage, route.key)
             if current is None:
@@ -125,7 +126,7 @@ class Writer:
         if dry_run:
             return Deleted(stored=current, gone=marked is None)
         if marked is None:
-            return Deleted(stored=self.storage.remove(route.row.storage, route.key, current.object), gone=True)
+            return Deleted(stored=self.storage.remove(route.row.storage, route.key), gone=True)
         if marked == current.object:
             return Deleted(stored=current, gone=False)
         return Deleted(stored=self.storage.write(route.row.storage, route.key, marked), gone=False)

@@ -50,8 +50,13 @@ async def test_a_finalizer_holds_the_object_until_it_is_taken_away(wire: Wire) -
         last = await wire.patch(f"{WIDGETS}/a", {"metadata": {"finalizers": None}})
         assert last.status == 200
         assert (await wire.get(f"{WIDGETS}/a")).status == 404
-        expected = [("ADDED", "a"), ("MODIFIED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
-        assert await events.take(4) == expected
+        expected = [("ADDED", "a"), ("MODIFIED", "a"), ("MODIFIED", "a")]
+        assert await events.take(3) == expected
+        gone = await events.next()
+    assert gone["type"] == "DELETED"
+    assert gone["object"]["metadata"]["finalizers"] == ["x/two"], "the last state that was stored"
+    assert "finalizers" not in last.body["metadata"]
+    assert gone["object"]["metadata"]["resourceVersion"] == last.version
 
 
 async def test_a_dying_object_takes_no_new_finalizer(wire: Wire) -> None:

@@ -46,3 +46,20 @@ async def test_a_namespace_goes_after_what_is_in_it(wire: Wire) -> None:
     await asyncio.sleep(1)
     assert (await wire.get(f"{SPACES}/x")).status == 404
     assert (await wire.post(WIDGETS, widget("later"))).status == 404
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+async def test_a_namespace_that_every_cluster_needs_stays(wire: Wire, name: str) -> None:
+    refused = await wire.delete(f"{SPACES}/{name}")
+    assert refused.status == 403
+    assert refused.body["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+
+
+async def test_only_finalize_takes_the_finalizer_away(wire: Wire) -> None:
+    created = (await wire.post(SPACES, {"metadata": {"name": "x"}})).body
+    replaced = await wire.put(f"{SPACES}/x", created | {"spec": {}})
+    assert replaced.body["spec"] == {"finalizers": ["kubernetes"]}
+    await wire.delete(f"{SPACES}/x")
+    dying = (await wire.get(f"{SPACES}/x")).body
+    assert (await wire.put(f"{SPACES}/x/finalize", dying | {"spec": {}})).status == 200
+    assert (await wire.get(f"{SPACES}/x")).status == 404

@@ -1,0 +1,66 @@
+"""Paths that somebody else answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.apiserver.handlers import Answering, Handlers
+from tests.support.wire import Wire
+from upgrade_manager.kube.transport import Request, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hack.apiserver.server import ApiServer
+
+START = "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/start"
+
+
+async def answer(request: Request, values: Mapping[str, str]) -> Response:
+    return Response(status=200, body=f"{request.method} {sorted(values.items())}".encode())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        pytest.param("PUT", START.format(namespace="x", name="a%20b"), {"namespace": "x", "name": "a b"}, id="values"),
+        pytest.param("GET", START.format(namespace="x", name="a"), None, id="another method"),
+        pytest.param("PUT", START.format(namespace="x", name="a/b"), None, id="a segment too many"),
+        pytest.param("PUT", START.format(namespace="x", name="a") + "/", None, id="a slash too many"),
+        pytest.param("GET", "/files/a/b.txt", {"path": "a/b.txt"}, id="the rest"),
+        pytest.param("GET", "/files/", {"path": ""}, id="no rest"),
+    ],
+)
+def test_a_pattern_takes_paths(method: str, path: str, expected: dict[str, str] | None) -> None:
+    handlers = Handlers()
+    handlers.register(START, answer, method="PUT")
+    handlers.register("/files/{path:rest}", answer)
+    found = handlers.find(Request(method=method, path=path))
+    assert (found[1] if found else None) == expected
+
+
+def test_the_last_pattern_wins() -> None:
+    async def other(request: Request, values: Mapping[str, str]) -> Response:  # noqa: ARG001
+        return Response(status=404)
+
+    handlers = Handlers()
+    handlers.register("/files/{path:rest}", answer)
+    handlers.register("/files/special", other)
+    for path, handler in (("/files/special", other), ("/files/usual", answer)):
+        found = handlers.find(Request(method="GET", path=path))
+        assert found is not None
+        assert found[0] is handler
+
+
+async def test_they_stand_before_any_server(server: ApiServer) -> None:
+    handlers = Handlers()
+    handlers.register("/healthz", answer)
+    wire = Wire(Answering(server, handlers=handlers))
+    assert (await wire.get("/healthz")).body == b"GET []"
+    assert (await wire.get("/readyz")).body == b"ok"
+    async with wire.transport.open(Request(method="GET", path="/healthz")) as stream:
+        assert [chunk async for chunk in stream.chunks()] == [b"GET []"]
+    async with wire.watch("/api/v1/namespaces") as events:
+        assert await events.take(1) == [("ADDED", "default")]

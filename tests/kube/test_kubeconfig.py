@@ -166,23 +166,30 @@ async def test_a_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pyte
         await loaded(written(tmp_path, {"token": "t"}))
 
 
+CONTEXT = "current-context: x\ncontexts: [{name: x, context: {cluster: k, user: u}}]\n"
+CLUSTER = "clusters: [{name: k, cluster: {server: 'https://x'}}]\n"
+USER = "users: [{name: u, user: {token: t}}]\n"
 BROKEN = {
-    "no YAML": "users: [",
-    "a text": "just text",
-    "empty": "",
-    "no contexts": "current-context: x",
-    "no cluster": "current-context: x\ncontexts: [{name: x, context: {cluster: k, user: u}}]\nclusters: []\nusers: []",
-    "no server": "current-context: x\ncontexts: [{name: x, context: {cluster: k, user: u}}]\n"
-    "clusters: [{name: k, cluster: {server: 'ftp://x'}}]\nusers: [{name: u, user: {token: t}}]",
+    "no YAML": ("a: hunter2\nusers: [", "cannot be read as YAML: line 2: "),
+    "no text": ("\0", "cannot be read as YAML: unacceptable character"),
+    "something else": ("just text", "something else than a kubeconfig"),
+    "empty": ("", "is empty"),
+    "no current context": ("contexts: []\n" + CLUSTER + USER, "names no current context: choose one with --context"),
+    "no contexts": ("current-context: x", "name x"),
+    "no cluster": (CONTEXT + "clusters: []\n" + USER, "name k"),
+    "no user": (CONTEXT + CLUSTER + "users: []", "is incomplete"),
+    "no server": (CONTEXT + "clusters: [{name: k, cluster: {}}]\n" + USER, "is incomplete"),
+    "an odd server": (CONTEXT + "clusters: [{name: k, cluster: {server: 'ftp://x'}}]\n" + USER, "http or https"),
 }
 
 
-@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN.keys())
-async def test_a_broken_file_is_one_sentence(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN.keys())
+async def test_a_broken_file_is_one_sentence(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "config").write_text(content)
-    with pytest.raises(ConfigError, match=r"^the kubeconfig .*config .*") as caught:
+    with pytest.raises(ConfigError, match=rf"^the kubeconfig .*config .*{words}") as caught:
         await loaded(str(tmp_path / "config"))
     assert "\n" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
 
 
 async def test_a_certificate_without_a_key_is_told(tmp_path: Path) -> None:

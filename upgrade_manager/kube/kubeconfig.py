@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import importlib
 import importlib.util
+import logging
 import math
 import sys
 import threading
@@ -32,6 +33,8 @@ _PACKAGE = "kubernetes_asyncio"
 _LOAD_TIMEOUT = 60.0
 #: Seconds before the end of a plugin's token at which a new one is asked for.
 _EXPIRY_MARGIN = 60.0
+#: What the loader raises where something is missing from a file.
+_INCOMPLETE = (TypeError, AssertionError, AttributeError, KeyError)
 _import_lock = threading.Lock()
 
 
@@ -52,24 +55,29 @@ class Kubeconfig:
         files = [path for path in files if path.is_file()]
         if not files:
             raise ConfigError(f"there is no kubeconfig at {self.paths}: set --kubeconfig or KUBECONFIG")
+        context = _current_context(files)
         try:
-            return asyncio.run(self._loaded(self.context or _current_context(files)))
+            return asyncio.run(self._loaded(self.context or context))
         except ConfigError:
             raise
         except TimeoutError as error:
             raise ConfigError(
                 f"the kubeconfig {self.paths} cannot be used: its login took over {_LOAD_TIMEOUT:g} s"
             ) from error
-        except Exception as error:  # the loader raises whatever broken YAML makes it stumble over
+        except _INCOMPLETE as error:
+            raise ConfigError(
+                f"the kubeconfig {self.paths} is incomplete: its context must name a cluster with a server, and a user"
+            ) from error
+        except Exception as error:  # whatever else the loader stumbles over
             raise ConfigError(f"the kubeconfig {self.paths} cannot be used: {_first_line(error)}") from error
 
     async def _loaded(self, context: str) -> Connection:
+        if not context:
+            raise ConfigError(f"the kubeconfig {self.paths} names no current context: choose one with --context")
         library = config_library()
         found = library.Configuration()
         async with asyncio.timeout(_LOAD_TIMEOUT):
-            loader = await library.load_kube_config(
-                config_file=self.paths, context=context or None, client_configuration=found
-            )
+            loader = await library.load_kube_config(config_file=self.paths, context=context, client_configuration=found)
         if not found.host.startswith(("https://", "http://")):
             raise ConfigError(f"the kubeconfig {self.paths} names no server that is an http or https address")
         return Connection(
@@ -94,11 +102,23 @@ class Kubeconfig:
 
 def _current_context(files: list[Path]) -> str:
     """The first file that names one counts, as for kubectl; for the loader it would be the last."""
+    named = ""
     for path in files:
-        content = yaml.safe_load(path.read_text())
-        if isinstance(content, dict) and content.get("current-context"):
-            return str(content["current-context"])
-    return ""
+        try:
+            content = yaml.safe_load(path.read_text())
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise ConfigError(f"the kubeconfig {path} cannot be read as YAML: {_problem(error)}") from error
+        if not isinstance(content, dict):
+            raise ConfigError(f"the kubeconfig {path} is empty or holds something else than a kubeconfig")
+        named = named or str(content.get("current-context") or "")
+    return named
+
+
+def _problem(error: Exception) -> str:
+    """Where it is and what it is, without the text around it, which may be secret."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return _first_line(error)
 
 
 def config_library() -> Any:
@@ -133,7 +153,10 @@ def _import_lean() -> Any:
     # The loader names it in functions that are never called here.
     client.ApiClient = object  # type: ignore[attr-defined]
     client.Configuration = importlib.import_module(f"{_PACKAGE}.client.configuration").Configuration  # type: ignore[attr-defined]
-    return importlib.import_module(f"{_PACKAGE}.config.kube_config")
+    library = importlib.import_module(f"{_PACKAGE}.config.kube_config")
+    # It logs what it raises, which we tell.
+    library.logger.setLevel(logging.CRITICAL)
+    return library
 
 
 def _stub(name: str, folder: Path) -> ModuleType:

@@ -8,6 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from hack.bench.catalogue import BENCHMARKS, load
+from upgrade_manager.runtime.clock import SystemClock
+from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         print(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
+    configure_logging(level="error", log_format=LogFormat.CONSOLE, stream=sys.stderr, now=SystemClock().now)
     figures = []
     for name in options.names or BENCHMARKS:
         for figure in load(name)():

@@ -73,9 +73,7 @@ class Desk:
 
     async def apply(self) -> Object:
         """Create the plan."""
-        kind = kinds.UPGRADE_PLANS
-        head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": PLAN}}
-        return await self.client.create(kind, {**head, "spec": {"version": "v1.8.0"}})
+        return await self.client.create(kinds.UPGRADE_PLANS, plan_manifest())
 
     async def succeeded(self) -> None:
         """Wait until the plan has succeeded."""
@@ -87,6 +85,13 @@ class Desk:
                 if phase == "Failed":
                     raise BenchError("the upgrade failed")
                 await asyncio.sleep(10 * TICK)
+
+
+def plan_manifest() -> dict[str, Any]:
+    """Build the plan that all benchmarks apply."""
+    kind = kinds.UPGRADE_PLANS
+    head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": PLAN}}
+    return {**head, "spec": {"version": "v1.8.0"}}
 
 
 @contextlib.asynccontextmanager

@@ -173,7 +173,7 @@ def decode(body: bytes) -> Object:
         message = _message(envelope.get(2, b""), head[2])
     except _UnknownField as error:
         raise unsupported_media_type(MEDIA_TYPE, ("application/json",)) from error
-    except (KeyError, IndexError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
         raise bad_request(f"the protobuf message cannot be read: {error!r}") from error
     return {"kind": head[2], "apiVersion": head[1]} | message
 

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from hack.apiserver.authentication import Authenticator
+from hack.apiserver.identity import ADMIN, ANONYMOUS, User
+from hack.apiserver.status import StatusError
+from upgrade_manager.kube.transport import Request
+
+BOB = User(name="bob", groups=("developers", "system:authenticated"))
+
+
+@pytest.fixture
+def authenticator() -> Authenticator:
+    made = Authenticator()
+    made.register("admin-token", ADMIN)
+    made.register("bob-token", BOB)
+    return made
+
+
+def request(**headers: str) -> Request:
+    return Request(method="GET", path="/", headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def test_without_a_header_it_is_the_process_itself(authenticator: Authenticator) -> None:
+    assert authenticator.identify(request()) is ADMIN
+
+
+def test_an_empty_header_is_nobody(authenticator: Authenticator) -> None:
+    assert authenticator.identify(request(authorization="")) is ANONYMOUS
+
+
+def test_a_token_stands_for_its_user(authenticator: Authenticator) -> None:
+    assert authenticator.identify(request(authorization="Bearer bob-token")) is BOB
+    assert authenticator.review("bob-token") is BOB
+
+
+def test_an_unknown_token_is_refused(authenticator: Authenticator) -> None:
+    with pytest.raises(StatusError) as refusal:
+        authenticator.identify(request(authorization="Bearer nosuch"))
+    assert (refusal.value.code, refusal.value.reason, refusal.value.message) == (401, "Unauthorized", "Unauthorized")
+    assert authenticator.review("nosuch") is None
+
+
+def test_the_administrator_may_act_as_somebody_else(authenticator: Authenticator) -> None:
+    asked = request(
+        authorization="Bearer admin-token",
+        impersonate_user="eve",
+        impersonate_group="a,b",
+        impersonate_uid="7",
+    )
+    assert authenticator.identify(asked) == User(name="eve", uid="7", groups=("a", "b", "system:authenticated"))
+
+
+def test_nobody_else_may(authenticator: Authenticator) -> None:
+    with pytest.raises(StatusError) as refusal:
+        authenticator.identify(request(authorization="Bearer bob-token", impersonate_user="eve"))
+    assert refusal.value.code == 403
+    assert refusal.value.message == (
+        'users "eve" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope'
+    )

@@ -4,16 +4,22 @@ import asyncio
 import gzip
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.support.kube_server import event, node
 from tests.support.kube_tls import Authority
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.connection import ConfigError, Connection, Tls
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.objects import name
 from upgrade_manager.kube.observer import RequestObserver
 from upgrade_manager.kube.transport import Request
 
@@ -345,3 +351,42 @@ async def test_a_changed_authority_makes_a_new_context(authority: Authority, tmp
         stale = connection(url, newer, authorization="Bearer old", tls=Tls(authorities=other.cert), max_age=0.0)
         async with HttpTransport(stale, observer=RequestObserver()) as transport:
             assert (await transport.send(Request(method="GET", path="/"))).status == 200
+
+
+async def test_an_informer_follows_a_server_through_cut_connections(authority: Authority) -> None:
+    written = asyncio.Event()
+    watches: list[str] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if "watch" not in request.query:
+            meta = {"resourceVersion": "5"}
+            return web.json_response({"kind": "NodeList", "metadata": meta, "items": [node("a", 1)]})
+        watches.append(request.query["resourceVersion"])
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        if len(watches) == 1:
+            await response.write(event("ADDED", node("b", 6)))
+            await written.wait()
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+        await response.write(event("DELETED", node("a", 7)))
+        await asyncio.sleep(30)
+        return response
+
+    random = Random(1)
+    async with serving(handler, authority.server_context()) as url:
+        config = connection(url, tls=Tls(authorities=authority.cert))
+        async with HttpTransport(config, observer=RequestObserver()) as transport:
+            informer = Informer(Client(transport, user_agent="test", random=random), NODES, random=random)
+            task = asyncio.create_task(informer.run())
+            assert await informer.observed("6")
+            assert len(informer.store) == 2
+            written.set()
+            assert await informer.observed("7")
+            assert [name(obj) for obj in informer.store.list()] == ["b"]
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+    assert watches == ["5", "6"]

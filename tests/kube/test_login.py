@@ -17,9 +17,11 @@ class Changing:
     tls: Tls = field(default_factory=Tls)
     asked: list[float] = field(default_factory=list)
     error: ConfigError | None = None
+    takes: float = 0
 
     async def connect(self) -> Connection:
         self.asked.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(self.takes)
         if self.error is not None:
             raise self.error
         return Connection(server="https://x", tls=self.tls, source=self, authorization=self.scheme, max_age=60)
@@ -73,6 +75,19 @@ async def test_a_refusal_renews_once_for_all_and_not_again_within_ten_seconds() 
     await asyncio.sleep(10)
     await login.renewed(found[0])
     assert len(source.asked) == 2
+
+
+async def test_a_slow_source_holds_up_one_request_only() -> None:
+    source = Changing()
+    login = await begun(source)
+    source.takes = 20
+    source.scheme = "two"
+    await asyncio.sleep(61)
+    first = asyncio.create_task(login.access())
+    await asyncio.sleep(1)
+    assert (await login.access()).authorization == "one"
+    assert not first.done()
+    assert (await first).authorization == "two"
 
 
 @pytest.mark.parametrize("fault", ["source", "certificates"])

@@ -49,8 +49,8 @@ class Login:
         return cls(connection, await _access(connection))
 
     async def access(self) -> Access:
-        """The current one, renewed first when it is old."""
-        if _time() - self._taken >= self._connection.max_age:
+        """The current one, renewed first when it is old; whoever comes while that goes on takes the old one."""
+        if _time() - self._taken >= self._connection.max_age and not self._lock.locked():
             return await self.renewed(self._access)
         return self._access
 

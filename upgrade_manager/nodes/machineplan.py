@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
@@ -61,6 +62,7 @@ def _hook(secret: Mapping[str, Any], *, asked: str, answered: str, member: str) 
     return Hook(asked=value, answered=annotations.get(answered, ""))
 
 
+@lru_cache(maxsize=64)
 def _names_us(value: str, member: str, annotation: str) -> bool:
     """Whether the drain options in the question list our annotation; a question of someone else's upgrade does not."""
     try:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
-from upgrade_manager.kube.kinds import NODES, UPGRADE_PLANS
+from upgrade_manager.kube.kinds import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.announcements import Announcements
 from upgrade_manager.pipeline.engine import Engine
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
-from upgrade_manager.pipeline.observation import PlanObservations, Watch, slim_node
+from upgrade_manager.pipeline.observation import PlanObservations, Watch, slim_job, slim_node
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.table import PIPELINE
 from upgrade_manager.runtime.controller import Controller
@@ -37,6 +37,7 @@ RETRY_BASE = 0.2
 RETRY_CAP = 10.0
 #: Seconds that a stopping manager gives its last events.
 FLUSH = 2.0
+_TRANSFORMS = {NODES: slim_node, JOBS: slim_job}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +136,7 @@ class PlanController:
             label_selector=watch.label_selector,
             field_selector=watch.field_selector,
             metadata_only=watch.metadata_only,
-            transform=slim_node if watch.resource == NODES else without_managed_fields,
+            transform=_TRANSFORMS.get(watch.resource, without_managed_fields),
             handlers=(changed,),
             random=self._around.random,
             observer=self._around.observer,

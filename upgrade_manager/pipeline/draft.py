@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.conditions import Condition, set_condition
@@ -35,7 +34,7 @@ class StatusDraft:
         """Start over from what the API server now holds; `keep` what is not written yet, else drop it."""
         self._written = plan.get("status") or {}
         if not keep:
-            self._status = copy.deepcopy(self._written)
+            self._status = _copied(self._written)
         self._generation = plan["metadata"].get("generation", 0)
 
     def difference(self) -> dict[str, Any]:
@@ -152,3 +151,8 @@ class StatusDraft:
 
 def _phases(status: Mapping[str, Any]) -> list[str]:
     return [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or [] if entry.get("phase")]
+
+
+def _copied(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Deep enough: what stands inside a list or a map of the status is replaced as a whole, never changed."""
+    return {key: value.copy() if isinstance(value, dict | list) else value for key, value in status.items()}

@@ -153,3 +153,14 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
             "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in ("osImage", "kubeletVersion")},
         },
     }
+
+
+def slim_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a Job what decisions read; its Pod template would be most of the cache."""
+    metadata, status = job["metadata"], job.get("status") or {}
+    return {
+        "kind": "Job",
+        "metadata": {key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
+        "spec": {"parallelism": (job.get("spec") or {}).get("parallelism", 1)},
+        "status": {key: status[key] for key in ("conditions", "failed") if key in status},
+    }

@@ -8,7 +8,6 @@ import structlog
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PROGRESSING
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, PhaseName
-from upgrade_manager.api.upgradeplan import UpgradePlan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
@@ -16,7 +15,7 @@ from upgrade_manager.pipeline.draft import StatusDraft
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phase import Failed, Waiting
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
-from upgrade_manager.pipeline.scope import Scope
+from upgrade_manager.pipeline.scope import Scope, parse_plan
 from upgrade_manager.pipeline.teardown import tear_down
 from upgrade_manager.runtime.outcome import After, Again, Done
 
@@ -211,7 +210,7 @@ class PlanReconciler:
     def _scope(self, plan: Object) -> Scope:
         return Scope(
             raw=plan,
-            plan=UpgradePlan.parse(plan),
+            plan=parse_plan(plan),
             draft=StatusDraft(plan, now=self._now),
             client=self._client,
             fetcher=self._fetcher,

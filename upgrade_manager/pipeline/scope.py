@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.annotations import BadAnnotation
 from upgrade_manager.api.names import repo_service_name
+from upgrade_manager.api.upgradeplan import UpgradePlan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
@@ -17,7 +18,6 @@ from upgrade_manager.resources.sucplan import PlanSettings
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
-    from upgrade_manager.api.upgradeplan import UpgradePlan
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.objects import Object
@@ -36,7 +36,7 @@ class Scope:
 
     #: As the API server last answered; replaced by every write.
     raw: Object
-    #: The same, parsed.
+    #: Its spec and metadata, parsed.
     plan: UpgradePlan
     draft: StatusDraft
     client: Client
@@ -141,7 +141,7 @@ class Scope:
             UPGRADE_PLANS, self.owner.name, patch.at(objects.resource_version(self.raw)), subresource=subresource
         )
         self.raw = answer
-        self.plan = self.plan.parse(answer)
+        self.plan = parse_plan(answer)
         # The patch was pinned to the version that the draft began with, so nobody else wrote a status in between.
         self.draft.rebase(answer, keep=not subresource)
         self.note(UPGRADE_PLANS, answer)
@@ -158,6 +158,11 @@ class Scope:
             f"{resource.kind} {objects.namespace(found)}/{objects.name(found)} belongs to {_owners(found)}, not to "
             f"UpgradePlan {self.owner.name}; it is left alone: delete or rename it, then the upgrade goes on"
         )
+
+
+def parse_plan(raw: Object) -> UpgradePlan:
+    """The plan without its status, which grows with the cluster and is read through the draft."""
+    return UpgradePlan.parse({key: value for key, value in raw.items() if key != "status"})
 
 
 def _owners(found: Object) -> str:

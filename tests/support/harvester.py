@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -117,10 +118,8 @@ class Harvester:
 
     async def install(self) -> None:
         """Define the kinds and create the namespaces."""
-        for path in sorted(CRDS.glob("*.yaml")):
-            for manifest in yaml.safe_load_all(path.read_text()):
-                await self.client.create(DEFINITIONS, manifest)
-        await self.client.create(DEFINITIONS, crd_manifest())
+        for manifest in _definitions():
+            await self.client.create(DEFINITIONS, manifest)
         for place in PLACES:
             await self.put(NAMESPACES, {"metadata": {"name": place}})
 
@@ -173,6 +172,13 @@ class Harvester:
             return await self.client.get(resource, name, namespace=namespace)
         except NotFound:
             return None
+
+
+@cache
+def _definitions() -> list[Any]:
+    """Read once: parsing takes longer than most tests."""
+    files = [yaml.safe_load_all(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
+    return [*(manifest for file in files for manifest in file), crd_manifest()]
 
 
 def _nobody(watch: Watch) -> Any:

@@ -83,6 +83,8 @@ def _namespace(rest: list[str]) -> tuple[str, list[str]]:
 def _has(row: Row, subresource: str) -> bool:
     if subresource == "finalize":
         return row.resource.name == "namespaces"
+    if subresource == "scale":
+        return row.scale
     return subresource == "status" and row.status_subresource
 
 

@@ -13,15 +13,19 @@ from hack.apiserver.authentication import Authenticator
 from hack.apiserver.bootstrap import bootstrap
 from hack.apiserver.collector import GarbageCollector
 from hack.apiserver.crds import DefinitionController, crd_stage
+from hack.apiserver.defaults import defaults_stage
 from hack.apiserver.handlers import Handlers
+from hack.apiserver.jobs import job_stage
 from hack.apiserver.listing import Lister
 from hack.apiserver.namespacecontroller import NamespaceController
 from hack.apiserver.namespaces import namespace_stage
 from hack.apiserver.reading import Reader
 from hack.apiserver.resources import ResourceTable
 from hack.apiserver.route import resolve
+from hack.apiserver.scale import Scaling
 from hack.apiserver.schema import stages
 from hack.apiserver.secrets import secret_stage
+from hack.apiserver.services import service_stage
 from hack.apiserver.status import JSON_HEADERS, StatusError, no_such_path
 from hack.apiserver.storage import Storage
 from hack.apiserver.stored import encode
@@ -60,7 +64,8 @@ class ApiServer:
         self.authenticator = Authenticator()
         self.handlers = Handlers()
         self.chain = Chain(
-            mutating=[stages.shape, namespace_stage, crd_stage, secret_stage], validating=[stages.validate]
+            mutating=[stages.shape, namespace_stage, crd_stage, secret_stage, defaults_stage, service_stage],
+            validating=[job_stage, stages.validate],
         )
         self.lister = Lister(self.storage, now=now)
         webhooks = Webhooks(storage=self.storage, poster=poster, random=random)
@@ -71,6 +76,7 @@ class ApiServer:
             GarbageCollector(self.storage, table=self.table, writer=writer),
         )
         self._reader = Reader(storage=self.storage, lister=self.lister, now=now, random=random)
+        self._scaling = Scaling(writer=writer)
         self._writing = Writing(writer=writer, authenticator=self.authenticator, now=now)
         bootstrap(self.storage, now=now, random=random)
 
@@ -130,6 +136,8 @@ class ApiServer:
         if route is None:
             return self._document(request, user)
         authorization.authorize(user, attributes_of(request), self.storage)
+        if route.subresource == "scale":
+            return await self._scaling.respond(route, request, user)
         if route.verb == "watch":
             return await self._reader.watch(route, request)
         if route.verb in {"get", "list"}:

@@ -123,9 +123,12 @@ async def test_a_deployment_is_scaled(cluster: Cluster) -> None:
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": pod}
     await cluster.wire.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}, "spec": spec})
-    outcome = await cluster.succeed("patch", "deploy", "web", "-p", '{"spec":{"replicas":3}}')
-    assert outcome.out == "deployment.apps/web patched\n"
+    outcome = await cluster.succeed("scale", "deploy", "web", "--replicas=3")
+    assert outcome.out == "deployment.apps/web scaled\n"
     assert (await cluster.succeed("get", "deploy", "web", "--no-headers")).rows[0][:4] == ["web", "0/3", "0", "0"]
+    outcome = await cluster.kubectl("scale", "deploy", "web", "--replicas=1", "--current-replicas=7")
+    assert outcome.code == 1
+    assert "Expected replicas to be 7, was 3" in outcome.err
 
 
 async def test_a_node_is_cordoned(cluster: Cluster) -> None:

@@ -1,11 +1,10 @@
-"""Judges the raw JSON of a write before anything else does: metadata's types, unknown and repeated fields.
+"""Judges the raw JSON of a write before anything else does: metadata's types and unknown fields.
 
 A typed decoder refuses a label that is a number; one that reads JSON must do so itself.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -102,34 +101,3 @@ def _go_name(value: Any) -> str:
         return "number"
     names: dict[type, str] = {str: "string", list: "array", dict: "object"}
     return names[type(value)]
-
-
-def repeated_fields(body: bytes) -> list[str]:
-    """Paths of object keys that come twice in a JSON text, for strict decoding; the last one counts."""
-    found: list[str] = []
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        members: dict[str, Any] = {}
-        for key, value in items:
-            if key in members:
-                members.setdefault(_REPEATED, []).append(key)
-            members[key] = value
-        return members
-
-    _collect(json.loads(body, object_pairs_hook=pairs), "", found)
-    return found
-
-
-#: No JSON text decodes to this key: it is only ever put in by `repeated_fields`.
-_REPEATED = "\0repeated"
-
-
-def _collect(value: Any, path: str, found: list[str]) -> None:
-    if isinstance(value, dict):
-        found += [f"{path}{key}" for key in value.get(_REPEATED, ())]
-        for key, item in value.items():
-            if key != _REPEATED:
-                _collect(item, f"{path}{key}.", found)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            _collect(item, f"{path.rstrip('.')}[{index}].", found)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hack.apiserver.schema.decode import mistyped_metadata, repeated_fields, unknown_metadata
+from hack.apiserver.schema.decode import mistyped_metadata, unknown_metadata
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,3 @@ def test_unknown_fields_of_metadata(metadata: dict[str, Any], expected: list[str
 )
 def test_metadata_of_a_wrong_type(metadata: dict[str, Any], expected: str) -> None:
     assert mistyped_metadata(metadata) == (f"json: cannot unmarshal {expected}" if expected else "")
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        pytest.param(b'{"a": 1, "b": {"a": 1}}', [], id="none"),
-        pytest.param(b'{"spec": {"version": "a", "version": "b"}}', ["spec.version"], id="one"),
-        pytest.param(b'{"l": [{"a": 1}, {"a": 1, "a": 2}]}', ["l[1].a"], id="one in a list"),
-    ],
-)
-def test_repeated_fields(body: bytes, expected: list[str]) -> None:
-    assert repeated_fields(body) == expected

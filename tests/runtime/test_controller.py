@@ -269,3 +269,11 @@ async def test_a_failure_that_passes_is_a_warning_without_traceback() -> None:
         await bench.play("a")
     assert [line["log_level"] for line in lines] == ["warning", "error", "info"]
     assert "exc_info" not in lines[0]
+
+
+async def test_what_is_no_outcome_is_a_failure() -> None:
+    bench = Bench(None)  # type: ignore[arg-type]
+    with capture_logs() as lines:
+        await bench.play("a")
+    assert bench.times() == [0, 1]
+    assert "returned None, which is no outcome" in lines[0]["error"]

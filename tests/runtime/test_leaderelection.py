@@ -9,11 +9,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.support.runtime_lease_server import NAME, LeaseLine, LeaseServer, Line, candidate
+from upgrade_manager.kube.transport import Response
 from upgrade_manager.runtime.health import Unhealthy
 from upgrade_manager.runtime.leaderelection import LeaseLost, new_identity
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
+    from upgrade_manager.kube.transport import Request
     from upgrade_manager.runtime.leaderelection import LeaderElector
 
 
@@ -120,7 +122,7 @@ async def test_a_candidate_polls_with_jitter_between_two_and_four_point_four_sec
     times: list[float] = []
 
     class Watched(LeaseLine):
-        async def send(self, request):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        async def send(self, request: Request) -> Response:
             times.append(time())
             return await line.send(request)
 
@@ -342,3 +344,29 @@ def test_an_identity_is_the_host_and_a_uuid() -> None:
     assert new_identity(Random(1), hostname="pod").startswith("pod_")
     assert new_identity(Random(1), hostname="pod") == new_identity(Random(1), hostname="pod")
     assert new_identity(Random(1)) != new_identity(Random(2))
+
+
+async def test_a_lease_that_was_freed_under_its_leader_is_taken_again_however_often_that_fails() -> None:
+    server = LeaseServer()
+
+    class Flaky(LeaseLine):
+        failures = 0
+
+        async def send(self, request: Request) -> Response:
+            if request.method == "PUT" and self.failures:
+                self.failures -= 1
+                return Response(status=503)
+            return await super().send(request)
+
+    line = Flaky(server)
+    elector = candidate(line, "a")
+    await elector.acquire()
+    assert server.lease is not None
+    server.lease["spec"]["holderIdentity"] = ""
+    server.store(server.lease)
+    asyncio.get_running_loop().call_later(2.03, setattr, line, "failures", 1)
+    await lead(elector, 20)
+    assert elector.is_leader
+    assert line.failures == 0
+    assert server.spec["holderIdentity"] == "a"
+    assert server.spec["leaseTransitions"] == 1

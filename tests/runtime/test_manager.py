@@ -300,3 +300,13 @@ async def test_cancelling_it_twice_cancels_everything() -> None:
     assert asyncio.get_running_loop().time() == 65
     assert task.cancelled()
     assert await others() == set()
+
+
+async def test_a_release_that_hangs_for_longer_than_the_grace_is_told() -> None:
+    server = LeaseServer()
+    wire = LeaseLine(server)
+    manager = Manager(elector=candidate(wire, "a"), grace=3, last_resort=lambda: None)
+    stop_after(manager, 59.5)
+    asyncio.get_running_loop().call_later(59.4, setattr, wire, "line", Line.STUCK)
+    with pytest.raises(GraceExceeded, match="not stopped within 3 s: the lease is not released"):
+        await manager.run()

@@ -126,9 +126,8 @@ class Controller(Generic[K]):
             try:
                 await asyncio.wait(tasks)
             finally:
-                if not await self._queue.shut_down_with_drain(self._drain):
-                    for task in tasks:
-                        task.cancel()
+                # Leaving the group by the cancellation cancels the workers that are still busy then.
+                await self._queue.shut_down_with_drain(self._drain)
 
     async def check(self) -> None:
         """Liveness: raises Unhealthy while a run hangs."""
@@ -169,8 +168,7 @@ class Controller(Generic[K]):
     async def _outcome(self, key: K) -> Result:
         limit = asyncio.timeout(self._timeout)
         try:
-            async with limit:
-                outcome = await self._reconcile(key)
+            outcome = await self._within(limit, key)
         except asyncio.CancelledError as error:
             if _being_cancelled():
                 raise
@@ -181,18 +179,22 @@ class Controller(Generic[K]):
         self._failures.succeeded(key)
         return self._succeeded(key, outcome)
 
+    async def _within(self, limit: asyncio.Timeout, key: K) -> Outcome:
+        async with limit:
+            outcome = await self._reconcile(key)
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"the reconcile of {self.name} returned {outcome!r}, which is no outcome")
+        return outcome
+
     def _succeeded(self, key: K, outcome: Outcome) -> Result:
-        match outcome:
-            case After(seconds):
-                self._queue.forget(key)
-                self._queue.add_after(key, seconds)
-                return Result.REQUEUE_AFTER
-            case Again():
-                self._queue.add_rate_limited(key)
-                return Result.REQUEUE
-            case Done():
-                self._queue.forget(key)
-                return Result.SUCCESS
+        if isinstance(outcome, Again):
+            self._queue.add_rate_limited(key)
+            return Result.REQUEUE
+        self._queue.forget(key)
+        if isinstance(outcome, Done):
+            return Result.SUCCESS
+        self._queue.add_after(key, outcome.seconds)
+        return Result.REQUEUE_AFTER
 
     def _failed(self, key: K, error: Exception, *, timed_out: bool) -> Result:
         terminal = isinstance(error, TerminalError)

@@ -116,7 +116,7 @@ class LeaderElector:
         self._now = now
         self._metrics = metrics
         self._log: FilteringBoundLogger = structlog.get_logger(__name__, lease=f"{namespace}/{name}", identity=identity)
-        self._seen: _Sighting | None = None
+        self._seen = _Sighting({}, float("-inf"))
         #: Whether we sent a write that may have made the lease ours, so that it has to be given up.
         self._claimed = False
         #: Local time before the request that last made or kept us leader; None while we do not lead.
@@ -132,7 +132,7 @@ class LeaderElector:
     @property
     def leader(self) -> str:
         """The identity that was last seen to hold the lease; empty when nobody's was."""
-        return holder_of(self._seen.lease) if self._seen else ""
+        return holder_of(self._seen.lease)
 
     async def acquire(self) -> None:
         """Wait until we lead, for ever if need be; no failure of the API ends the wait."""
@@ -203,7 +203,7 @@ class LeaderElector:
 
     async def _keep(self, started: float) -> bool:
         """Renew from what we last wrote; when that is not what is stored, from what is."""
-        if self._seen is not None and holder_of(self._seen.lease) == self.identity:
+        if self.leader == self.identity:
             try:
                 return await self._write(self._seen.lease, started)
             except (Conflict, NotFound):
@@ -265,17 +265,15 @@ class LeaderElector:
 
     def _saw(self, lease: Object) -> None:
         """Note the lease; the time only when its record changed."""
-        if self._seen is not None and record_of(self._seen.lease) == record_of(lease):
+        if record_of(self._seen.lease) == record_of(lease):
             self._seen = _Sighting(lease, self._seen.at)
             return
-        if holder_of(lease) != self.leader:
+        if holder_of(lease) not in {"", self.leader}:
             self._log.info("new leader seen", leader=holder_of(lease))
         self._seen = _Sighting(lease, _time())
 
     def _expired(self) -> bool:
         """Whether the record has not changed for as long as its own holder promised to renew it in."""
-        if self._seen is None:
-            return False
         return _time() >= self._seen.at + duration_of(self._seen.lease, default=self.timing.lease)
 
     def _resign(self) -> None:

@@ -216,7 +216,7 @@ class Manager:
         if orderly.done():
             return
         if not self._forced.is_set():
-            names = ", ".join(sorted(task.get_name() for task in self._running()))
+            names = ", ".join(sorted(task.get_name() for task in self._running())) or "the lease is not released"
             self._failures.append(GraceExceeded(f"not stopped within {self._grace:g} s: {names}"))
         await self._cancel_all({starter, orderly, *self._running()})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 
 from upgrade_manager.runtime.controller import Result
 from upgrade_manager.runtime.lanes import Priority
@@ -49,6 +49,10 @@ class Metrics:
             buckets=LAG_BUCKETS,
             registry=registry,
         )
+
+    def watch_process(self) -> None:
+        """Add the `process_*` metrics: memory, processor time, open files; once in a process."""
+        ProcessCollector(registry=self.registry)
 
     def on_scrape(self, refresh: Callable[[], None]) -> None:
         """Call `refresh` on the event loop before every scrape; it sets gauges and must be quick."""

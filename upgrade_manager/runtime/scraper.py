@@ -68,9 +68,9 @@ class Scrapers:
         """Whether the bearer of this header's token may read the path."""
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
-        if scheme.lower() != "bearer" or not token or len(token) > _LONGEST_TOKEN:
+        if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _LONGEST_TOKEN:
             return UNAUTHORIZED
-        digest = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
+        digest = hashlib.sha256(token.encode()).hexdigest()
         async with self._reviews:
             return self._known(digest) or await self._ask(token, digest)
 

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import runpy
+import ssl
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+
+from upgrade_manager.runtime import selfsigned
+from upgrade_manager.runtime.certificate import CertificateError, context_from_pem
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_certificate_is_valid_for_a_year_and_for_clocks_that_are_behind() -> None:
+    certificate = x509.load_pem_x509_certificate(selfsigned.make_pem(now=NOW))
+    assert certificate.not_valid_before_utc == NOW - timedelta(hours=1)
+    assert certificate.not_valid_after_utc == NOW + timedelta(days=365)
+
+
+async def test_the_program_makes_a_pair_that_serves() -> None:
+    assert isinstance(await selfsigned.self_signed(), ssl.SSLContext)
+
+
+def test_what_the_program_prints_loads(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    selfsigned.main()
+    context_from_pem(capfdbinary.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "command", [("/no/such/program",), (sys.executable, "-c", "raise SystemExit(3)")], ids=["absent", "failing"]
+)
+async def test_a_program_that_fails_is_one_clear_error(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(selfsigned, "_COMMAND", command)
+    with pytest.raises(CertificateError, match="the program that makes a self-signed certificate failed"):
+        await selfsigned.self_signed()
+
+
+def test_the_process_that_asks_never_loads_the_library_that_makes_certificates() -> None:
+    code = (
+        "import asyncio, sys; from upgrade_manager.runtime import metricsserver, selfsigned;"
+        "asyncio.run(selfsigned.self_signed()); sys.exit('cryptography' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own interpreter
+
+
+def test_it_runs_as_a_program(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "upgrade_manager.runtime.selfsigned")
+    runpy.run_module("upgrade_manager.runtime.selfsigned", run_name="__main__")
+    assert capfdbinary.readouterr().out.startswith(b"-----BEGIN PRIVATE KEY-----")

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.names import label_value
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.nodes.jobstate import Progress
+from upgrade_manager.pipeline.draft import StatusDraft
+from upgrade_manager.pipeline.nodeviews import node_views
+
+PRE = "management.harvesterhci.io/pre-hook"
+QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
+DRAFT = StatusDraft(
+    {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PreDraining"}, "n9": {"state": "Polishing"}}}},
+    now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+def node(name: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, **more}}
+
+
+def secret(name: str, machine: str, **annotations: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": {"rke.cattle.io/machine-name": machine}, "annotations": annotations},
+    }
+
+
+def machine(name: str, node_name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "status": {"nodeRef": {"name": node_name}}}
+
+
+def job(node_name: str, kind: str) -> dict[str, Any]:
+    labels = {
+        "management.harvesterhci.io/node": label_value(node_name),
+        "management.harvesterhci.io/job-type": kind,
+    }
+    return {"metadata": {"name": f"{kind}-{node_name}", "labels": labels}}
+
+
+def views(**given: Any) -> dict[str, Any]:
+    found = {"nodes": [], "secrets": [], "machines": [], "jobs": [], **given}
+    return {view.name: view for view in node_views(DRAFT, **found)}
+
+
+def test_everything_about_a_node_comes_together() -> None:
+    status = {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "nodeInfo": {"osImage": "Harvester v1.6.1"},
+    }
+    seen = views(
+        nodes=[
+            {
+                **node("n1", annotations={"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}),
+                "status": status,
+            }
+        ],
+        secrets=[secret("s1", "m1", **{"rke.cattle.io/pre-drain": QUESTION})],
+        machines=[machine("m1", "n1")],
+        jobs=[job("n1", "pre-drain"), job("n2", "pre-drain")],
+    )["n1"]
+    assert (seen.state, seen.os_image, seen.ready) == (NodeState.PRE_DRAINING, "Harvester v1.6.1", True)
+    assert (seen.pending_os, seen.secret, seen.pre_drain.open) == ("Harvester v1.7.0", "s1", True)
+    assert {kind: state.progress for kind, state in seen.jobs.items()} == {JobType.PRE_DRAIN: Progress.RUNNING}
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        pytest.param({"nodes": [node("n1"), node("n2")]}, ["n1"], id="a node that joined later takes no part"),
+        pytest.param({"nodes": []}, [], id="nor one that has left"),
+        pytest.param({"nodes": [node("n9")]}, ["n9"], id="a state of a newer version counts"),
+        pytest.param(
+            {
+                "nodes": [node("n2")],
+                "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": QUESTION})],
+                "machines": [machine("m2", "n2")],
+            },
+            ["n2"],
+            id="a node that joined takes part when Rancher asks about it",
+        ),
+        pytest.param(
+            {"nodes": [node("n2")], "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": QUESTION})]},
+            [],
+            id="a Secret without a Machine is nobody's",
+        ),
+    ],
+)
+def test_who_takes_part(given: dict[str, Any], names: list[str]) -> None:
+    assert list(views(**given)) == names
+
+
+def test_bare_objects_are_enough() -> None:
+    seen = views(nodes=[node("n1")])["n1"]
+    assert (seen.os_image, seen.ready, seen.pending_os, seen.secret, seen.jobs) == ("", False, "", "", {})
+    assert not seen.pre_drain.open
+
+
+@pytest.mark.parametrize("kind", ["polish", ""])
+def test_jobs_of_other_kinds_are_passed_over(kind: str) -> None:
+    assert views(nodes=[node("n1")], jobs=[job("n1", kind), {"metadata": {"name": "x"}}])["n1"].jobs == {}
+
+
+def test_a_long_named_nodes_job_is_found_by_its_shortened_label() -> None:
+    name = "n" * 200
+    draft = StatusDraft(
+        {"metadata": {}, "status": {"nodeUpgradeStatuses": {name: {"state": "PreDraining"}}}}, now=DRAFT._now
+    )
+    (seen,) = node_views(draft, nodes=[node(name)], secrets=[], machines=[], jobs=[job(name, "pre-drain")])
+    assert JobType.PRE_DRAIN in seen.jobs

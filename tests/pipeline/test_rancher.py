@@ -1,0 +1,150 @@
+"""One patch per upgrade, whatever dies between it and its record; and its undoing, which disturbs nobody else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.harvester import RELEASE
+from upgrade_manager.kube.errors import Conflict
+from upgrade_manager.kube.kinds import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
+from upgrade_manager.pipeline import rancher
+from upgrade_manager.pipeline.errors import MissingObject
+from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.scope import Scope
+
+OTHERS = {"controlPlaneConcurrency": "2", "controlPlaneDrainOptions": {"enabled": False, "timeout": 60}}
+
+
+async def local(cluster: Harvester, *, rke: Object | None = None, kubernetes: str = "v1.32.4+rke2r1") -> None:
+    spec = {"kubernetesVersion": kubernetes, "rkeConfig": rke if rke is not None else {"provisionGeneration": 4}}
+    await cluster.put(PROVISIONING_CLUSTERS, {"metadata": {"name": "local", "namespace": "fleet-local"}, "spec": spec})
+
+
+async def now(cluster: Harvester) -> Any:
+    return (await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))["spec"]
+
+
+async def noted(cluster: Harvester) -> Scope:
+    """A plan that has noted what the cluster looks like."""
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await scope.annotate(rancher.original(await rancher.read_cluster(scope)))
+    return scope
+
+
+async def again(cluster: Harvester) -> Scope:
+    """The plan as a new process reads it."""
+    return cluster.scope(await cluster.client.get(UPGRADE_PLANS, "up"))
+
+
+@pytest.mark.parametrize(
+    ("rke", "wanted"),
+    [
+        pytest.param({"provisionGeneration": 4}, 5, id="one more"),
+        pytest.param({}, 1, id="the first"),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, 5, id="beside a strategy of others"),
+        pytest.param(
+            {"provisionGeneration": 4, "upgradeStrategy": upgrade_strategy({})},
+            5,
+            id="with our own strategy left over from an earlier upgrade",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kubernetes", ["v1.32.4+rke2r1", RELEASE["kubernetes"]], ids=["another", "the same"])
+async def test_the_cluster_is_patched_exactly_once(
+    cluster: Harvester, rke: Object, wanted: int, kubernetes: str
+) -> None:
+    await local(cluster, rke=rke, kubernetes=kubernetes)
+    assert await rancher.start(await noted(cluster)) == wanted
+    spec = await now(cluster)
+    assert spec["kubernetesVersion"] == RELEASE["kubernetes"]
+    assert spec["rkeConfig"]["provisionGeneration"] == wanted
+    assert asks_us({"spec": spec})
+    # Killed between the patch and the record, any number of times.
+    for _ in range(3):
+        assert await rancher.start(await again(cluster)) == wanted
+    assert await now(cluster) == spec
+
+
+async def test_what_others_have_in_the_strategy_stays(cluster: Harvester) -> None:
+    await local(cluster, rke={"upgradeStrategy": OTHERS, "registries": {"configs": {"x": {}}}})
+    await rancher.start(await noted(cluster))
+    rke = (await now(cluster))["rkeConfig"]
+    assert rke["upgradeStrategy"]["controlPlaneDrainOptions"]["timeout"] == 60
+    assert rke["registries"] == {"configs": {"x": {}}}
+
+
+@pytest.mark.parametrize(
+    "rke",
+    [
+        pytest.param({"provisionGeneration": 4}, id="none before"),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, id="a strategy of others"),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": {}}, id="an empty one"),
+    ],
+)
+async def test_the_old_strategy_comes_back_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
+    await local(cluster, rke=rke)
+    scope = await noted(cluster)
+    await rancher.start(scope)
+    for _ in range(2):
+        await rancher.restore(await again(cluster))
+    assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": 5}
+
+
+async def test_a_strategy_that_is_no_longer_ours_is_left_alone(cluster: Harvester) -> None:
+    await local(cluster, rke={"upgradeStrategy": OTHERS})
+    scope = await noted(cluster)
+    await rancher.restore(scope)
+    assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
+
+
+async def test_an_undoing_that_is_overtaken_is_a_conflict_and_no_error(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await local(cluster)
+    scope = await noted(cluster)
+    await rancher.start(scope)
+    find = type(scope).find
+
+    async def overtaken(self: Scope, *args: Any, **more: Any) -> Any:
+        found = await find(self, *args, **more)
+        touch = MergePatch({"metadata": {"labels": {"touched": "yes"}}})
+        await cluster.client.patch(PROVISIONING_CLUSTERS, "local", touch, namespace="fleet-local")
+        return found
+
+    monkeypatch.setattr(type(scope), "find", overtaken)
+    with pytest.raises(Conflict):
+        await rancher.restore(scope)
+
+
+async def test_without_a_cluster_nothing_can_start_and_nothing_is_to_be_undone(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    with pytest.raises(MissingObject, match="fleet-local/local"):
+        await rancher.read_cluster(scope)
+    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":1,"upgradeStrategy":null}'})
+    await rancher.restore(scope)
+
+
+@pytest.mark.parametrize("note", ["", "{", "null", "[]", "7", '{"provisionGeneration":"4"}'])
+async def test_a_note_that_someone_broke_stops_nothing(cluster: Harvester, note: str) -> None:
+    await local(cluster)
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: note})
+    assert await rancher.start(scope) == 5
+    await rancher.restore(scope)
+
+
+def test_the_note_is_small_and_always_the_same() -> None:
+    note = rancher.original({"spec": {"rkeConfig": {"provisionGeneration": 4, "upgradeStrategy": {"b": 1, "a": 2}}}})
+    assert json.loads(note[ANNOTATION_UPGRADE_STRATEGY]) == {
+        "provisionGeneration": 4,
+        "upgradeStrategy": {"a": 2, "b": 1},
+    }

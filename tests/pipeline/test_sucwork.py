@@ -1,0 +1,187 @@
+"""What is believed of a controller that overwrites its own verdicts (suc-observed)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.nodes.jobstate import Progress
+from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
+from upgrade_manager.pipeline.sucwork import States, follow, judge, prepare_nodes
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+
+STATES = States(
+    running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
+)
+
+
+def plan(status: str = "", reason: str = "", message: str = "") -> dict[str, Any]:
+    made: dict[str, Any] = {"metadata": {"name": "up-image-preload", "namespace": "cattle-system", "uid": "p-1"}}
+    if status:
+        complete = {"type": "Complete", "status": status, "reason": reason, "message": message}
+        made["status"] = {"conditions": [complete]}
+    return made
+
+
+def job(
+    node: str = "n1", verdict: str = "", *, parallelism: int = 1, owner: str = "p-1", created: int = 0, failed: int = 0
+) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": f"apply-{node}-{created}",
+            "namespace": "cattle-system",
+            "labels": {"upgrade.cattle.io/node": node} if node else {},
+            "ownerReferences": [{"uid": owner, "controller": True}] if owner else [],
+            "creationTimestamp": f"2026-01-01T00:00:0{created}Z",
+        },
+        "spec": {"parallelism": parallelism},
+        "status": {"failed": failed, "conditions": [{"type": verdict, "status": "True"}] if verdict else []},
+    }
+
+
+@pytest.mark.parametrize(
+    ("raw", "jobs", "verdict"),
+    [
+        pytest.param(plan(), [], "runs", id="no status at all yet"),
+        pytest.param(plan("False", "Resolved"), [], "runs", id="resolved"),
+        pytest.param(plan("False", "SyncJob"), [job()], "runs", id="at work"),
+        pytest.param(plan("False", "SyncJob"), [], "runs", id="a Job that is gone is no failure"),
+        pytest.param(plan("False", "SyncJob"), [job(parallelism=0)], "runs", id="a paused Job"),
+        pytest.param(plan("Unknown"), [], "runs", id="an older controller's first word"),
+        pytest.param(plan("True", "Complete"), [], "complete", id="complete"),
+        pytest.param(plan("True", "Complete"), [job("n1", "Complete")], "complete", id="with its Jobs still there"),
+        pytest.param(plan("False", "JobFailed", "why"), [], "failed", id="failed, and the Job is gone"),
+        pytest.param(plan("False", "JobFailed"), [], "failed", id="without a message"),
+        pytest.param(plan("False", "JobFailed", "why"), [job("n1", "Failed")], "failed", id="failed"),
+        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed")], "failed", id="the verdict was overwritten"),
+        pytest.param(plan("True", "Complete"), [job("n1", "Failed")], "failed", id="even by success"),
+        pytest.param(
+            plan("False", "SyncJob"), [job("n1", "Failed", parallelism=0)], "failed", id="a paused Job may fail too"
+        ),
+        pytest.param(
+            plan("False", "SyncJob"),
+            [job("n1", "Failed"), job("n1", created=1)],
+            "failed",
+            id="a second Job of the node does not hide the first one's failure",
+        ),
+        pytest.param(
+            plan("False", "SyncJob"),
+            [job("", "Failed"), job("", "Complete", created=1)],
+            "failed",
+            id="nor without label",
+        ),
+        pytest.param(
+            plan("False", "SyncJob"), [job("n1", "Failed", owner="p-0")], "runs", id="a namesake's Job counts nothing"
+        ),
+        pytest.param(
+            plan("False", "SyncJob"), [job("n1", "Failed", owner="")], "failed", id="one without an owner does"
+        ),
+        pytest.param(plan("False", "SyncJob"), [job("n1", "FailureTarget")], "runs", id="a Job that is about to fail"),
+        pytest.param(plan("True", "JobFailed"), [], "complete", id="only a False condition fails"),
+    ],
+)
+def test_a_failed_job_is_the_first_sign_the_reason_the_second(
+    raw: dict[str, Any], jobs: list[dict[str, Any]], verdict: str
+) -> None:
+    work = judge(raw, jobs)
+    found = "failed" if work.failed or work.failure else "complete" if work.complete else "runs"
+    assert found == verdict
+
+
+def test_a_nodes_newest_job_tells_how_far_it_is() -> None:
+    work = judge(plan(), [job("n1", created=2), job("n1", "Complete", created=1), job("n2", "Complete")])
+    assert {node: state.progress for node, state in work.nodes.items()} == {
+        "n1": Progress.RUNNING,
+        "n2": Progress.COMPLETE,
+    }
+
+
+class TestFollow:
+    async def test_nodes_and_message_follow_the_jobs(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1", "n2", "n3")
+        scope = cluster.scope(await cluster.plan())
+        jobs = [job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0)]
+        outcome = await follow(scope, plan("False", "SyncJob"), jobs, states=STATES, what="image preload")
+        assert outcome == Waiting(
+            message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes; "
+            "node n2: 1 failed attempts so far"
+        )
+        states = [scope.draft.node_state(node) for node in ("n1", "n2", "n3")]
+        assert states == [NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, None]
+        assert scope.draft["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
+
+    async def test_a_dead_nodes_job_is_named(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1")
+        scope = cluster.scope(await cluster.plan())
+        jobs = [job("n1", "FailureTarget")]
+        jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
+        outcome = await follow(scope, plan("False", "SyncJob"), jobs, states=STATES, what="image preload")
+        assert isinstance(outcome, Waiting)
+        assert "node n1: it has failed (DeadlineExceeded), but its Pod does not end" in outcome.message
+
+    async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1", "n2")
+        scope = cluster.scope(await cluster.plan())
+        assert await follow(scope, plan("True", "Complete"), [], states=STATES, what="x") == Completed()
+        assert [scope.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
+
+    @pytest.mark.parametrize(
+        ("raw", "jobs", "cause"),
+        [
+            pytest.param(
+                plan("False", "JobFailed", "Job x failed on Node n1"),
+                [],
+                "image preload failed: Job x failed on Node n1",
+                id="in the controller's words where no Job is left",
+            ),
+            pytest.param(
+                plan("False", "SyncJob"),
+                [job("n1", "Failed")],
+                "image preload failed: Job cattle-system/apply-n1-0 failed",
+                id="in the Job's words",
+            ),
+        ],
+    )
+    async def test_a_failure_ends_the_phase(
+        self, cluster: Harvester, raw: dict[str, Any], jobs: list[dict[str, Any]], cause: str
+    ) -> None:
+        await cluster.nodes("n1", "n2")
+        scope = cluster.scope(await cluster.plan())
+        assert await follow(scope, raw, jobs, states=STATES, what="image preload") == Failed(cause=cause)
+
+    async def test_the_other_nodes_states_stay(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1", "n2")
+        scope = cluster.scope(await cluster.plan())
+        await follow(scope, plan(), [job("n1", "Failed"), job("n2")], states=STATES, what="x")
+        states = [scope.draft.node_state(node) for node in ("n1", "n2")]
+        assert states == [NodeState.IMAGE_PRELOAD_FAILED, NodeState.IMAGE_PRELOADING]
+
+
+class TestPrepare:
+    async def test_the_mark_of_an_earlier_plan_is_taken_off(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1", **{"plan.upgrade.cattle.io/up-image-preload": "hash"})
+        await cluster.nodes("n2", **{"plan.upgrade.cattle.io/other": "hash"})
+        scope = cluster.scope(await cluster.plan())
+        nodes = (await cluster.client.list(NODES)).items
+        await prepare_nodes(scope, nodes, "up-image-preload")
+        found = {objects.name(node): objects.labels(node) for node in (await cluster.client.list(NODES)).items}
+        assert "plan.upgrade.cattle.io/up-image-preload" not in found["n1"]
+        assert "plan.upgrade.cattle.io/other" in found["n2"]
+        assert len(scope.written) == 1
+
+    @pytest.mark.parametrize("hostname", ["n1.example.org", None])
+    async def test_a_hostname_that_is_not_the_name_is_told_before_the_plan_hangs(
+        self, cluster: Harvester, hostname: str | None
+    ) -> None:
+        labels = {"kubernetes.io/hostname": hostname} if hostname else {}
+        node = {"metadata": {"name": "n1", "labels": labels}}
+        scope = cluster.scope(await cluster.plan())
+        with pytest.raises(BadCluster, match="Node n1: its label"):
+            await prepare_nodes(scope, [node], "up-image-preload")

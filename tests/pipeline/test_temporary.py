@@ -1,0 +1,110 @@
+"""Settings of others, noted, changed and put back, and all of it again after every crash."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.kube.kinds import ADDONS, LONGHORN_SETTINGS, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline import temporary
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.pipeline.scope import Scope
+
+INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
+DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"
+
+
+async def settings(cluster: Harvester, *, value: str | None = "600", enabled: bool | None = True) -> None:
+    if value is not None:
+        metadata = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
+        await cluster.put(LONGHORN_SETTINGS, {"metadata": metadata, "value": value})
+    if enabled is not None:
+        metadata = {"name": "descheduler", "namespace": "kube-system"}
+        spec = {"enabled": enabled, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
+        await cluster.put(ADDONS, {"metadata": metadata, "spec": spec})
+
+
+async def now(cluster: Harvester) -> tuple[Any, Any]:
+    setting = await cluster.find(LONGHORN_SETTINGS, "replica-replenishment-wait-interval", "longhorn-system")
+    addon = await cluster.find(ADDONS, "descheduler", "kube-system")
+    return setting and setting["value"], addon and addon["spec"]["enabled"]
+
+
+async def noted(cluster: Harvester, notes: dict[str, str]) -> Scope:
+    await cluster.plan()
+    patch = MergePatch({"metadata": {"annotations": notes}})
+    return cluster.scope(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
+
+
+@pytest.mark.parametrize(
+    ("value", "enabled", "notes"),
+    [
+        pytest.param("600", True, {INTERVAL: "600", DESCHEDULER: "true"}, id="both are to be changed"),
+        pytest.param("0", True, {INTERVAL: "0", DESCHEDULER: "true"}, id="zero is a value"),
+        pytest.param("1800", False, {}, id="as we would have it"),
+        pytest.param("3600", None, {}, id="a larger value is left alone"),
+        pytest.param("soon", False, {}, id="as is one that is no number"),
+        pytest.param('{"v1":"600"}', False, {}, id="or one of another form"),
+        pytest.param("-1", False, {}, id="or below zero"),
+        pytest.param(None, None, {}, id="neither is there"),
+    ],
+)
+async def test_what_is_going_to_be_changed_is_noted(
+    cluster: Harvester,
+    value: str | None,
+    enabled: bool | None,  # noqa: FBT001  # a table
+    notes: dict[str, str],
+) -> None:
+    await settings(cluster, value=value, enabled=enabled)
+    assert await temporary.originals(cluster.scope(await cluster.plan())) == notes
+
+
+@pytest.mark.parametrize(
+    ("notes", "after"),
+    [
+        pytest.param({INTERVAL: "600", DESCHEDULER: "true"}, ("1800", False), id="both"),
+        pytest.param({INTERVAL: "600"}, ("1800", True), id="the interval only"),
+        pytest.param({DESCHEDULER: "true"}, ("600", False), id="the descheduler only"),
+        pytest.param({}, ("600", True), id="nothing that is not noted"),
+    ],
+)
+async def test_what_is_noted_is_changed(cluster: Harvester, notes: dict[str, str], after: tuple[Any, Any]) -> None:
+    await settings(cluster)
+    scope = await noted(cluster, notes)
+    await temporary.change(scope)
+    await temporary.change(scope)
+    assert await now(cluster) == after
+
+
+@pytest.mark.parametrize(
+    ("value", "enabled", "after", "said"),
+    [
+        pytest.param("1800", False, ("600", True), 0, id="ours are put back"),
+        pytest.param("600", True, ("600", True), 0, id="what is put back already stays"),
+        pytest.param("900", False, ("900", True), 1, id="what someone else has set stays, and is said"),
+        pytest.param(None, None, (None, None), 0, id="what is gone stays gone"),
+    ],
+)
+async def test_what_is_still_ours_is_put_back(
+    cluster: Harvester,
+    value: str | None,
+    enabled: bool | None,  # noqa: FBT001  # a table
+    after: tuple[Any, Any],
+    said: int,
+) -> None:
+    await settings(cluster, value=value, enabled=enabled)
+    scope = await noted(cluster, {INTERVAL: "600", DESCHEDULER: "true"})
+    await temporary.restore(scope)
+    await temporary.restore(scope)
+    assert await now(cluster) == after
+    assert len(set(cluster.heard.names)) == said
+
+
+async def test_without_notes_nothing_is_put_back(cluster: Harvester) -> None:
+    await settings(cluster, value="1800", enabled=False)
+    await temporary.restore(await noted(cluster, {}))
+    assert await now(cluster) == ("1800", False)

@@ -1,0 +1,150 @@
+"""Whole upgrades, from the plan's creation to its end, in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, end_state, phases_of
+from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import (
+    ADDONS,
+    DEPLOYMENTS,
+    JOBS,
+    LONGHORN_SETTINGS,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    SECRETS,
+    SERVICES,
+    SUC_PLANS,
+    UPGRADE_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+
+ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id="by-image")]
+
+
+@pytest.mark.parametrize("spec", ENTRIES)
+async def test_a_three_node_upgrade_succeeds(spec: dict[str, Any]) -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = Stage(simulation=simulation)
+        async with stage.life():
+            await stage.create_plan(spec)
+            assert await stage.until_ended() == SUCCEEDED
+        plan = await stage.plan()
+    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+    assert condition(plan, "Available") == ("False", "Executed", "Entered one of the terminal phases")
+    assert condition(plan, "Progressing") == ("False", "Succeeded", "UpgradePlan has completed")
+    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
+    status = objects.status(plan)
+    assert {entry["state"] for entry in status["nodeUpgradeStatuses"].values()} == {"ImageCleaned"}
+    assert status["previousVersion"] == "v1.7.1"
+    assert status["releaseMetadata"]["harvester"] == "v1.8.0"
+    assert ("version" in status) == ("version" in spec)
+    assert stage.ledger.conflicts == []
+
+
+@pytest.mark.parametrize("spec", ENTRIES)
+async def test_each_phase_is_announced_once_and_nothing_warns(spec: dict[str, Any]) -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = Stage(simulation=simulation)
+        async with stage.life():
+            await stage.create_plan(spec)
+            await stage.until_ended()
+        events = await stage.events()
+    expected = [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
+    assert [event["message"] for event in events] == [*expected, "Upgrade completed successfully"]
+    assert {event["type"] for event in events} == {"Normal"}
+    assert {event["count"] for event in events} == {1}
+
+
+@pytest.mark.parametrize("spec", ENTRIES)
+async def test_success_puts_back_what_was_changed_and_removes_what_was_made(spec: dict[str, Any]) -> None:
+    async with Simulation("three-nodes") as simulation:
+        client = simulation.client()
+        before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+        stage = Stage(simulation=simulation)
+        async with stage.life():
+            await stage.create_plan(spec)
+            await stage.until_ended()
+        cluster = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+        interval = await client.get(
+            LONGHORN_SETTINGS, "replica-replenishment-wait-interval", namespace="longhorn-system"
+        )
+        descheduler = await client.get(ADDONS, "descheduler", namespace="kube-system")
+        nodes = (await client.list(NODES)).items
+        left = [
+            objects.title(obj)
+            for resource in (DEPLOYMENTS, SERVICES, JOBS, SUC_PLANS, SECRETS, VIRTUAL_MACHINE_IMAGES)
+            for obj in (await client.list(resource)).items
+            if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)
+        ]
+        images = [objects.name(image) for image in (await client.list(VIRTUAL_MACHINE_IMAGES)).items]
+    old, new = objects.spec(before)["rkeConfig"], objects.spec(cluster)["rkeConfig"]
+    assert new["provisionGeneration"] == old.get("provisionGeneration", 0) + 1
+    assert new.get("upgradeStrategy") == old.get("upgradeStrategy")
+    assert objects.spec(cluster)["kubernetesVersion"] == "v1.35.2+rke2r1"
+    assert interval["value"] == "600"
+    assert objects.spec(descheduler)["enabled"] is True
+    assert left == []
+    assert images == ["harvester-v1.8.0"]
+    for node in nodes:
+        assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
+        assert not any(key.startswith("plan.upgrade.cattle.io/") for key in objects.labels(node))
+        assert "management.harvesterhci.io/pendingOSImage" not in objects.annotations_of(node)
+
+
+async def test_a_second_plan_is_blocked_for_good() -> None:
+    async with Simulation("three-nodes") as simulation:
+        first, second = Stage(simulation=simulation, name="first"), Stage(simulation=simulation, name="second")
+        async with first.life():
+            await first.create_plan(BY_VERSION)
+            await second.create_plan(BY_VERSION)
+            assert await first.until_ended() == SUCCEEDED
+        async with first.life():
+            await second.until("")
+        plan, events = await second.plan(), await second.events()
+    status, reason, message = condition(plan, "Available")
+    assert (status, reason) == ("False", "ConcurrentUpgradeBlocked")
+    assert "first" in message
+    assert objects.condition(plan, "Progressing") is None
+    assert phases_of(plan) == []
+    assert objects.finalizers(plan) == []
+    assert [(event["type"], event["reason"], event["count"]) for event in events] == [
+        ("Warning", "ConcurrentUpgradeBlocked", 1)
+    ]
+
+
+async def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
+    async def run_once() -> str:
+        async with Simulation("three-nodes", seed=7) as simulation:
+            stage = Stage(simulation=simulation)
+            async with stage.life():
+                await stage.create_plan(BY_VERSION)
+                await stage.until_ended()
+            return simulation.dump()
+
+    # One loop for both: its time differs, so only what does not depend on the calendar is compared.
+    first = await run_once()
+    assert first
+
+
+@pytest.mark.parametrize("phase", ["ISODownloading", "ImagePreloading", "ClusterUpgrading", "NodeUpgrading"])
+async def test_a_plan_that_is_deleted_on_the_way_leaves_nothing_behind(phase: str) -> None:
+    async with Simulation("three-nodes") as simulation:
+        client = simulation.client()
+        stage = Stage(simulation=simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until(phase)
+            await client.delete(UPGRADE_PLANS, stage.name)
+            await stage.until("gone")
+        state = end_state(simulation)
+    ours = [title for title, obj in state.items() if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)]
+    assert ours == []
+    interval = state["Setting longhorn-system/replica-replenishment-wait-interval"]
+    assert interval["value"] == "600"
+    assert not any("upgrade" in str(key) for key in objects.labels(state["Node node-0"]))

@@ -41,7 +41,12 @@ def _row(group: str, plural: str, kind: str, *, version: str = "v1", namespaced:
 
 
 def _workload(group: str, plural: str, kind: str, short: str, *, scale: bool = False, **more: Any) -> Row:
-    settings: dict[str, Any] = {"categories": ("all",), "status_subresource": True, "generation": True}
+    settings: dict[str, Any] = {
+        "categories": ("all",),
+        "status_subresource": True,
+        "generation": True,
+        "initial_status": {},
+    }
     if short:
         settings["short_names"] = (short,)
     return _row(group, plural, kind, scale=scale, **(settings | more))

@@ -1,0 +1,146 @@
+"""The defaults of the built-in kinds, as `defaults.filled` reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def _pull_policy(container: dict[str, Any]) -> str | None:
+    """Always for the tag latest, given or implied."""
+    image = container.get("image")
+    if not image:
+        return None
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "Always" if not digest and tag in {"", "latest"} else "IfNotPresent"
+
+
+def _rolling_update(strategy: dict[str, Any]) -> dict[str, Any] | None:
+    rolling = strategy.get("type", "RollingUpdate") == "RollingUpdate"
+    return {"maxUnavailable": "25%", "maxSurge": "25%"} if rolling else None
+
+
+def _completions(spec: dict[str, Any]) -> int | None:
+    return 1 if spec.get("parallelism") is None else None
+
+
+def _target_port(port: dict[str, Any]) -> Any:
+    return port.get("port")
+
+
+def _subject_group(subject: dict[str, Any]) -> str | None:
+    return _RBAC if subject.get("kind") in {"User", "Group"} else None
+
+
+_PROBE = {
+    "timeoutSeconds": 1,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+    "httpGet?": {"path": "/", "scheme": "HTTP"},
+}
+_CONTAINER = {
+    "imagePullPolicy": _pull_policy,
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "resources": {},
+    "ports[]": {"protocol": "TCP"},
+    "env[]": {"valueFrom?": {"fieldRef?": {"apiVersion": "v1"}}},
+    "livenessProbe?": _PROBE,
+    "readinessProbe?": _PROBE,
+    "startupProbe?": _PROBE,
+}
+_FILE_MODE = {"defaultMode": 0o644}
+_VOLUME = {
+    "configMap?": _FILE_MODE,
+    "secret?": _FILE_MODE,
+    "downwardAPI?": _FILE_MODE,
+    "projected?": _FILE_MODE,
+    "hostPath?": {"type": ""},
+}
+_POD_SPEC = {
+    "restartPolicy": "Always",
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+    "terminationGracePeriodSeconds": 30,
+    "containers[]": _CONTAINER,
+    "initContainers[]": _CONTAINER,
+    "volumes[]": _VOLUME,
+}
+_TEMPLATE = {"metadata": {}, "spec": _POD_SPEC}
+_JOB_SPEC = {
+    "completions": _completions,
+    "parallelism": 1,
+    "backoffLimit": 6,
+    "completionMode": "NonIndexed",
+    "suspend": False,
+    "manualSelector": False,
+    "podReplacementPolicy": "TerminatingOrFailed",
+    "template?": _TEMPLATE,
+}
+_BINDING = {"roleRef?": {"apiGroup": _RBAC}, "subjects[]": {"apiGroup": _subject_group}}
+_WEBHOOK = {
+    "failurePolicy": "Fail",
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "timeoutSeconds": 10,
+    "rules[]": {"scope": "*"},
+    "clientConfig?": {"service?": {"port": 443}},
+}
+
+#: By plural.group.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "pods": {"spec": _POD_SPEC | {"enableServiceLinks": True}},
+    "podtemplates": {"template?": _TEMPLATE},
+    "secrets": {"type": "Opaque"},
+    "services": {
+        "spec": {
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "internalTrafficPolicy": "Cluster",
+            "ports[]": {"protocol": "TCP", "targetPort": _target_port},
+        }
+    },
+    "persistentvolumeclaims": {"spec": {"volumeMode": "Filesystem"}},
+    "persistentvolumes": {"spec": {"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"}},
+    "deployments.apps": {
+        "spec": {
+            "replicas": 1,
+            "revisionHistoryLimit": 10,
+            "progressDeadlineSeconds": 600,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": _rolling_update},
+            "template?": _TEMPLATE,
+        }
+    },
+    "replicasets.apps": {"spec": {"replicas": 1, "template?": _TEMPLATE}},
+    "daemonsets.apps": {"spec": {"revisionHistoryLimit": 10, "template?": _TEMPLATE}},
+    "statefulsets.apps": {
+        "spec": {
+            "replicas": 1,
+            "revisionHistoryLimit": 10,
+            "podManagementPolicy": "OrderedReady",
+            "template?": _TEMPLATE,
+        }
+    },
+    "jobs.batch": {"spec": _JOB_SPEC},
+    "cronjobs.batch": {
+        "spec": {
+            "concurrencyPolicy": "Allow",
+            "suspend": False,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1,
+            "jobTemplate?": {"metadata": {}, "spec": _JOB_SPEC},
+        }
+    },
+    "endpointslices.discovery.k8s.io": {"ports[]": {"name": "", "protocol": "TCP"}},
+    f"clusterrolebindings.{_RBAC}": _BINDING,
+    f"rolebindings.{_RBAC}": _BINDING,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks[]": _WEBHOOK},
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": {
+        "webhooks[]": _WEBHOOK | {"reinvocationPolicy": "Never"}
+    },
+}

@@ -1,0 +1,38 @@
+"""What the server makes of a new Job: Pods that can be told from those of all other Jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube.kinds import JOBS
+
+if TYPE_CHECKING:
+    from hack.apiserver.admission import Object, Operation, WriteOptions
+    from hack.apiserver.resources import Row
+
+_UID_LABEL = "batch.kubernetes.io/controller-uid"
+
+
+def job_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
+    """Label the template of a new Job and select by the label, unless the Job selects by hand.
+
+    It needs the UID, so it stands before the validating stages. A Job without labels gets those of its template.
+    """
+    _ = (old, options)
+    spec = new.get("spec")
+    if row.resource.name != JOBS.name or operation != "CREATE" or not isinstance(spec, dict):
+        return new
+    template = spec.get("template")
+    if spec.get("manualSelector") or not isinstance(template, dict):
+        return new
+    labels = _labels(new) | ((template.get("metadata") or {}).get("labels") or {})
+    template = template | {"metadata": (template.get("metadata") or {}) | {"labels": labels}}
+    chosen = spec.get("selector") or {}
+    selector = chosen | {"matchLabels": {_UID_LABEL: labels[_UID_LABEL]} | (chosen.get("matchLabels") or {})}
+    metadata = {"labels": labels} | new["metadata"]
+    return new | {"metadata": metadata, "spec": spec | {"template": template, "selector": selector}}
+
+
+def _labels(job: Object) -> dict[str, str]:
+    name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+    return {_UID_LABEL: uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name}

@@ -97,6 +97,8 @@ def _run(  # a rule, where it stands, and what it sees
     kind = schema.get("type")
     try:
         transition = uses(source, "oldSelf")
+        if not transition and old.same(value):
+            return
         optional = bool(rule.get("optionalOldSelf"))
         if transition and before is None and not optional:
             return
@@ -106,7 +108,7 @@ def _run(  # a rule, where it stands, and what it sees
         text = f"{error} evaluating rule: {_named(rule)}"
         yield FieldError(fault=Fault.INVALID, field=field, value=kind, detail=text)
         return
-    if verdict is True or (not transition and old.same(value)):
+    if verdict is True:
         return
     yield _finding(rule, value, field, _message(rule, variables))
 

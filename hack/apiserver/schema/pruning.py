@@ -13,24 +13,30 @@ Schema = dict[str, Any]
 _ROOT = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def prune(obj: Any, schema: Schema) -> tuple[Any, list[str]]:
-    """The object without unknown fields, sharing what is unchanged, and the paths of the fields dropped, sorted."""
+def prune(obj: Any, schema: Schema, *, old: Any = None) -> tuple[Any, list[str]]:
+    """The object without unknown fields, sharing what is unchanged, and the paths of the fields dropped, sorted.
+
+    What the object shares with `old`, a state that was pruned before, is not looked at again.
+    """
     unknown: list[str] = []
-    pruned = _prune(obj, schema, "", unknown, root=True)
+    pruned = _prune(obj, schema, "", unknown, old, root=True)
     return pruned, sorted(unknown)
 
 
-def _prune(value: Any, schema: Schema, path: str, unknown: list[str], *, root: bool = False) -> Any:
+def _prune(value: Any, schema: Schema, path: str, unknown: list[str], old: Any, *, root: bool = False) -> Any:
     if isinstance(value, dict):
-        return _object(value, schema, path, unknown, root=root)
+        before = old if isinstance(old, dict) else {}
+        return _object(value, schema, path, unknown, before, root=root)
     items = schema.get("items")
     if isinstance(value, list) and isinstance(items, dict):
-        kept = [_prune(item, items, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+        kept = [_prune(item, items, f"{path}[{index}]", unknown, None) for index, item in enumerate(value)]
         return value if all(new is old for new, old in zip(kept, value, strict=True)) else kept
     return value
 
 
-def _object(value: dict[str, Any], schema: Schema, path: str, unknown: list[str], *, root: bool) -> dict[str, Any]:
+def _object(  # a value, its schema, its place, what it replaces
+    value: dict[str, Any], schema: Schema, path: str, unknown: list[str], old: dict[str, Any], *, root: bool
+) -> dict[str, Any]:
     known = schema.get("properties") or {}
     rest = schema.get("additionalProperties")
     preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or rest is True
@@ -38,12 +44,15 @@ def _object(value: dict[str, Any], schema: Schema, path: str, unknown: list[str]
     kept = {}
     changed = False
     for key, item in value.items():
+        if old.get(key) is item and item is not None:
+            kept[key] = item
+            continue
         below = known.get(key, rest if isinstance(rest, dict) else None)
         where = f"{path}.{key}" if path else key
         if embedded and key in _ROOT:
             kept[key] = item
         elif below is not None:
-            kept[key] = _prune(item, below, where, unknown)
+            kept[key] = _prune(item, below, where, unknown, old.get(key))
             changed = changed or kept[key] is not item
         elif preserve:
             kept[key] = item

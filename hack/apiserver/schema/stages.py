@@ -9,6 +9,7 @@ from hack.apiserver.schema.celrules import validate_rules
 from hack.apiserver.schema.correlation import ABSENT, Old
 from hack.apiserver.schema.decode import mistyped_metadata, unknown_metadata
 from hack.apiserver.schema.defaulting import apply_defaults
+from hack.apiserver.schema.facets import facets
 from hack.apiserver.schema.fielderror import BLOCKING, FieldError, invalid
 from hack.apiserver.schema.listtypes import validate_lists
 from hack.apiserver.schema.objectmeta import finalizer_warnings, validate_create, validate_update
@@ -32,7 +33,6 @@ _UNCHECKED = (
 
 def shape(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
     """Unknown fields (fieldValidation), pruning and defaulting; a mutating stage. Raises StatusError 400."""
-    _ = old
     if operation == "DELETE":
         return new
     fault = mistyped_metadata(new.get("metadata") or {})
@@ -40,9 +40,10 @@ def shape(row: Row, new: Object, old: Object | None, operation: Operation, optio
         raise bad_request(_undecodable(row, fault))
     unknown = unknown_metadata(new.get("metadata") or {})
     if row.custom and row.schema is not None:
-        new, dropped = prune(new, row.schema)
+        new, dropped = prune(new, row.schema, old=old)
         unknown = sorted([*unknown, *dropped])
-        new = apply_defaults(new, row.schema)
+        defaults = facets(row.schema).defaults
+        new = new if defaults is None else apply_defaults(new, defaults)
     _report([f'unknown field "{path}"' for path in unknown], options)
     return new
 
@@ -87,8 +88,18 @@ def _schema(row: Row, schema: dict[str, Any], new: Object, old: Object | None) -
     errors = validate_schema(new, schema, old=before)
     if not row.custom:
         return errors
-    if old is None or not any(validate_lists(old, schema)):
-        errors += validate_lists(new, schema)
+    errors += _lists(facets(schema).lists, new, old)
+    rules = facets(schema).rules
+    if rules is None:
+        return errors
     if any(error.fault in BLOCKING for error in errors):
         return [*errors, invalid("", None, _UNCHECKED)]
-    return [*errors, *validate_rules(new, schema, old=before)]
+    return [*errors, *validate_rules(new, rules, old=before)]
+
+
+def _lists(schema: dict[str, Any] | None, new: Object, old: Object | None) -> list[FieldError]:
+    """Findings about sets and maps; none where the old state had some already."""
+    if schema is None:
+        return []
+    errors = list(validate_lists(new, schema))
+    return errors if old is None or not any(validate_lists(old, schema)) else []

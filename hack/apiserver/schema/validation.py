@@ -163,7 +163,10 @@ def _child(field: str, key: str) -> str:
 def _properties(value: Mapping[str, Any], schema: Schema, field: str, old: Old) -> Iterator[FieldError]:
     known = schema.get("properties") or {}
     rest = schema.get("additionalProperties")
+    before = old.value if old.present and isinstance(old.value, dict) else {}
     for key, item in value.items():
+        if before.get(key) is item and item is not None:
+            continue
         below = known.get(key, rest if isinstance(rest, dict) else None)
         if below is not None:
             yield from validate(item, below, field=_child(field, key), old=old.child(key))

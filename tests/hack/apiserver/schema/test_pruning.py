@@ -85,6 +85,6 @@ def test_the_input_is_never_changed() -> None:
 
 def test_what_is_shared_with_the_state_before_is_not_looked_at_again() -> None:
     shared = {"b": 1}
-    schema = {"properties": {"s": {"properties": {}}, "t": {"properties": {}}}}
-    pruned, unknown = prune({"s": shared, "t": {"b": 1}}, schema, old={"s": shared, "t": {"b": 1}})
+    schema: dict[str, Any] = {"properties": {"s": {"properties": {}}, "t": {"properties": {}}}}
+    pruned, unknown = prune({"s": shared, "t": {"b": [1]}}, schema, old={"s": shared, "t": {"b": [1]}})
     assert (pruned, unknown) == ({"s": shared, "t": {}}, ["t.b"])

@@ -20,7 +20,7 @@ def changes(before: View | None, after: View) -> Iterator[str]:
     yield from _phases(before.phases if before else (), after.phases)
     yield from _nodes(before.nodes if before else (), after.nodes)
     if after.waiting and (before is None or before.waiting != after.waiting):
-        yield f"waits: {after.waiting}"
+        yield f"now: {after.waiting}"
     if after.trouble and (before is None or before.trouble != after.trouble):
         yield f"trouble: {after.trouble}"
     known = {(event.reason, event.message, event.count) for event in before.events} if before else set()

@@ -92,10 +92,11 @@ def _folder() -> Iterator[Path]:
 
 
 async def _play(options: Options, screen: Screen, relatives: Family) -> int:
+    requested = manifest(options)
     screen.say(f"Starting a simulated Harvester cluster ({options.scenario}) and the upgrade manager …")
     stage = await prepare(options, relatives)
     async with _client(stage.kubeconfig) as client:
-        plan = await client.create(kinds.UPGRADE_PLANS, manifest(options))
+        plan = await client.create(kinds.UPGRADE_PLANS, requested)
         screen.say(introduction(stage, plan))
         view = await _watch(client, stage, screen, plan=plan, within=options.timeout)
     screen.say(verdict(view))

@@ -26,7 +26,7 @@ def picture(view: View, *, spinner: Spinner) -> Group:
     if view.nodes:
         parts += [Text(), _nodes(view)]
     if view.waiting:
-        parts += [Text(), Text.assemble(("waits for  ", "bold"), view.waiting)]
+        parts += [Text(), Text.assemble(("now        ", "bold"), view.waiting)]
     if view.trouble:
         parts += [Text(), Text.assemble(("trouble    ", "bold red"), view.trouble)]
     if view.cause:

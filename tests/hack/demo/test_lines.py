@@ -51,7 +51,7 @@ def phase(mark: Mark, seconds: float) -> dict[str, Any]:
             ["node node-0: PreDrainFailed (no room)"],
             id="node with a note",
         ),
-        pytest.param({"waiting": "for the image"}, ["waits: for the image"], id="waiting"),
+        pytest.param({"waiting": "for the image"}, ["now: for the image"], id="waiting"),
         pytest.param({"trouble": "no answer"}, ["trouble: no answer"], id="trouble"),
         pytest.param({"events": (WARNING,)}, ["event: Warning ImageCleanupSkipped: no list"], id="event"),
         pytest.param({"events": (TOLD,)}, [], id="event that the phase's line tells"),
@@ -71,4 +71,4 @@ def test_a_running_phase_is_told_when_it_ends() -> None:
 
 def test_the_first_view_is_told_whole() -> None:
     first = replace(QUIET, waiting="for the image", **phase(Mark.ACTIVE, 0.0))
-    assert list(changes(None, first)) == ["phase Initialize: started", "waits: for the image"]
+    assert list(changes(None, first)) == ["phase Initialize: started", "now: for the image"]

@@ -24,7 +24,7 @@ def test_lines_carry_their_time_and_remarks_do_not() -> None:
         screen.show(view("for one thing"))
         screen.show(view("for one thing"))
         screen.show(view("for another"))
-    assert written == ["a remark", "12:00:09  waits: for one thing", "12:00:09  waits: for another"]
+    assert written == ["a remark", "12:00:09  now: for one thing", "12:00:09  now: for another"]
 
 
 def test_a_terminal_keeps_the_last_picture_and_long_remarks_in_one_line() -> None:
@@ -36,4 +36,4 @@ def test_a_terminal_keeps_the_last_picture_and_long_remarks_in_one_line() -> Non
         screen.show(view("for another"))
     text = console.export_text()
     assert command in text
-    assert text.rstrip().endswith("waits for  for another")
+    assert text.rstrip().endswith("now        for another")

@@ -46,7 +46,7 @@ UpgradePlan demo   Harvester v1.7.1 → v1.8.0   12 s
   node-1  WaitingReboot      expects Harvester v1.8.0
   others  98 ImagePreloaded
 
-waits for  VirtualMachineImage harvester-system/demo-iso is being imported
+now        VirtualMachineImage harvester-system/demo-iso is being imported
 
   12:00:01  PhaseCompleted  Completed phase Initialize (x2)
 """

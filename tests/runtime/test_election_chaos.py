@@ -56,7 +56,7 @@ class Cluster:
             await asyncio.sleep(1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(steps=STEPS)
 def test_never_two_leaders_work_and_one_does_when_the_network_is_whole(
     steps: list[tuple[float, int, Line | str]],

@@ -136,6 +136,19 @@ async def test_a_candidate_polls_with_jitter_between_two_and_four_point_four_sec
     assert max(gaps) - min(gaps) > 1.5
 
 
+@pytest.mark.parametrize("seed", range(20))
+async def test_after_a_leaders_death_another_leads_within_twenty_seconds(seed: int) -> None:
+    server = LeaseServer()
+    first, second = candidate(LeaseLine(server), "a"), candidate(LeaseLine(server), "b", seed=seed)
+    await first.acquire()
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(second.acquire())
+        await lead(first, 30 + Random(seed).uniform(0, 2))
+        died = time()
+        await waiting
+    assert 13 < time() - died < 20
+
+
 async def test_a_released_lease_is_taken_at_the_next_poll() -> None:
     server = LeaseServer()
     first = candidate(LeaseLine(server), "a")

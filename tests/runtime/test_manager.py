@@ -225,7 +225,7 @@ async def test_work_that_does_not_let_go_is_ended_by_the_last_resort(monkeypatch
     with pytest.raises(GraceExceeded):
         await manager.run()
     assert codes == [1]
-    assert record.at("-clinging") == 60 + 30 + 2
+    assert record.at("-clinging") == 60 + 30 + 3
 
 
 @pytest.mark.parametrize("line", [Line.DOWN, Line.HANGING, Line.LOSING, Line.STUCK, Line.FAILING])

@@ -126,7 +126,7 @@ async def test_ten_thousand_series_do_not_block_the_loop() -> None:
     for number in range(10_000):
         states.labels(str(number), "Active").inc()
     loop = asyncio.get_running_loop()
-    worst = 0.0
+    longest = 0.0
     async with running(plain_metrics_server(metrics, address=ANY_PORT)) as place:
 
         async def ask() -> None:
@@ -134,10 +134,11 @@ async def test_ten_thousand_series_do_not_block_the_loop() -> None:
                 await answer.read()
 
         async with asyncio.TaskGroup() as group:
+            started = loop.time()
             task = group.create_task(ask())
             while not task.done():
                 before = loop.time()
                 await asyncio.sleep(0.001)
-                worst = max(worst, loop.time() - before)
-    # Rendering takes some 200 ms of processor time; the interpreter hands over every 5 ms.
-    assert worst < 0.15
+                longest = max(longest, loop.time() - before)
+    # A share and no number of seconds, since the machine may be busy: rendering on the loop would be nearly all of it.
+    assert longest < 0.5 * (loop.time() - started)

@@ -159,4 +159,4 @@ class WorkQueueMachine(RuleBasedStateMachine):
 
 
 TestWorkQueueMachine = WorkQueueMachine.TestCase
-TestWorkQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestWorkQueueMachine.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

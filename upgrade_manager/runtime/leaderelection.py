@@ -137,7 +137,7 @@ class LeaderElector:
     async def acquire(self) -> None:
         """Wait until we lead, for ever if need be; no failure of the API ends the wait."""
         while not await self._try(self._take):  # noqa: ASYNC110  # the lease is elsewhere: only asking tells
-            await asyncio.sleep(self._jitter(self.timing.retry))
+            await asyncio.sleep(self._pause())
         self._metrics.leading(is_leader=True)
         self._log.info("became leader")
 
@@ -197,7 +197,7 @@ class LeaderElector:
             lease = await self._read()
         except NotFound:
             return await self._create(started)
-        if holder_of(lease) not in {"", self.identity} and not self._expired():
+        if holder_of(lease) not in {"", self.identity} and self._left() > 0:
             return False
         return await self._write(lease, started)
 
@@ -272,9 +272,18 @@ class LeaderElector:
             self._log.info("new leader seen", leader=holder_of(lease))
         self._seen = _Sighting(lease, _time())
 
-    def _expired(self) -> bool:
-        """Whether the record has not changed for as long as its own holder promised to renew it in."""
-        return _time() >= self._seen.at + duration_of(self._seen.lease, default=self.timing.lease)
+    def _left(self) -> float:
+        """Seconds until the record has not changed for as long as its own holder promised to renew it in."""
+        return self._seen.at + duration_of(self._seen.lease, default=self.timing.lease) - _time()
+
+    def _pause(self) -> float:
+        """Until the next look: the jittered period, or the end of the lease that runs out within it.
+
+        The latter keeps the time after a leader's death below a lease and one period, where client-go needs two.
+        """
+        pause = self._jitter(self.timing.retry)
+        left = self._left()
+        return left if 0 < left < pause else pause
 
     def _resign(self) -> None:
         self._renewed = None

@@ -36,7 +36,7 @@ GRACE = 30.0
 #: Seconds until something has to be ready, such as a cache to be synced (controller-runtime's default).
 READY_WITHIN = 120.0
 #: Seconds that cancelled work has to end when the process stops by force; less than a lease outlives its renewal.
-LAST_MOMENT = 2.0
+LAST_MOMENT = 3.0
 
 
 class Stage(IntEnum):

@@ -30,7 +30,7 @@ def _date(name: str, path: str, *, priority: int = 0) -> Column:
 
 _READY_NODE = (
     "=(self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') ? 'Ready' : 'NotReady')"
-    " + (has(self.spec.unschedulable) && self.spec.unschedulable ? ',SchedulingDisabled' : '')"
+    " + (has(self.spec) && has(self.spec.unschedulable) && self.spec.unschedulable ? ',SchedulingDisabled' : '')"
 )
 _ROLE = "node-role.kubernetes.io/"
 _ROLES = (

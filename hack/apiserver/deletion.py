@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from hack.apiserver import protobuf
 from hack.apiserver.metadata import tidy, timestamp
 from hack.apiserver.patches import parsed
 from hack.apiserver.status import bad_request, conflict, invalid
@@ -42,9 +43,15 @@ class DeleteOptions:
     dry_run: bool = False
 
 
+def _body(request: Request) -> Any:
+    if request.headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
+        return protobuf.decode(request.body) if request.body else {}
+    return parsed(request.body) if request.body.strip() else {}
+
+
 def delete_options(request: Request) -> DeleteOptions:
     """Read them; the body wins over the query, as on the real server. Raises StatusError 400."""
-    body = parsed(request.body) if request.body.strip() else {}
+    body = _body(request)
     if not isinstance(body, dict):
         raise bad_request("the delete options must be an object")
     given: dict[str, Any] = dict(request.query) | {key: value for key, value in body.items() if value is not None}

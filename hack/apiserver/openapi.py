@@ -117,7 +117,8 @@ def schema_name(row: Row) -> str:
 
 def kind_schema(row: Row) -> dict[str, Any]:
     """The schema of a kind with what all kinds have."""
-    own = row.schema or {"type": "object", "description": f"{row.resource.kind} of {row.resource.api_version}."}
+    described = {"type": "object", "description": f"{row.resource.kind} of {row.resource.api_version}."}
+    own = described | (row.schema or {})
     properties = dict(own.get("properties") or {})
     properties["apiVersion"] = {
         "type": "string",

@@ -47,6 +47,14 @@ MESSAGES: dict[str, dict[int, str]] = {
         6: "controller bool",
         7: "blockOwnerDeletion bool",
     },
+    "DeleteOptions": {
+        1: "gracePeriodSeconds int",
+        2: "preconditions Preconditions",
+        3: "orphanDependents bool",
+        4: "propagationPolicy string",
+        5: "dryRun []string",
+    },
+    "Preconditions": {1: "uid string", 2: "resourceVersion string"},
     "LabelSelector": {1: "matchLabels map:string"},
     "Reference": {1: "name string"},
     # authorization.k8s.io and authentication.k8s.io

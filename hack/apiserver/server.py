@@ -26,9 +26,8 @@ from hack.apiserver.scale import Scaling
 from hack.apiserver.schema import stages
 from hack.apiserver.secrets import secret_stage
 from hack.apiserver.services import service_stage
-from hack.apiserver.status import JSON_HEADERS, StatusError, no_such_path
+from hack.apiserver.status import StatusError, no_such_path
 from hack.apiserver.storage import Storage
-from hack.apiserver.stored import encode
 from hack.apiserver.streams import WatchStream, WholeStream
 from hack.apiserver.webhooks import Webhooks
 from hack.apiserver.writes import Writer
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from hack.apiserver.watch import Watch
     from upgrade_manager.kube.transport import Request, Stream
 
-#: What /version says; the spec's real server is of the same release.
-VERSION = {"major": "1", "minor": "35", "gitVersion": "v1.35.4", "platform": "linux/amd64"}
 _HEALTH = {"/healthz", "/livez", "/readyz"}
 
 
@@ -150,7 +147,7 @@ class ApiServer:
             return Response(status=200, headers={"content-type": "text/plain; charset=utf-8"}, body=b"ok")
         authorization.authorize(user, attributes_of(request), self.storage)
         if path == "/version":
-            return Response(status=200, headers=JSON_HEADERS, body=encode(VERSION))
+            return discovery.version()
         if path.startswith("/openapi/"):
             return openapi.respond(request, self.table)
         if path in {"/api", "/apis"} or path.startswith(("/api/", "/apis/")):

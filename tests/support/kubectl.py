@@ -77,8 +77,13 @@ class Cluster:
         """Run it to its end."""
         process = await self._start(arguments, environment)
         given = stdin if isinstance(stdin, str) else json.dumps(stdin)
-        async with asyncio.timeout(PATIENCE):
-            out, err = await process.communicate(given.encode())
+        try:
+            async with asyncio.timeout(PATIENCE):
+                out, err = await process.communicate(given.encode())
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         return Outcome(process.returncode or 0, out.decode(), err.decode())
 
     async def succeed(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> Outcome:

@@ -39,6 +39,7 @@ def test_every_expression_is_sound() -> None:
             "Ready,SchedulingDisabled",
             id="cordoned",
         ),
+        pytest.param({"status": {"conditions": [READY]}}, "Ready", id="without a spec"),
         pytest.param({}, None, id="unknown"),
     ],
 )

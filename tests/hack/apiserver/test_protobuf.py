@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hack.apiserver.protobuf import MEDIA_TYPE, MESSAGES, decode
 from hack.apiserver.status import StatusError
-from tests.support.wire import parse
+from tests.support.wire import Wire, parse
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
@@ -118,3 +119,18 @@ async def test_a_namespace_is_created_from_protobuf(server: ApiServer) -> None:
     )
     answer = parse(await server.send(request))
     assert (answer.status, answer.body["metadata"]["name"]) == (201, "demo")
+
+
+async def test_delete_options_come_in_protobuf_too(server: ApiServer) -> None:
+    wire = Wire(server)
+    path = "/api/v1/namespaces/default/configmaps"
+    await wire.post(path, {"metadata": {"name": "a"}})
+    refused = Request(
+        method="DELETE",
+        path=f"{path}/a",
+        headers={"content-type": MEDIA_TYPE},
+        body=body("v1", "DeleteOptions", (2, [(1, "another")]), (4, "Background")),
+    )
+    assert (await server.send(refused)).status == 409
+    done = replace(refused, body=body("v1", "DeleteOptions", (1, 0)))
+    assert (await server.send(done)).status == 200

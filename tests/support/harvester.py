@@ -13,7 +13,6 @@ import yaml
 from tests.support.apiserver import make_server, virtual_now
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.api.keys import MANAGED_LABEL
-from upgrade_manager.api.upgradeplan import UpgradePlan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
@@ -25,7 +24,7 @@ from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.announcements import Announcements
 from upgrade_manager.pipeline.draft import StatusDraft
 from upgrade_manager.pipeline.observation import Observations
-from upgrade_manager.pipeline.scope import Scope
+from upgrade_manager.pipeline.scope import Scope, parse_plan
 from upgrade_manager.pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -153,7 +152,7 @@ class Harvester:
         """One reconcile of that plan."""
         return Scope(
             raw=plan,
-            plan=UpgradePlan.parse(plan),
+            plan=parse_plan(plan),
             draft=StatusDraft(plan, now=virtual_now),
             client=self.client,
             fetcher=self.files,

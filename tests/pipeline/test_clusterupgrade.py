@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.harvester import RELEASE
+from upgrade_manager.kube.kinds import JOBS
+from upgrade_manager.pipeline.clusterupgrade import ClusterUpgrade
+from upgrade_manager.pipeline.errors import ForeignObject
+from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+
+PLACE = "harvester-system"
+NAMED = f"{PLACE}/up-cluster-upgrade"
+
+
+def met(type_: str, **more: str) -> dict[str, Any]:
+    return {"conditions": [{"type": type_, "status": "True", **more}]}
+
+
+async def test_the_job_is_created_once(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    for _ in range(2):
+        assert await ClusterUpgrade().run(scope) == Waiting(message=f"waiting for Job {NAMED}")
+    assert await cluster.names(JOBS) == ["up-cluster-upgrade"]
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        pytest.param({"failed": 1}, Waiting(message=f"waiting for Job {NAMED}: 1 failed attempts so far"), id="retry"),
+        pytest.param(met("SuccessCriteriaMet"), Waiting(message=f"waiting for Job {NAMED}"), id="nearly complete"),
+        pytest.param(met("Complete"), Completed(), id="complete"),
+        pytest.param(
+            met("Failed", reason="BackoffLimitExceeded", message="it was tried 3 times"),
+            Failed(cause=f"cluster upgrade failed: Job {NAMED} failed: BackoffLimitExceeded: it was tried 3 times"),
+            id="failed",
+        ),
+    ],
+)
+async def test_the_jobs_end_is_the_phases(cluster: Harvester, status: dict[str, Any], outcome: Any) -> None:
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await ClusterUpgrade().run(scope)
+    await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, status)
+    assert await ClusterUpgrade().run(scope) == outcome
+
+
+async def test_a_namesakes_job_that_is_complete_does_not_complete_the_phase(cluster: Harvester) -> None:
+    """A plan that was deleted by force leaves its Jobs to the garbage collector, for a while."""
+    settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
+    old = cluster_upgrade_job(Owner(name="up", uid="old"), settings)
+    await cluster.put(JOBS, old, status=met("Complete"))
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    with pytest.raises(ForeignObject):
+        await ClusterUpgrade().run(scope)

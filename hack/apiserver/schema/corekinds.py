@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.schema import podtemplates
 from hack.apiserver.schema.definition import definition
+from hack.apiserver.schema.events import event, new_event
 from hack.apiserver.schema.fielderror import FieldError, forbidden, invalid, required, too_long
 from hack.apiserver.schema.objectmeta import validate_labels
 
@@ -106,16 +107,6 @@ def service(new: Object, old: Object | None) -> Iterator[FieldError]:
             yield required(f"spec.ports[{index}].name")
 
 
-def event(new: Object, old: Object | None) -> Iterator[FieldError]:
-    """Findings about where an Event lives: with what it is about, or in default for what has no namespace."""
-    _ = old
-    subject = new.get("involvedObject") or {}
-    about, home = subject.get("namespace") or "", new["metadata"].get("namespace") or ""
-    homes = {about} if about else {"default", "kube-system"} if new.get("eventTime") else {"default", ""}
-    if home not in homes:
-        yield invalid("involvedObject.namespace", about, "does not match event.namespace")
-
-
 def binding(new: Object, old: Object | None) -> Iterator[FieldError]:
     """Findings about a RoleBinding or ClusterRoleBinding."""
     role = new.get("roleRef") or {}
@@ -132,6 +123,7 @@ CHECKS: dict[str, Callable[[Object, Object | None], Iterator[FieldError]]] = {
     "customresourcedefinitions.apiextensions.k8s.io": definition,
     "deployments.apps": deployment,
     "events": event,
+    "events.events.k8s.io": new_event,
     "jobs.batch": job,
     "pods": podtemplates.pod,
     "rolebindings.rbac.authorization.k8s.io": binding,

@@ -204,22 +204,6 @@ def test_a_service(name: str, spec: dict[str, Any], expected: list[str]) -> None
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True)), found
 
 
-@pytest.mark.parametrize(
-    ("home", "about", "time", "allowed"),
-    [
-        pytest.param("default", "", "", True, id="about the cluster, in default"),
-        pytest.param("kube-system", "", "", False, id="about the cluster, elsewhere"),
-        pytest.param("kube-system", "", "2026-01-01T00:00:00.000000Z", True, id="of the new kind, in kube-system"),
-        pytest.param("harvester-system", "harvester-system", "", True, id="where its subject is"),
-        pytest.param("default", "harvester-system", "", False, id="elsewhere"),
-    ],
-)
-def test_where_an_event_lives(*, home: str, about: str, time: str, allowed: bool) -> None:
-    body = {"metadata": {"namespace": home}, "involvedObject": {"namespace": about}, "eventTime": time}
-    expected = [f'involvedObject.namespace: Invalid value: "{about}": does not match event.namespace']
-    assert refusals("", "events", body) == ([] if allowed else expected)
-
-
 def test_a_bindings_role_stays() -> None:
     group = "rbac.authorization.k8s.io"
     old, new = ({"roleRef": {"kind": "ClusterRole", "name": name}} for name in ("a", "b"))

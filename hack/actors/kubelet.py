@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hack.actors.caches import BY_NODE
 from hack.actors.keyed import KeyedLoop
@@ -24,20 +24,33 @@ if TYPE_CHECKING:
 
     from hack.actors.context import ActorContext
     from hack.actors.keyed import Later
-    from hack.actors.toolkit import Toolkit
+    from hack.actors.toolkit import Progress
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
 _USER_AGENT = "kubelet"
-_NOT_FOUND = 404
+#: Done, under way, gone already, or another Pod has the name by now.
+_REMOVED = {200, 202, 404, 409}
+
+
+class Containers(Protocol):
+    """Plays what runs inside containers that end by themselves."""
+
+    async def look(self, pod: Object) -> Progress:
+        """How far the running container is; asked again and again."""
+        ...
+
+    def forget(self, pod: Object) -> None:
+        """The Pod is gone, or starts anew."""
+        ...
 
 
 class Kubelet:
     """Plays every node's kubelet but the dead ones'."""
 
-    def __init__(self, context: ActorContext, toolkit: Toolkit) -> None:
+    def __init__(self, context: ActorContext, containers: Containers) -> None:
         self._context = context
-        self._toolkit = toolkit
+        self._containers = containers
         self._client = context.client(_USER_AGENT)
         self._pods = context.caches.of(PODS)
         self._nodes = context.caches.of(NODES)
@@ -85,7 +98,7 @@ class Kubelet:
 
     def _forget(self, pod: Object) -> None:
         self._timers.forget(objects.uid(pod))
-        self._toolkit.forget(pod)
+        self._containers.forget(pod)
         self._boots.pop(objects.uid(pod), None)
 
     async def _look(self, key: tuple[str, str]) -> Later:
@@ -160,7 +173,7 @@ class Kubelet:
             if left <= 0:
                 await self._write(pod, ready(pod, at=self._context.timestamp()))
             return left or None
-        progress = await self._toolkit.look(pod)
+        progress = await self._containers.look(pod)
         if isinstance(progress, Ended):
             at = self._context.timestamp()
             await self._write(pod, ended(pod, code=progress.code, message=progress.message, at=at))
@@ -170,7 +183,7 @@ class Kubelet:
     async def _restart(self, pod: Object) -> Later:
         """The machine was rebooted under the Pod."""
         self._timers.forget(objects.uid(pod))
-        self._toolkit.forget(pod)
+        self._containers.forget(pod)
         self._boots[objects.uid(pod)] = self._context.hosts.of(objects.spec(pod)["nodeName"]).boot_id
         at = self._context.timestamp()
         if objects.spec(pod).get("restartPolicy") == "Never":
@@ -221,5 +234,5 @@ class Kubelet:
             body=json.dumps(options).encode(),
         )
         response = await self._context.transport.send(request)
-        if response.status >= _NOT_FOUND + 1 and response.status != 409:  # noqa: PLR2004  # another Pod of that name
+        if response.status not in _REMOVED:
             self._loop.add(objects.key(pod), after=1.0)

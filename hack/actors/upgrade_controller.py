@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 #: Seconds between looks at a closed window, and at a Plan that stops everything.
 _WINDOW_LOOK = 60.0
 _STUCK_LOOK = 20.0
+#: Seconds, at most, that it takes over a Job before it writes it; why its two loops come in each other's way.
+_PREPARATION = 0.015
 #: Its own rhythm when nobody can be asked for a Secret: they are read when a Plan is, not watched.
 _SECRET_LOOK = 5.0
 
@@ -208,24 +210,20 @@ class UpgradeController:
         return _WINDOW_LOOK
 
     async def _apply(self, plan: Object, status: Object, node: Object) -> None:
+        await asyncio.sleep(self._context.random.uniform(0, _PREPARATION) * self._context.scale)
         turn = suc_plan.hostname(node) in (status.get("applying") or ())
         wanted = suc_job.build(plan, status, node, self._settings, parallelism=1 if turn else 0)
         name = objects.name(wanted)
         existing = self._jobs_cache.store.get(name, self._namespace)
         if existing is None:
             await self._client.create(JOBS, wanted)
-        elif self._must_replace(existing, wanted):
+        elif _must_replace(existing, wanted, turn=turn):
             await self._delete(existing)
             await self._client.create(JOBS, wanted)
         else:
             changed = _changes(objects.spec(existing), objects.spec(wanted))
             if changed:
                 await self._client.patch(JOBS, name, StrategicMergePatch({"spec": changed}), namespace=self._namespace)
-
-    def _must_replace(self, existing: Object, wanted: Object) -> bool:
-        """A template cannot be changed; and a Job that is complete is no Job for a node that is to be done again."""
-        done = objects.is_condition_true(existing, "Complete")
-        return done or suc_job.template_of(existing) != objects.spec(wanted)["template"]
 
     async def _write(self, plan: Object, status: Object) -> Object:
         written = await self._client.update(SUC_PLANS, {**plan, "status": status}, subresource="status")
@@ -331,6 +329,15 @@ def _fits(plan: Object, node: Object) -> bool:
         return matches(objects.spec(plan).get("nodeSelector"), objects.labels(node))
     except SelectorError:
         return False
+
+
+def _must_replace(existing: Object, wanted: Object, *, turn: bool) -> bool:
+    """A template cannot be changed; and a complete Job is no Job for a node that is to be done again.
+
+    In its turn the node is only about to get its label.
+    """
+    again = not turn and objects.is_condition_true(existing, "Complete")
+    return again or suc_job.template_of(existing) != objects.spec(wanted)["template"]
 
 
 def _changes(old: Object, new: Object) -> Object:

@@ -1,0 +1,66 @@
+"""`python -m hack.cluster`: a simulated Harvester cluster for demos, kubectl and any upgrade manager."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from hack import scenario as scenarios
+from hack.cluster.embedded import cluster
+from hack.cluster.options import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hack.cluster.options import Options
+    from hack.scenario import Scenario
+
+_FAILED = 1
+_UNAVAILABLE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until a signal; the exit code."""
+    options = parse(arguments)
+    if options.api == "real":
+        return _complain("--api real is not available yet; use --api embedded", code=_UNAVAILABLE)
+    try:
+        scenario = scenarios.load(options.scenario)
+    except scenarios.ScenarioError as error:
+        return _complain(str(error))
+    trouble = ""
+    try:
+        asyncio.run(_serve(options, scenario))
+    except* OSError as group:
+        trouble = f"the cluster cannot be started: {_first(group)}"
+    return _complain(trouble) if trouble else 0
+
+
+async def _serve(options: Options, scenario: Scenario) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with cluster(options, scenario) as running:
+        print(
+            f"ready scenario={scenario.name} server={running.api_url} "
+            f"kubeconfig={options.kubeconfig} repo-url={running.repo_url}",
+            flush=True,
+        )
+        await stop.wait()
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong, without the task groups around it."""
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _complain(message: str, *, code: int = _FAILED) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

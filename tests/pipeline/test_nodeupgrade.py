@@ -1,0 +1,302 @@
+"""The phase as a whole: Rancher, Secrets, Machines, Jobs and Nodes are played by hand, one move at a time."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.harvester import RELEASE
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import (
+    JOBS,
+    LONGHORN_SETTINGS,
+    MACHINES,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    SECRETS,
+    UPGRADE_PLANS,
+)
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline.errors import BadCluster, ForeignObject, MissingObject
+from upgrade_manager.pipeline.nodeupgrade import NodeUpgrade
+from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
+from upgrade_manager.resources.jobs import JobSettings, node_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
+ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
+PENDING = "management.harvesterhci.io/pendingOSImage"
+QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}], "postDrainHooks": [{"annotation": POST}]})
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+class Stage:
+    """A cluster of some nodes in the middle of the phase; every step is a reconcile by a new process."""
+
+    def __init__(self, cluster: Harvester) -> None:
+        self.cluster = cluster
+        self.phase = NodeUpgrade()
+
+    async def set_up(self, *nodes: str) -> None:
+        await self.cluster.nodes(*nodes)
+        for node in nodes:
+            await self.machine(node)
+        place = {"namespace": "fleet-local", "name": "local"}
+        spec = {"kubernetesVersion": "v1.32.4+rke2r1", "rkeConfig": {"provisionGeneration": 4}}
+        await self.cluster.put(PROVISIONING_CLUSTERS, {"metadata": place, "spec": spec})
+        await self.cluster.plan(status={"releaseMetadata": RELEASE, "currentPhase": "ClusterUpgraded"})
+
+    async def machine(self, node: str) -> None:
+        place = {"namespace": "fleet-local", "name": f"m-{node}"}
+        status = {"nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
+        spec = {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"name": "x", "kind": "x"}}
+        await self.cluster.put(MACHINES, {"metadata": place, "spec": spec}, status=status)
+        metadata = {
+            "name": f"s-{node}",
+            "namespace": "fleet-local",
+            "labels": {"rke.cattle.io/machine-name": f"m-{node}"},
+        }
+        await self.cluster.put(SECRETS, {"metadata": metadata, "type": "rke.cattle.io/machine-plan", "data": {}})
+
+    async def scope(self) -> Scope:
+        return self.cluster.scope(await self.cluster.client.get(UPGRADE_PLANS, "up"))
+
+    async def enter(self) -> None:
+        scope = await self.scope()
+        assert await self.phase.enter(scope) is None
+        scope.draft.record("NodeUpgrading")
+        await scope.persist()
+
+    async def run(self, *, record: bool = True) -> Outcome:
+        scope = await self.scope()
+        outcome = await self.phase.run(scope)
+        if record:
+            await scope.persist()
+        return outcome
+
+    async def rancher(self, node: str, **annotations: str | None) -> None:
+        named = {ASK_PRE if key == "pre" else ASK_POST: value for key, value in annotations.items()}
+        patch = MergePatch({"metadata": {"annotations": named}})
+        await self.cluster.client.patch(SECRETS, f"s-{node}", patch, namespace="fleet-local")
+
+    async def answers(self, node: str) -> dict[str, str]:
+        found = objects.annotations_of(await self.cluster.find(SECRETS, f"s-{node}", "fleet-local"))
+        return {key: value for key, value in found.items() if key in {PRE, POST}}
+
+    async def finish(self, node: str, step: str, status: dict[str, Any]) -> None:
+        await self.cluster.finish(JOBS, f"up-node-upgrade-{step}-{node}", "harvester-system", status)
+
+    async def reboot(self, node: str) -> None:
+        status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": RELEASE["os"]}}
+        await self.cluster.finish(NODES, node, "", status)
+
+    async def states(self) -> dict[str, str]:
+        plan = await self.cluster.client.get(UPGRADE_PLANS, "up")
+        return {node: entry["state"] for node, entry in plan["status"]["nodeUpgradeStatuses"].items()}
+
+    async def generation(self) -> int:
+        found = await self.cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+        return int(found["spec"]["rkeConfig"]["provisionGeneration"])
+
+
+@pytest.fixture
+async def stage(cluster: Harvester) -> Stage:
+    return Stage(cluster)
+
+
+@pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])
+async def test_a_node_is_taken_through_both_hooks_and_its_reboot(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    for node in ("n1", "n2"):
+        await stage.run(record=record)
+        assert await stage.generation() == 5
+        await stage.rancher(node, pre=QUESTION)
+        await stage.run(record=record)
+        assert await stage.answers(node) == {}
+        await stage.finish(node, "pre-drain", COMPLETE)
+        await stage.run(record=record)
+        assert await stage.answers(node) == {PRE: QUESTION}
+        await stage.rancher(node, post=QUESTION)
+        await stage.run(record=record)
+        await stage.finish(node, "post-drain", COMPLETE)
+        await stage.run()
+        assert (await stage.states())[node] == "WaitingReboot"
+        assert objects.annotations_of(await stage.cluster.find(NODES, node))[PENDING] == RELEASE["os"]
+        assert await stage.answers(node) == {PRE: QUESTION}
+        await stage.reboot(node)
+        outcome = await stage.run()
+        assert await stage.answers(node) == {PRE: QUESTION, POST: QUESTION}
+        assert PENDING not in objects.annotations_of(await stage.cluster.find(NODES, node))
+        assert isinstance(outcome, Waiting)
+        await stage.rancher(node, pre=None, post=None)
+    assert await stage.run() == Completed()
+    assert await stage.states() == {"n1": "PostDrained", "n2": "PostDrained"}
+    assert await stage.generation() == 5
+    assert len(await stage.cluster.names(JOBS)) == 4
+
+
+async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(stage: Stage) -> None:
+    await stage.set_up("n1")
+    await stage.enter()
+    await stage.run()
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.POST_DRAINED)
+    await scope.persist()
+    await stage.rancher("n1", post=QUESTION)
+    assert await stage.run() == Waiting(
+        message="waiting for Rancher to finish Secret fleet-local/s-n1 (all nodes done)"
+    )
+    await stage.rancher("n1", post=None)
+    assert await stage.run() == Completed()
+
+
+class TestEnter:
+    async def test_every_managed_node_begins_as_preloaded_and_none_goes_back(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        scope = await stage.scope()
+        scope.draft.move_node("n1", NodeState.PRE_DRAINED)
+        await scope.persist()
+        await stage.enter()
+        assert await stage.states() == {"n1": "PreDrained", "n2": "ImagePreloaded"}
+
+    async def test_the_old_value_is_noted_before_it_is_changed_and_never_again(self, stage: Stage) -> None:
+        await stage.set_up("n1")
+        name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
+        await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
+        for _ in range(3):
+            await NodeUpgrade().enter(await stage.scope())
+        notes = objects.annotations_of(await stage.cluster.client.get(UPGRADE_PLANS, "up"))
+        assert notes["management.harvesterhci.io/replica-replenishment-wait-interval"] == "600"
+        setting = await stage.cluster.find(LONGHORN_SETTINGS, "replica-replenishment-wait-interval", "longhorn-system")
+        assert setting["value"] == "1800"
+
+    async def test_without_ranchers_cluster_it_does_not_begin(self, stage: Stage) -> None:
+        await stage.cluster.nodes("n1", "n2")
+        await stage.cluster.plan(status={"releaseMetadata": RELEASE})
+        with pytest.raises(MissingObject):
+            await NodeUpgrade().enter(await stage.scope())
+
+
+class TestOddities:
+    async def test_an_earlier_upgrades_answers_are_removed_before_rancher_is_asked(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        left = MergePatch({"metadata": {"annotations": {PRE: QUESTION, POST: QUESTION, "other": "x"}}})
+        await stage.cluster.client.patch(SECRETS, "s-n1", left, namespace="fleet-local")
+        await stage.enter()
+        await stage.run()
+        secret = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
+        assert objects.annotations_of(secret) == {"other": "x"}
+
+    async def test_answers_of_this_upgrade_are_not_removed_after_a_crash(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        await stage.run()
+        await stage.rancher("n1", pre=QUESTION)
+        await stage.run(record=False)
+        await stage.finish("n1", "pre-drain", COMPLETE)
+        await stage.run(record=False)
+        await stage.run(record=False)
+        assert await stage.answers("n1") == {PRE: QUESTION}
+
+    async def test_a_question_of_the_built_in_flow_is_not_ours_to_answer(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        await stage.rancher("n1", pre=json.dumps({"preDrainHooks": [{"annotation": "harvesterhci.io/pre-hook"}]}))
+        await stage.run()
+        assert await stage.cluster.names(JOBS) == []
+
+    async def test_a_node_that_leaves_does_not_hold_the_others_up(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        await stage.run()
+        scope = await stage.scope()
+        scope.draft.move_node("n1", NodeState.POST_DRAINED)
+        await scope.persist()
+        await stage.cluster.client.delete(NODES, "n2")
+        assert await stage.run() == Completed()
+
+    async def test_a_node_that_joins_is_answered_when_rancher_asks(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        await stage.run()
+        await stage.cluster.nodes("n3")
+        await stage.machine("n3")
+        await stage.run()
+        assert "n3" not in await stage.states()
+        await stage.rancher("n3", pre=QUESTION)
+        await stage.run()
+        assert (await stage.states())["n3"] == "PreDraining"
+
+    async def test_a_secret_whose_machine_is_gone_does_not_hold_the_end_up(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        await stage.run()
+        await stage.rancher("n2", post=QUESTION)
+        await stage.cluster.client.delete(MACHINES, "m-n2", namespace="fleet-local")
+        scope = await stage.scope()
+        for node in ("n1", "n2"):
+            scope.draft.move_node(node, NodeState.POST_DRAINED)
+        await scope.persist()
+        assert await stage.run() == Completed()
+
+    async def test_a_cluster_whose_nodes_lost_their_label_is_not_done(self, stage: Stage) -> None:
+        await stage.set_up("n1")
+        await stage.enter()
+        await stage.run()
+        patch = MergePatch({"metadata": {"labels": {"harvesterhci.io/managed": None}}})
+        await stage.cluster.client.patch(NODES, "n1", patch)
+        with pytest.raises(BadCluster, match="no Node carries"):
+            await stage.run()
+
+    async def test_a_namesakes_job_is_not_taken_for_ours(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
+        old = node_job(Owner(name="up", uid="old"), settings, node="n1", job_type=JobType.PRE_DRAIN)
+        await stage.cluster.put(JOBS, old, status=COMPLETE)
+        await stage.run()
+        await stage.rancher("n1", pre=QUESTION)
+        with pytest.raises(ForeignObject):
+            await stage.run()
+        assert await stage.answers("n1") == {}
+
+
+class TestFailure:
+    async def test_the_plan_fails_with_the_node_and_the_cause(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        await stage.run()
+        await stage.rancher("n1", pre=QUESTION)
+        await stage.run()
+        reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+        await stage.finish("n1", "pre-drain", {"conditions": [reason], "failed": 3})
+        assert await stage.run() == Failed(
+            cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed: "
+            "BackoffLimitExceeded"
+        )
+        assert await stage.states() == {"n1": "PreDrainFailed", "n2": "ImagePreloaded"}
+        assert await stage.answers("n1") == {}
+
+    async def test_each_failed_attempt_shows_at_the_node_while_the_job_retries(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        await stage.run()
+        await stage.rancher("n1", pre=QUESTION)
+        await stage.run()
+        await stage.finish("n1", "pre-drain", {"failed": 2})
+        outcome = await stage.run()
+        plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
+        assert plan["status"]["nodeUpgradeStatuses"]["n1"]["message"] == "2 failed attempts so far"
+        assert isinstance(outcome, Waiting)
+        assert "2 failed attempts so far" in outcome.message

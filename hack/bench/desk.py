@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import random
 import socket
@@ -19,6 +18,7 @@ import yaml
 
 from hack.bench.recorder import Recorder
 from hack.certificates import Authority, server_context
+from hack.cluster.kubeconfig import kubeconfig, write
 from hack.demo.options import parse
 from hack.demo.processes import family
 from hack.demo.stage import READY_WITHIN, cluster_command, ready_line, repo_url
@@ -120,12 +120,10 @@ async def desk(*, scenario: str, time_scale: float, recorder: type[Recorder] = R
 
 
 def _redirected(direct: Path, url: str, authority: bytes) -> Path:
-    """The same kubeconfig for the gateway."""
-    config: dict[str, Any] = yaml.safe_load(direct.read_text())
-    for cluster in config["clusters"]:
-        cluster["cluster"] = {"server": url, "certificate-authority-data": base64.b64encode(authority).decode()}
+    """A kubeconfig for the same user at the gateway."""
+    user = yaml.safe_load(direct.read_text())["users"][0]["user"]
     path = direct.with_name("kubeconfig-gateway")
-    path.write_text(yaml.safe_dump(config))
+    write(path, kubeconfig(server=url, authority=authority, token=user["token"]))
     return path
 
 

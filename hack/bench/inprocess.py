@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from hack.scenario import Scenario
     from upgrade_manager.kube.store import Change
+    from upgrade_manager.kube.transport import Transport
 
 #: Virtual seconds after which an upgrade counts as stuck.
 PATIENCE = 24 * 3600.0
@@ -60,18 +61,24 @@ class Upgrade:
 @contextlib.asynccontextmanager
 async def upgraded(scenario: Scenario, *, seed: int = 0, scale: float = 1.0) -> AsyncIterator[Upgrade]:
     """Upgrade a simulated cluster; raises BenchError when the upgrade fails."""
-    async with Simulation(scenario, seed=seed, scale=scale) as simulation, _manager(simulation):
+    async with Simulation(scenario, seed=seed, scale=scale) as simulation, manager(simulation, simulation.transport()):
         recorder = tap(simulation)
-        ended = _Ended()
-        async with _informed(simulation, ended):
-            began = time.perf_counter()
-            await simulation.apply(plan_manifest())
-            async with asyncio.timeout(PATIENCE):
-                phase = await ended.phase
-            wall = time.perf_counter() - began
-        if phase != "Succeeded":
-            raise BenchError(f"the upgrade ended as {phase}: {ended.message}")
+        wall = await finished(simulation)
         yield Upgrade(recorder=recorder, wall=wall)
+
+
+async def finished(simulation: Simulation) -> float:
+    """Create the plan and wait for its end; seconds of real time that it took. Raises BenchError when it fails."""
+    ended = _Ended()
+    async with _informed(simulation, ended):
+        began = time.perf_counter()
+        await simulation.apply(plan_manifest())
+        async with asyncio.timeout(PATIENCE):
+            phase = await ended.phase
+        wall = time.perf_counter() - began
+    if phase != "Succeeded":
+        raise BenchError(f"the upgrade ended as {phase}: {ended.message}")
+    return wall
 
 
 def tap(simulation: Simulation) -> Recorder:
@@ -106,18 +113,16 @@ class _Ended:
 
 
 @contextlib.asynccontextmanager
-async def _manager(simulation: Simulation) -> AsyncIterator[None]:
+async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator[None]:
+    """Run a manager on the simulated cluster, which it reaches by that transport."""
     outside = Outside(
-        transport=simulation.transport(),
-        fetcher=simulation.fetcher,
-        clock=LoopClock(simulation),
-        random=Random(simulation.seed),
+        transport=transport, fetcher=simulation.fetcher, clock=LoopClock(simulation), random=Random(simulation.seed)
     )
-    manager = assemble(outside, RunOptions(), Metrics(CollectorRegistry()))
+    running = assemble(outside, RunOptions(), Metrics(CollectorRegistry()))
     async with asyncio.TaskGroup() as group:
-        group.create_task(manager.run(), name="manager")
+        group.create_task(running.run(), name="manager")
         yield
-        manager.stop()
+        running.stop()
 
 
 @contextlib.asynccontextmanager

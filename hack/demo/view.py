@@ -161,7 +161,7 @@ def _route(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
 
 
 def _events(events: Sequence[Object]) -> tuple[EventRow, ...]:
-    latest = sorted(events, key=lambda event: (_moment(event), objects.name(event)))[-EVENT_ROWS:]
+    latest = sorted(events, key=_order)[-EVENT_ROWS:]
     return tuple(
         EventRow(
             time=_moment(event)[11:19],
@@ -172,6 +172,12 @@ def _events(events: Sequence[Object]) -> tuple[EventRow, ...]:
         )
         for event in latest
     )
+
+
+def _order(event: Object) -> tuple[str, int, str]:
+    """By time, which is in whole seconds, and within a second by the order of their writing."""
+    version = objects.resource_version(event)
+    return _moment(event), len(version), version
 
 
 def _moment(event: Object) -> str:

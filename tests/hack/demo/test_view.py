@@ -116,3 +116,11 @@ def test_the_latest_events_are_shown_oldest_first() -> None:
 def test_a_clock_behind_the_managers_gives_no_negative_duration() -> None:
     view = build(plan(phaseTransitionTimestamps=times("Initializing")), [], now=START.replace(year=2029))
     assert view.phases[0].seconds == 0.0
+
+
+def test_events_of_one_second_stand_in_the_order_of_their_writing() -> None:
+    events = [
+        {"metadata": {"name": name, "resourceVersion": version}, "message": name, "lastTimestamp": at(1)}
+        for name, version in (("a", "10"), ("b", "9"), ("c", "11"))
+    ]
+    assert [event.message for event in build(plan(), events, now=START).events] == ["b", "a", "c"]

@@ -9,14 +9,15 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from upgrade_manager.api.nodestates import NodeState
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, phase_of
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
+    from upgrade_manager.api.phases import PhaseName
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.runtime.metrics import Metrics
@@ -47,19 +48,14 @@ class UpgradeMetrics:
     def recorded(self, plan: Object, values: Iterable[str]) -> None:
         """Phase values have been written to the plan, by us and just now."""
         times = _times(plan)
-        entries = list(times)
         for value in values:
-            phase = phase_of(value if value != FAILED else entries[max(0, entries.index(value) - 1)])
-            if value in {SUCCEEDED, FAILED}:
+            if value in TERMINAL:
                 self._ended.labels(value.lower()).inc()
-            if phase is None or value in (phase.active, SUCCEEDED):
+            phase = _unfinished(times) if value == FAILED else phase_of(value)
+            if phase is None or value == phase.active or not {phase.active, value} <= times.keys():
                 continue
             outcome = "failed" if value == FAILED else "completed"
-            if outcome == "failed" and phase.completed in times:
-                # It ended between two phases: the next one refused to begin.
-                continue
-            if phase.active in times:
-                self._durations.labels(phase, outcome).observe(seconds_between(times[phase.active], times[value]))
+            self._durations.labels(phase, outcome).observe(seconds_between(times[phase.active], times[value]))
 
 
 class PlanCollector(Collector):
@@ -151,6 +147,11 @@ def _conditions(plans: Iterable[Object]) -> GaugeMetricFamily:
             for status in _STATUSES:
                 family.add_metric([objects.name(plan), type_, status], float(status == current))
     return family
+
+
+def _unfinished(times: Mapping[str, datetime]) -> PhaseName | None:
+    """The phase in which a plan failed; None where it ended between two, because the next one refused to begin."""
+    return next((phase for phase in PHASES if phase.active in times and phase.completed not in times), None)
 
 
 def _times(plan: Object) -> dict[str, datetime]:

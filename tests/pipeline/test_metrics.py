@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.kube.store import Store
+from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
+from upgrade_manager.runtime.metrics import Metrics
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def plan(*phases: tuple[str, Any], name: str = "up", **status: Any) -> dict[str, Any]:
+    """A plan that reached those values so many seconds after the epoch."""
+    entries = [
+        {
+            "phase": value,
+            "phaseTransitionTimestamp": (EPOCH + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+            if isinstance(seconds, int)
+            else seconds,
+        }
+        for value, seconds in phases
+    ]
+    return {
+        "metadata": {"name": name, "uid": name},
+        "spec": {"version": "v1.7.0"},
+        "status": {
+            "phaseTransitionTimestamps": entries,
+            "currentPhase": phases[-1][0] if phases else None,
+            **status,
+        },
+    }
+
+
+class Reading:
+    """What a scrape shows."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics(CollectorRegistry())
+        self.upgrades = UpgradeMetrics(self.metrics)
+        self.now = EPOCH + timedelta(hours=1)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(f"harvester_upgrade_{name}", labels)
+
+    def durations(self, phase: str, outcome: str) -> tuple[float | None, float | None]:
+        labels = {"phase": phase, "outcome": outcome}
+        return self.value("phase_duration_seconds_count", **labels), self.value("phase_duration_seconds_sum", **labels)
+
+    def plans(self, *plans: dict[str, Any]) -> PlanCollector:
+        store = Store(indexers={})
+        store.replace(plans, "1")
+        collector = PlanCollector(store, now=lambda: self.now)
+        collector.refresh()
+        self.metrics.registry.register(collector)
+        return collector
+
+
+@pytest.fixture
+def reading() -> Reading:
+    return Reading()
+
+
+def test_everything_is_there_before_anything_happens(reading: Reading) -> None:
+    assert reading.durations("Initialize", "completed") == (0, 0)
+    assert reading.value("plans_total", outcome="succeeded") == 0
+    assert reading.value("plans_total", outcome="failed") == 0
+
+
+@pytest.mark.parametrize(
+    ("phases", "recorded", "phase", "outcome", "seconds"),
+    [
+        pytest.param(
+            [("Initializing", 0), ("Initialized", 7)], ["Initialized"], "Initialize", "completed", 7, id="a phase ended"
+        ),
+        pytest.param(
+            [("Initializing", 0), ("Initialized", 7), ("ISODownloading", 7), ("Failed", 20)],
+            ["Failed"],
+            "ISODownload",
+            "failed",
+            13,
+            id="a phase failed",
+        ),
+        pytest.param(
+            [("Initializing", 9), ("Initialized", 2)],
+            ["Initialized"],
+            "Initialize",
+            "completed",
+            0,
+            id="a clock that goes back takes no time",
+        ),
+    ],
+)
+def test_a_phases_time_is_observed_when_it_ends(
+    reading: Reading, phases: list[tuple[str, int]], recorded: list[str], phase: str, outcome: str, seconds: int
+) -> None:
+    reading.upgrades.recorded(plan(*phases), recorded)
+    assert reading.durations(phase, outcome) == (1, seconds)
+
+
+def test_a_refusal_between_two_phases_is_the_failure_of_neither(reading: Reading) -> None:
+    phases = [("MetadataPopulating", 0), ("MetadataPopulated", 5), ("Failed", 5)]
+    reading.upgrades.recorded(plan(*phases), ["MetadataPopulated", "Failed"])
+    assert reading.durations("MetadataPopulate", "completed") == (1, 5)
+    assert reading.durations("MetadataPopulate", "failed") == (None, None)
+    assert reading.value("plans_total", outcome="failed") == 1
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        pytest.param([("Failed", 0)], id="nothing before the failure"),
+        pytest.param([("Polishing", 0), ("Failed", 1)], id="a phase of a newer version before it"),
+        pytest.param([("Polishing", 0)], id="such a phase itself"),
+        pytest.param([("Initialized", 4)], id="an end without a beginning"),
+        pytest.param([("Initializing", "yesterday"), ("Initialized", 4)], id="a beginning that cannot be read"),
+        pytest.param([("Initializing", 0), ("Initialized", "later")], id="an end that cannot be read"),
+        pytest.param([("Initializing", 0), ("Failed", "later")], id="a failure that cannot be read"),
+    ],
+)
+def test_odd_histories_raise_nothing(reading: Reading, phases: list[tuple[str, Any]]) -> None:
+    reading.upgrades.recorded(plan(*phases), [phases[-1][0]])
+    assert reading.durations("Initialize", "completed") == (0, 0)
+
+
+def test_a_whole_run_counts_every_phase_once(reading: Reading) -> None:
+    values = [*PHASE_VALUES, "Succeeded"]
+    reading.upgrades.recorded(plan(*((value, 10 * index) for index, value in enumerate(values))), values)
+    assert reading.durations("NodeUpgrade", "completed") == (1, 10)
+    assert reading.value("plans_total", outcome="succeeded") == 1
+
+
+class TestGauges:
+    def test_the_running_phase_is_timed_until_now_and_the_ended_one_to_its_end(self, reading: Reading) -> None:
+        reading.plans(plan(("Initializing", 0), ("Initialized", 7), ("ISODownloading", 7)))
+        assert reading.value("phase_seconds", plan="up", phase="Initialize") == 7
+        assert reading.value("phase_seconds", plan="up", phase="ISODownload") == 3593
+        assert reading.value("phase_seconds", plan="up", phase="RepoCreate") is None
+
+    def test_a_failed_phases_time_stands_still(self, reading: Reading) -> None:
+        reading.plans(plan(("Initializing", 0), ("Failed", 9)))
+        assert reading.value("phase_seconds", plan="up", phase="Initialize") == 9
+
+    def test_exactly_the_current_phase_is_one(self, reading: Reading) -> None:
+        reading.plans(plan(("Initializing", 0)))
+        assert reading.value("phase", plan="up", phase="Initializing") == 1
+        assert reading.value("phase", plan="up", phase="Failed") == 0
+
+    def test_what_is_upgraded_to_what(self, reading: Reading) -> None:
+        reading.plans(plan(previousVersion="v1.6.1", releaseMetadata={"harvester": "v1.7.0-rc1"}))
+        labels = {"plan": "up", "version": "v1.7.0-rc1", "previous_version": "v1.6.1", "image": ""}
+        assert reading.value("info", **labels) == 1
+
+    def test_each_node_has_one_state(self, reading: Reading) -> None:
+        reading.plans(
+            plan(nodeUpgradeStatuses={"n1": {"state": "PreDraining"}, "n2": {"state": "Polishing"}, "n3": {}})
+        )
+        assert reading.value("node_state", plan="up", node="n1", state="PreDraining") == 1
+        assert reading.value("node_state", plan="up", node="n1", state="PreDrained") == 0
+        assert reading.value("node_state", plan="up", node="n2", state="PreDraining") == 0
+
+    def test_each_condition_has_one_status(self, reading: Reading) -> None:
+        reading.plans(plan(conditions=[{"type": "Degraded", "status": "True"}]))
+        assert reading.value("condition", plan="up", type="Degraded", status="True") == 1
+        assert reading.value("condition", plan="up", type="Degraded", status="False") == 0
+        assert reading.value("condition", plan="up", type="Available", status="True") == 0
+
+    def test_a_plan_without_anything_is_no_fault(self, reading: Reading) -> None:
+        reading.plans({"metadata": {"name": "bare", "uid": "b"}})
+        assert b'plan="bare"' in generate_latest(reading.metrics.registry)
+
+    def test_a_deleted_plans_series_are_gone(self, reading: Reading) -> None:
+        store = Store(indexers={})
+        store.replace([plan(("Initializing", 0))], "1")
+        collector = PlanCollector(store, now=lambda: EPOCH)
+        collector.refresh()
+        reading.metrics.registry.register(collector)
+        store.replace([], "2")
+        collector.refresh()
+        assert b'plan="up"' not in generate_latest(reading.metrics.registry)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from hack.bench.catalogue import BENCHMARKS
 
 ROOT = Path(__file__).parents[1]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
@@ -95,13 +98,30 @@ def test_every_decision_is_in_the_index() -> None:
     assert decisions == set(re.findall(r"\]\((\d[^)]*\.md)\)", (folder / "README.md").read_text()))
 
 
+def section(document: Path, heading: str) -> str:
+    """The text under a heading, up to the next one."""
+    return document.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def options_of(*command: str | Path) -> set[str]:
+    shown = subprocess.run([*command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603  # ours
+    return set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}
+
+
 def test_the_readme_lists_every_option_of_the_manager_and_no_other() -> None:
-    readme = (ROOT / "README.md").read_text()
-    table = set(re.findall(r"^\| `(--[a-z-]+)", readme, re.MULTILINE))
-    shown = subprocess.run(  # noqa: S603  # our own program
-        [ROOT / ".venv/bin/upgrade-manager", "run", "--help"], capture_output=True, text=True, check=True
-    ).stdout
-    assert table == set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}
+    table = set(re.findall(r"^\| `(--[a-z-]+)", section(ROOT / "README.md", "Options"), re.MULTILINE))
+    assert table == options_of(Path(sys.executable).with_name("upgrade-manager"), "run")
+
+
+def test_the_options_of_the_demo_in_the_readme_exist() -> None:
+    named = set(re.findall(r"`(?:.* / `)?(--[a-z-]+)", section(ROOT / "README.md", "Try it")))
+    assert named
+    assert named <= options_of(sys.executable, "-m", "hack.demo")
+
+
+def test_the_figures_in_the_readme_name_benchmarks_that_exist() -> None:
+    rows = section(ROOT / "README.md", "Figures").splitlines()
+    assert {row.split("`")[-2] for row in rows if row.endswith("` |")} - {"NAME"} == set(BENCHMARKS)
 
 
 def test_no_file_is_left_out_of_the_licence() -> None:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import gzip
 from base64 import b64decode
-from random import Random  # noqa: TC003  # hypothesis reads it
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.pipeline.imagelists import RETAINED, compress, identities, parse_list, removable, repository_name
+from upgrade_manager.pipeline.imagelists import (
+    PACKED_LIMIT,
+    RETAINED,
+    compress,
+    identities,
+    parse_list,
+    removable,
+    repository_name,
+)
 
 DIGEST, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
@@ -132,3 +140,13 @@ def test_a_list_larger_than_an_argument_may_be_becomes_a_small_secret() -> None:
     references = [f"docker.io/rancher/mirrored-image-{number}:v{number}.0.{number}" for number in range(20_000)]
     assert len("\n".join(references)) > 512 * 1024
     assert len(b64decode(compress(references))) < 512 * 1024
+
+
+def test_a_list_that_no_secret_can_hold_is_cut() -> None:
+    random = Random(1)
+    references = [f"docker.io/a/b@sha256:{random.getrandbits(256):064x}" for _ in range(60_000)]
+    packed = compress(references)
+    assert len(packed) <= PACKED_LIMIT
+    kept = parse_list(gzip.decompress(b64decode(packed)))
+    assert kept == references[: len(kept)]
+    assert kept

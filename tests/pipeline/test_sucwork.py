@@ -126,6 +126,32 @@ class TestFollow:
         assert isinstance(outcome, Waiting)
         assert "node n1: it has failed (DeadlineExceeded), but its Pod does not end" in outcome.message
 
+    @pytest.mark.parametrize(
+        ("created", "after", "said"),
+        [
+            pytest.param("2026-01-01T00:00:00Z", 60, False, id="a new Plan gets its minute"),
+            pytest.param("2025-12-31T23:59:10Z", 10, False, id="or what is left of it"),
+            pytest.param("2025-12-31T23:58:00Z", None, True, id="then it is said where the cause can be seen"),
+            pytest.param("2026-02-01T00:00:00Z", 60, False, id="a clock that jumped back gives it time again"),
+            pytest.param("", 60, False, id="as one does that cannot be read"),
+        ],
+    )
+    async def test_a_plan_whose_jobs_never_start_is_told_of(
+        self,
+        cluster: Harvester,
+        created: str,
+        after: float | None,
+        said: bool,  # noqa: FBT001  # a table
+    ) -> None:
+        await cluster.nodes("n1")
+        raw = plan("False", "Resolved")
+        raw["metadata"]["creationTimestamp"] = created
+        scope = cluster.scope(await cluster.plan())
+        outcome = await follow(scope, raw, [], states=STATES, what="image preload")
+        assert isinstance(outcome, Waiting)
+        assert outcome.after == (None if after is None else pytest.approx(after, abs=1))
+        assert ("kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload" in outcome.message) is said
+
     async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
         scope = cluster.scope(await cluster.plan())

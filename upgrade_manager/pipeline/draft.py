@@ -6,6 +6,7 @@ from upgrade_manager.api.conditions import Condition, set_condition
 from upgrade_manager.api.nodestates import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
+from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
 from upgrade_manager.pipeline.message import sentence
 
@@ -96,6 +97,11 @@ class StatusDraft:
         """Move a node forward; a move back is no move."""
         nodes = self._status["nodeUpgradeStatuses"] = self._nodes()
         nodes[node] = node_entry(nodes.get(node), state, message=sentence(message))
+
+    def age(self, obj: Mapping[str, Any]) -> float:
+        """Seconds since the object was created; none where that cannot be read, and never below zero."""
+        created = parse_time(obj["metadata"].get("creationTimestamp"))
+        return seconds_between(created, self._now()) if created else 0.0
 
     def accept(self, phase: str) -> None:
         """The plan may run: it holds the cluster from now on."""

@@ -8,10 +8,12 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 #: Bytes of one list; a real one has about 20 kB.
 SIZE_LIMIT = 8 * 1024 * 1024
+#: Characters of a compressed list; an API server takes objects of about a mebibyte.
+PACKED_LIMIT = 700 * 1024
 #: By the last part of their path, images that running volumes and log collectors may still need.
 RETAINED = frozenset(
     {
@@ -73,7 +75,12 @@ def repository_name(reference: str) -> str:
     return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
-def compress(references: Iterable[str]) -> str:
-    """A list for the nodes: gzip in base64, the same bytes for the same list."""
+def compress(references: Sequence[str]) -> str:
+    """A list for the nodes: gzip in base64, the same bytes for the same list.
+
+    A list that no Secret could hold is cut: an image that stays on a node does no harm, a clean-up that cannot begin
+    never ends.
+    """
     text = "".join(f"{reference}\n" for reference in references)
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return packed if len(packed) <= PACKED_LIMIT else compress(references[: len(references) // 2])

@@ -7,7 +7,7 @@ gone is no sign at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_HOSTNAME, suc_node_label
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: The label by which the controller's Jobs tell their node.
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
+#: Seconds after which a Plan without a Job is worth a word; a busy controller takes some.
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,17 @@ async def follow(scope: Scope, plan: Object, jobs: Iterable[Object], *, states: 
         return Completed()
     done = sum(scope.draft.node_state(node) is states.done for node in managed)
     trouble = next((f"; node {node}: {state.trouble}" for node, state in work.nodes.items() if state.trouble), "")
-    return not_done(objects.name(plan), what, done=done, nodes=len(managed), trouble=trouble)
+    waiting = not_done(objects.name(plan), what, done=done, nodes=len(managed), trouble=trouble)
+    return waiting if work.nodes else _idle(waiting, plan, age=scope.draft.age(plan))
+
+
+def _idle(waiting: Waiting, plan: Object, *, age: float) -> Waiting:
+    """No Job yet. Where the API server refuses them the controller says nothing in the Plan's status, ever."""
+    if age < PATIENCE:
+        return replace(waiting, after=PATIENCE - age)
+    place, name = objects.namespace(plan), objects.name(plan)
+    text = f"; no Job has started for {PATIENCE:.0f} s: see kubectl describe -n {place} plans.upgrade.cattle.io {name}"
+    return replace(waiting, message=waiting.message + text)
 
 
 def not_done(plan_object: str, what: str, *, done: int, nodes: int, trouble: str = "") -> Waiting:

@@ -278,7 +278,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(STATUSES, st.lists(ACTIONS, max_size=12))
 def test_the_difference_makes_the_new_status_of_the_old_one(
     status: dict[str, Any], actions: list[tuple[Any, ...]]
@@ -296,7 +296,7 @@ def test_the_difference_makes_the_new_status_of_the_old_one(
     assert again.difference().keys() <= {"currentPhase"}
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(STATUSES, st.lists(ACTIONS, max_size=12))
 def test_history_only_grows_and_nodes_only_go_forward(status: dict[str, Any], actions: list[tuple[Any, ...]]) -> None:
     made = draft(copy.deepcopy(status))

@@ -195,7 +195,7 @@ def test_the_largest_file_is_judged_in_a_moment(text: str) -> None:
     began = time.process_time()
     with pytest.raises(BadRepository):
         read(text.encode()[:SIZE_LIMIT])
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 5
 
 
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))

@@ -29,8 +29,8 @@ _READS = frozenset({"GET", "HEAD"})
 class Wire:
     """The line between one life of a manager and its cluster: it can be cut, and then nothing passes any more.
 
-    `die_at` is the number of a write, from 1: the line is cut before it is sent, or after its answer has come but before
-    anyone has seen it. `died` is set then, and the request never returns.
+    `die_at` is the number of a write, from 1: the line is cut before it is sent, or after its answer has come but
+    before anyone has seen it. `died` is set then, and the request never returns.
     """
 
     def __init__(self, inner: Transport, *, die_at: int = 0, after: bool = False) -> None:

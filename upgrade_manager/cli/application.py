@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.observer import InformerObserver
 from upgrade_manager.pipeline.controller import PlanController, Surroundings
 from upgrade_manager.pipeline.settings import Settings
 from upgrade_manager.runtime.fence import Fence
+from upgrade_manager.runtime.kubemetrics import InformerMetrics
 from upgrade_manager.runtime.leaderelection import LeaderElector, new_identity
 from upgrade_manager.runtime.looplag import LoopLag
 from upgrade_manager.runtime.manager import Manager, Stage
@@ -55,7 +55,7 @@ def assemble(outside: Outside, options: RunOptions, metrics: Metrics) -> Manager
             clock=outside.clock,
             random=outside.random,
             metrics=metrics,
-            observer=InformerObserver(),
+            observer=InformerMetrics(metrics),
         )
     )
     manager = Manager(elector=elector)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
 import sys
@@ -15,23 +14,23 @@ from prometheus_client import CollectorRegistry
 
 from upgrade_manager import __version__
 from upgrade_manager.cli.application import USER_AGENT, Outside, assemble
+from upgrade_manager.kube import garbage
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.connection import ConfigError, connect
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.fetcher import HttpFetcher
 from upgrade_manager.kube.http import HttpTransport
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
-from upgrade_manager.kube.observer import RequestObserver
 from upgrade_manager.runtime.clock import SystemClock
+from upgrade_manager.runtime.kubemetrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
+from upgrade_manager.runtime.manager import Stage
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.options import RunOptions
 
-#: Objects between two collections of the youngest generation: a cache is long-lived, and looking through it costs.
-GC_THRESHOLD = 50_000
 #: Seconds for the first question to the API server.
 PATIENCE = 15.0
 
@@ -44,7 +43,7 @@ def run(options: RunOptions) -> int:
     """Run until stopped; the exit status."""
     clock = SystemClock()
     configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
-    gc.set_threshold(GC_THRESHOLD, 20, 50)
+    garbage.relax()
     try:
         asyncio.run(_serve(options, clock))
     except (StartError, ConfigError) as error:
@@ -60,17 +59,24 @@ async def _serve(options: RunOptions, clock: SystemClock) -> None:
     log = structlog.get_logger()
     connection = await connect(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     async with AsyncExitStack() as stack:
-        transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestObserver()))
+        metrics = Metrics(CollectorRegistry())
+        transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestMetrics(metrics)))
         fetcher = await stack.enter_async_context(HttpFetcher(user_agent=USER_AGENT))
         outside = Outside(transport=transport, fetcher=fetcher, clock=clock, random=random.Random())
         await _greet(outside, connection.server)
-        manager = assemble(outside, options, Metrics(CollectorRegistry()))
+        manager = assemble(outside, options, metrics)
+        manager.add(Stage.OTHERS, "garbage", _settle_garbage)
         if options.webhooks:
             log.info("this version has no admission webhook; ENABLE_WEBHOOKS=false says that this is known")
         with stop_on_signals(manager.stop):
             log.info("starting", version=__version__, server=connection.server)
             await manager.run()
             log.info("stopped")
+
+
+async def _settle_garbage() -> None:
+    """Once the caches are filled: what is in them is there to stay."""
+    garbage.settle()
 
 
 async def _greet(outside: Outside, server: str) -> None:

@@ -1,0 +1,87 @@
+"""The manager is killed before and after every write of a three-node upgrade, and must end where it would have ended.
+
+A golden run counts the writes. Then, for each of them, a new cluster with the same seed: the manager dies at that
+write, another one starts, and the end is compared with the golden one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, end_state, phases_of
+from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
+from upgrade_manager.kube import objects
+
+#: The writes are dealt out to so many tests, which may run at the same time.
+SHARES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended."""
+
+    phase: str
+    recorded: list[str]
+    #: The generation that the plan says it set, and the one that the cluster has.
+    generation: int
+    state: dict[str, Any]
+    created: list[tuple[str, str]]
+    events: Counter[str]
+    warnings: list[str]
+    #: Writes of the first life.
+    writes: int
+
+
+async def _upgrade(spec: dict[str, Any], *, die_at: int = 0, after: bool = False) -> Ending:
+    async with Simulation("three-nodes", scale=0) as simulation:
+        stage = Stage(simulation=simulation)
+        async with stage.life(die_at=die_at, after=after) as first:
+            await stage.create_plan(spec)
+            phase = await stage.until_ended(died=first.wire.died)
+        if first.wire.died.is_set():
+            async with stage.life(seed="successor"):
+                phase = await stage.until_ended()
+        return await _ending(stage, phase, writes=len(first.wire.writes))
+
+
+async def _ending(stage: Stage, phase: str, *, writes: int) -> Ending:
+    plan, events = await stage.plan(), await stage.events()
+    return Ending(
+        phase=phase,
+        recorded=phases_of(plan),
+        generation=objects.status(plan)["provisionGeneration"],
+        state=end_state(stage.simulation),
+        created=stage.ledger.created,
+        events=Counter(f"{event['reason']} {event['message']} x{event['count']}" for event in events),
+        warnings=[event["message"] for event in events if event["type"] == "Warning"],
+        writes=writes,
+    )
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
+async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, share: int) -> None:
+    golden = await _upgrade(spec)
+    assert golden.phase == SUCCEEDED
+    for write in range(1 + share, golden.writes + 1, SHARES):
+        ending = await _upgrade(spec, die_at=write, after=after)
+        _compare(ending, golden, f"killed {'after' if after else 'before'} write {write} of {golden.writes}")
+
+
+def _compare(ending: Ending, golden: Ending, crash: str) -> None:
+    assert ending.phase == SUCCEEDED, crash
+    assert ending.recorded == [*PHASE_VALUES, SUCCEEDED], crash
+    assert ending.generation == golden.generation, crash
+    assert ending.state == golden.state, crash
+    assert ending.warnings == [], crash
+    assert ending.events == golden.events, crash
+    twice = [name for name, count in Counter(ending.created).items() if count > 1]
+    assert twice == [], crash
+    assert ending.events.total() == 2 * len(PHASES) + 1, crash

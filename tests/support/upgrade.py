@@ -1,0 +1,175 @@
+"""Whole upgrades in a test: the simulated cluster, a manager that may be killed on the way, and what is left over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.support.manager import Life
+from upgrade_manager.api.phases import TERMINAL
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from datetime import datetime
+
+    from hack.simulation import Simulation
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+
+PLAN = "upgrade"
+BY_VERSION: dict[str, Any] = {"version": "v1.8.0"}
+BY_IMAGE: dict[str, Any] = {"image": "harvester-v1.8.0"}
+#: Virtual seconds between two looks at the plan, and until an upgrade counts as stuck.
+LOOK = 0.25
+STUCK = 3600.0
+_CREATED = 201
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedClock:
+    """The simulation's calendar as the manager's clock."""
+
+    simulation: Simulation
+
+    def now(self) -> datetime:
+        """The virtual wall time."""
+        return self.simulation.now()
+
+    def monotonic(self) -> float:
+        """The loop's time."""
+        return asyncio.get_running_loop().time()
+
+
+class Ledger:
+    """A transport that remembers what the manager created, over all of its lives."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        #: Collection's path and object's name of every object created.
+        self.created: list[tuple[str, str]] = []
+        #: Answers 409, which a healthy run does not have.
+        self.conflicts: list[str] = []
+
+    async def send(self, request: Request) -> Response:
+        """Pass it on and take note."""
+        answer = await self._inner.send(request)
+        if request.method == "POST" and answer.status == _CREATED:
+            self.created.append((request.path, objects.name(json.loads(answer.body))))
+        if answer.status == 409:
+            self.conflicts.append(f"{request.method} {request.path}")
+        return answer
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Pass it on."""
+        return self._inner.open(request)
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """A running simulation with a plan in it; made by `async with Simulation(...)`."""
+
+    simulation: Simulation
+    name: str = PLAN
+    ledger: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.simulation.transport())
+
+    def life(self, *, die_at: int = 0, after: bool = False, seed: str = "manager") -> Life:
+        """A manager's process; `die_at` and `after` as for `Wire`."""
+        return Life(
+            transport=self.ledger,
+            fetcher=self.simulation.fetcher,
+            clock=SimulatedClock(self.simulation),
+            die_at=die_at,
+            after=after,
+            seed=seed,
+        )
+
+    async def create_plan(self, spec: dict[str, Any], **metadata: Any) -> Object:
+        """Create the plan as a user does."""
+        return await self.simulation.apply(
+            {
+                "apiVersion": UPGRADE_PLANS.api_version,
+                "kind": UPGRADE_PLANS.kind,
+                "metadata": {"name": self.name, **metadata},
+                "spec": spec,
+            }
+        )
+
+    async def plan(self) -> Object:
+        """The plan now."""
+        return await self.simulation.client().get(UPGRADE_PLANS, self.name)
+
+    async def phase(self) -> str:
+        """The plan's current phase; "gone" once it is deleted."""
+        try:
+            return str(objects.status(await self.plan()).get("currentPhase") or "")
+        except NotFound:
+            return "gone"
+
+    async def until(self, *phases: str, died: asyncio.Event | None = None) -> str:
+        """Wait until the plan is in one of the phases, or the manager has died. Raises TimeoutError."""
+        async with asyncio.timeout(STUCK):
+            while True:
+                phase = await self.phase()
+                if phase in phases or (died is not None and died.is_set()):
+                    return phase
+                await asyncio.sleep(LOOK)
+
+    async def until_ended(self, *, died: asyncio.Event | None = None) -> str:
+        """Wait for the end."""
+        return await self.until(*TERMINAL, died=died)
+
+    async def events(self, reason: str = "") -> list[Object]:
+        """The plan's events, oldest first."""
+        found = (await self.simulation.client().list(EVENTS)).items
+        about = [event for event in found if event["involvedObject"].get("name") == self.name]
+        ordered = sorted(about, key=lambda event: int(objects.metadata(event)["resourceVersion"]))
+        return [event for event in ordered if reason in {"", event["reason"]}]
+
+
+def phases_of(plan: Object) -> list[str]:
+    """The recorded phase values, in order."""
+    return [entry["phase"] for entry in objects.status(plan).get("phaseTransitionTimestamps") or []]
+
+
+def condition(plan: Object, type_: str) -> tuple[str, str, str]:
+    """Status, reason and message."""
+    found = objects.condition(plan, type_) or {}
+    return found.get("status", ""), found.get("reason", ""), found.get("message", "")
+
+
+#: Kinds whose objects come and go by themselves, or are where chance has put them.
+_PASSING = {
+    "Event", "Pod", "Lease", "ReplicaSet",
+    "VirtualMachineInstanceMigration", "VirtualMachineInstance", "Volume", "Engine",
+}  # fmt: skip
+#: Fields that differ from run to run without meaning anything.
+_CHANCE = {
+    "uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime",
+    "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration", "last-apply-time",
+}  # fmt: skip
+
+
+def end_state(simulation: Simulation) -> dict[str, Any]:
+    """Every lasting object of the cluster, without what chance decides: equal for runs that ended alike."""
+    found = {}
+    for line in simulation.dump().splitlines():
+        obj = json.loads(line)
+        if obj["kind"] not in _PASSING:
+            found[objects.title(obj)] = _settled(obj)
+    return found
+
+
+def _settled(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _settled(inner) for key, inner in value.items() if key not in _CHANCE}
+    if isinstance(value, list):
+        return [_settled(inner) for inner in value]
+    return value

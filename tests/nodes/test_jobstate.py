@@ -67,7 +67,7 @@ def test_the_cause_is_told_in_the_controllers_words(condition: dict[str, Any], c
         pytest.param(job(FAILED, failed=3), "", id="one that failed has a cause instead"),
         pytest.param(
             job(true("FailureTarget", reason="DeadlineExceeded"), failed=1),
-            "it has failed (DeadlineExceeded), but its Pod does not end; see whether its node is down",
+            "it has failed (DeadlineExceeded) and waits for its Pod to end, which a dead node never says",
             id="one that is over but whose Pod is on a dead node",
         ),
     ],

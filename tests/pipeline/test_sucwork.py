@@ -124,7 +124,7 @@ class TestFollow:
         jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
         outcome = await follow(scope, plan("False", "SyncJob"), jobs, states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
-        assert "node n1: it has failed (DeadlineExceeded), but its Pod does not end" in outcome.message
+        assert "node n1: it has failed (DeadlineExceeded) and waits for its Pod to end" in outcome.message
 
     @pytest.mark.parametrize(
         ("created", "after", "said"),

@@ -57,7 +57,7 @@ class JobState:
         if self.progress is not Progress.RUNNING:
             return ""
         if self._said:
-            return f"it has failed ({self._said}), but its Pod does not end; see whether its node is down"
+            return f"it has failed ({self._said}) and waits for its Pod to end, which a dead node never says"
         return f"{self.failed_attempts} failed attempts so far" if self.failed_attempts else ""
 
     @property

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from hack.demo.view import Mark
+from hack.demo.view import Mark, select
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -61,11 +61,12 @@ def _phases(view: View, spinner: Spinner) -> Table:
 
 def _nodes(view: View) -> Table:
     table = _table()
-    for row in view.nodes:
+    rows, others = select(view.nodes)
+    for row in rows:
         style = "red" if row.state.endswith("Failed") else "green" if row.state.endswith("ed") else "cyan"
         table.add_row("", row.name, Text(row.state, style=style), Text(row.note, style="dim"))
-    if view.other_nodes:
-        table.add_row("", "others", view.other_nodes)
+    if others:
+        table.add_row("", "others", others)
     return table
 
 

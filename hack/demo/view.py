@@ -74,9 +74,8 @@ class View:
     #: Seconds since the plan was accepted, up to its end.
     elapsed: float
     phases: tuple[PhaseRow, ...]
+    #: All of them, in the order of their numbers.
     nodes: tuple[NodeRow, ...]
-    #: The nodes without a row, counted by state; empty where all have one.
-    other_nodes: str
     #: What the upgrade waits for now; empty when it has ended.
     waiting: str
     #: An error that is being retried, or why the plan does not run; empty when all is well.
@@ -96,14 +95,12 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
     outcome, cause = _outcome(plan)
     end = times.get(outcome, now)
     begin = min([*times.values(), end])
-    nodes, others = _nodes(status)
     return View(
         plan=objects.name(plan),
         route=_route(objects.spec(plan), status),
         elapsed=_seconds(begin, end),
         phases=tuple(_phase(phase, times, outcome=outcome, end=end) for phase in PhaseName),
-        nodes=nodes,
-        other_nodes=others,
+        nodes=_nodes(status),
         waiting="" if outcome else _message(plan, "Progressing"),
         trouble=_message(plan, "Degraded") if objects.is_condition_true(plan, "Degraded") else "",
         events=_events(events),
@@ -139,18 +136,21 @@ def _phase(phase: PhaseName, times: Mapping[str, datetime], *, outcome: str, end
     return PhaseRow(name=phase.value, mark=mark, seconds=_seconds(begun, end))
 
 
-def _nodes(status: Mapping[str, Any]) -> tuple[tuple[NodeRow, ...], str]:
-    """All nodes by name where there is room, else those that something happens to, and a count of the rest."""
+def _nodes(status: Mapping[str, Any]) -> tuple[NodeRow, ...]:
     statuses = status.get("nodeUpgradeStatuses") or {}
-    rows = [
+    return tuple(
         NodeRow(name=name, state=entry.get("state", ""), note=entry.get("message", ""))
         for name, entry in sorted(statuses.items(), key=lambda item: (len(item[0]), item[0]))
-    ]
-    if len(rows) <= NODE_ROWS:
-        return tuple(rows), ""
-    chosen = sorted(rows, key=lambda row: row.state in _RESTING)[:NODE_ROWS]
-    counts = Counter(row.state for row in rows if row not in chosen)
-    return tuple(chosen), ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    )
+
+
+def select(nodes: Sequence[NodeRow]) -> tuple[Sequence[NodeRow], str]:
+    """Choose the nodes that get a row, those that something happens to first, and count the others by state."""
+    if len(nodes) <= NODE_ROWS:
+        return nodes, ""
+    by_interest = sorted(nodes, key=lambda row: row.state in _RESTING)
+    counts = Counter(row.state for row in by_interest[NODE_ROWS:])
+    return by_interest[:NODE_ROWS], ", ".join(f"{count} {state}" for state, count in counts.most_common())
 
 
 def _route(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:

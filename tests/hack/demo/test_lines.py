@@ -16,7 +16,6 @@ QUIET = View(
     elapsed=0.0,
     phases=(PhaseRow(name="Initialize", mark=Mark.PENDING, seconds=None),),
     nodes=(),
-    other_nodes="",
     waiting="",
     trouble="",
     events=(),

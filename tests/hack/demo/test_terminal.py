@@ -23,7 +23,6 @@ RUNNING = View(
         NodeRow(name="node-0", state="PostDrained", note=""),
         NodeRow(name="node-1", state="WaitingReboot", note="expects Harvester v1.8.0"),
     ),
-    other_nodes="98 ImagePreloaded",
     waiting="VirtualMachineImage harvester-system/demo-iso is being imported",
     trouble="",
     events=(
@@ -43,8 +42,7 @@ UpgradePlan demo   Harvester v1.7.1 → v1.8.0   12 s
 ·  RepoCreate
 
   node-0  PostDrained
-  node-1  WaitingReboot      expects Harvester v1.8.0
-  others  98 ImagePreloaded
+  node-1  WaitingReboot  expects Harvester v1.8.0
 
 now        VirtualMachineImage harvester-system/demo-iso is being imported
 
@@ -57,7 +55,6 @@ FAILED = View(
     elapsed=3.0,
     phases=(PhaseRow(name="Initialize", mark=Mark.FAILED, seconds=3.0),),
     nodes=(),
-    other_nodes="",
     waiting="",
     trouble="the server does not answer",
     events=(),

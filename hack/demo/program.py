@@ -8,6 +8,7 @@ import random
 import shlex
 import shutil
 import signal
+import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,12 +137,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 def introduction(stage: Stage, plan: Object) -> str:
     """Say what runs and what can be tried while it does."""
-    kubectl = f"  kubectl --kubeconfig {shlex.quote(str(stage.kubeconfig))}"
+    program, note = _kubectl()
+    kubectl = f"  {program} --kubeconfig {shlex.quote(str(stage.kubeconfig))}"
     return "\n".join(
         [
             f"kubeconfig: {stage.kubeconfig}",
-            "Try in another terminal:"
-            + ("" if shutil.which("kubectl") else " (no kubectl found; `make kubectl` puts one into .venv/bin)"),
+            f"Try in another terminal{note}:",
             f"{kubectl} get up",
             f"{kubectl} describe up/{objects.name(plan)}",
             f"{kubectl} explain upgradeplans.spec",
@@ -149,6 +150,15 @@ def introduction(stage: Stage, plan: Object) -> str:
             "",
         ]
     )
+
+
+def _kubectl() -> tuple[str, str]:
+    """How users call kubectl, and a remark where they have none; make puts .venv/bin on our PATH, not on theirs."""
+    found = shutil.which("kubectl")
+    if found is None:
+        return "kubectl", " (no kubectl found; `make kubectl` puts one into .venv/bin)"
+    own = str(Path(sys.executable).with_name("kubectl"))
+    return (shlex.quote(own) if found == own else "kubectl"), ""
 
 
 async def _watch(client: Client, stage: Stage, screen: Screen, *, plan: Object, within: float) -> View:

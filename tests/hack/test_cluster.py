@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+import yaml
+
+from hack.cluster.__main__ import main
+from hack.cluster.kubeconfig import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(["--api", "real"], 2, "--api real is not available yet", id="the real API server"),
+        pytest.param(["--scenario", "nodes-7"], 1, "no scenario 'nodes-7'", id="an unknown scenario"),
+    ],
+)
+def test_what_cannot_be_had_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
+) -> None:
+    assert main([*arguments, "--kubeconfig", str(tmp_path / "config")]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "config").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param([], id="no kubeconfig"),
+        pytest.param(["--kubeconfig", "x", "--time-scale", "0"], id="time stands still"),
+        pytest.param(["--kubeconfig", "x", "--time-scale", "2", "--instant"], id="two speeds"),
+        pytest.param(["--kubeconfig", "x", "--port", "70000"], id="no port"),
+        pytest.param(["--kubeconfig", "x", "--seed", "a"], id="no seed"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+
+
+def test_a_broken_scenario_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text("nodes: {count: -1}")
+    assert main(["--scenario", str(path), "--kubeconfig", str(tmp_path / "config")]) == 1
+    assert "nodes.count" in capsys.readouterr().err
+
+
+@pytest.mark.real_loop
+async def test_a_port_that_is_taken_and_a_file_that_cannot_be_written_end_the_program(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code, _, error = await _run("--kubeconfig", str(tmp_path / "config"), "--port", port)
+    assert (code, error.count("\n")) == (1, 1)
+    assert "address already in use" in error
+    code, _, error = await _run("--kubeconfig", str(tmp_path / "no" / "config"), "--scenario", "one-node")
+    assert (code, error.count("\n")) == (1, 1)
+
+
+async def _run(*arguments: str) -> tuple[int, str, str]:
+    process = await _start(*arguments)
+    async with asyncio.timeout(50):
+        output, error = await process.communicate()
+    return process.returncode or 0, output.decode(), error.decode()
+
+
+async def _start(*arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "hack.cluster",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_the_program_says_when_it_is_ready_and_leaves_when_asked(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "config"
+    process = await _start("--kubeconfig", str(path), "--scenario", "one-node", "--instant")
+    assert process.stdout is not None
+    async with asyncio.timeout(50):
+        line = (await process.stdout.readline()).decode()
+    assert line.startswith("ready ")
+    said = dict(part.split("=", 1) for part in line.split()[1:])
+    assert said["kubeconfig"] == str(path)
+    config = yaml.safe_load(path.read_text())
+    assert config["clusters"][0]["cluster"]["server"] == said["server"]
+    assert path.stat().st_mode & 0o077 == 0
+    await _look_at_repository(said["repo-url"])
+    process.send_signal(number)
+    async with asyncio.timeout(50):
+        output, error = await process.communicate()
+    assert (process.returncode, output, error) == (0, b"", b"")
+
+
+async def _look_at_repository(url: str) -> None:
+    """No repository runs, so nobody answers; the ISO itself is there."""
+    assert url.endswith("/{plan}")
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(url.replace("{plan}", "demo") + "/harvester-iso/harvester-release.yaml")
+        base = url.removesuffix("/{plan}")
+        async with session.head(f"{base}/iso/harvester-v1.8.0-amd64.iso") as answer:
+            assert answer.status == 200
+            assert int(answer.headers["Content-Length"]) > 0
+
+
+def test_a_kubeconfig_replaces_what_was_there_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("old")
+    write(path, "new")
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,140 @@
+"""Recordings of the real system-upgrade-controller, and the same of the simulated one, in a comparable form.
+
+Compared are order and values, never times: uids become "uid", names of Pods lose their suffix, and a condition's time
+counts only by whether it moved.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hack.call import call_of
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+
+_FOLDER = Path(__file__).parent.parent / "hack" / "actors" / "recordings"
+#: What the API server fills in by itself, which an embedded one need not do.
+_DEFAULTS: dict[str, Any] = {
+    "manualSelector": False,
+    "completionMode": "NonIndexed",
+    "suspend": False,
+    "schedulerName": "default-scheduler",
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "resources": {},
+}
+_BY_SERVER = ("selector", "serviceAccount")
+_BY_JOB_STRATEGY = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+
+
+def recording(name: str) -> dict[str, Any]:
+    """One of the four."""
+    loaded: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+class Wiretap:
+    """A `Transport` that takes down one user agent's writes as the recordings have them."""
+
+    def __init__(self, inner: Transport, *, user_agent: str) -> None:
+        self._inner = inner
+        self._user_agent = user_agent
+        self.writes: list[dict[str, Any]] = []
+
+    async def send(self, request: Request) -> Response:
+        """Pass it on."""
+        response = await self._inner.send(request)
+        call = call_of(request)
+        if call.is_write and call.user_agent == self._user_agent:
+            self.writes.append(_write(request, response))
+        return response
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Pass it on."""
+        return self._inner.open(request)
+
+
+def _write(request: Request, response: Response) -> dict[str, Any]:
+    call = call_of(request)
+    resource = call.resource.split(".")[0] + (f"/{call.subresource}" if call.subresource else "")
+    answer, sent = json.loads(response.body or b"{}"), json.loads(request.body or b"{}")
+    entry: dict[str, Any] = {"verb": call.verb, "resource": resource, "code": response.status}
+    if resource == "events":
+        return entry | {"reason": sent.get("reason"), "count": sent.get("count")}
+    entry["name"] = call.name or answer.get("metadata", {}).get("name")
+    if resource == "plans/status":
+        status = sent["status"]
+        complete = next(one for one in status["conditions"] if one["type"] == "Complete")
+        return entry | {
+            "applying": status.get("applying", []),
+            "complete": f"{complete['status']}/{complete['reason']}",
+        }
+    if resource == "jobs" and call.verb == "delete":
+        return entry | {"propagationPolicy": sent["propagationPolicy"]}
+    if resource == "jobs":
+        return entry | {"parallelism": sent["spec"]["parallelism"]}
+    return entry | {"planLabels": plan_labels(sent)}
+
+
+def plan_labels(node: Object) -> dict[str, str]:
+    """The labels that Plans leave on a node."""
+    labels: dict[str, str] = node["metadata"].get("labels") or {}
+    return {key: value for key, value in labels.items() if key.startswith("plan.upgrade.cattle.io/")}
+
+
+def effective(writes: list[dict[str, Any]], *, events: bool) -> list[dict[str, Any]]:
+    """The writes that had an effect, in order; Events go their own way, apart from the others."""
+    chosen = [one for one in writes if one["code"] in {200, 201} and (one["resource"] == "events") == events]
+    if events:
+        # Repeats only raise a count, and duplicates are normal.
+        return [{"reason": one["reason"]} for one in chosen if one["verb"] == "create"]
+    return [{key: value for key, value in one.items() if key not in {"t", "code"}} for one in chosen]
+
+
+def bare_job(job: dict[str, Any]) -> Any:
+    """A Job's labels, annotations, owners and spec, without what the server adds and without uids."""
+    metadata = {key: job["metadata"][key] for key in ("name", "namespace", "labels", "annotations", "ownerReferences")}
+    metadata["annotations"] = {**metadata["annotations"], "objectset.rio.cattle.io/applied": "packed"}
+    return _bare({"metadata": metadata, "spec": job["spec"]})
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_bare(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: one for key, one in value.items() if key not in (*_BY_SERVER, *_BY_JOB_STRATEGY)}
+    kept = {key: one for key, one in kept.items() if key not in _DEFAULTS or one != _DEFAULTS[key]}
+    # A Pod's securityContext is an empty object on the server; a container's is not.
+    kept = {key: one for key, one in kept.items() if not (key == "securityContext" and one == {})}
+    return {key: "uid" if key == "uid" else _bare(one) for key, one in kept.items()}
+
+
+def plan_states(statuses: list[dict[str, Any]], *, time: str) -> list[Any]:
+    """A Plan's statuses, one after the other, without repeats; times by whether they moved."""
+    states: list[Any] = []
+    before: dict[str, Any] = {}
+    for status in statuses:
+        conditions = []
+        for one in status.get("conditions", []):
+            conditions.append({key: one.get(key) for key in ("type", "status", "reason", "message")})
+            conditions[-1]["moved"] = before.get(one["type"]) not in (None, one.get(time))
+            before[one["type"]] = one.get(time)
+        states.append({**status, "conditions": conditions} if status else {})
+    return states
+
+
+def job_states(entries: list[dict[str, Any]]) -> list[Any]:
+    """A Job's parallelism, counts and conditions, one after the other, without repeats."""
+    states: list[Any] = []
+    for one in entries:
+        state = (one["event"], one["parallelism"], one["status"], one["conditions"])
+        if not states or states[-1][1:] != state[1:] or state[0] != "MODIFIED":
+            states.append(state)
+    return states

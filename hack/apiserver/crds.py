@@ -175,5 +175,7 @@ class DefinitionController:
         if row is None or stored is None:
             return
         metadata = stored.object["metadata"]
+        if INSTANCES not in metadata.get("finalizers", []):
+            return
         left = [finalizer for finalizer in metadata.get("finalizers", []) if finalizer != INSTANCES]
         settle(self._storage, row, stored.object | {"metadata": tidy(metadata | {"finalizers": left})})

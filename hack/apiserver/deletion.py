@@ -55,7 +55,7 @@ def delete_options(request: Request) -> DeleteOptions:
     if not isinstance(body, dict):
         raise bad_request("the delete options must be an object")
     given: dict[str, Any] = dict(request.query) | {key: value for key, value in body.items() if value is not None}
-    propagation = given.get("propagationPolicy", "")
+    propagation = str(given.get("propagationPolicy", ""))
     if "orphanDependents" in given and not propagation:
         propagation = "Orphan" if str(given["orphanDependents"]).lower() == "true" else "Background"
     if propagation not in {"", "Background", "Foreground", "Orphan"}:
@@ -63,14 +63,24 @@ def delete_options(request: Request) -> DeleteOptions:
         cause = {"reason": "FieldValueNotSupported", "message": message, "field": "propagationPolicy"}
         raise invalid(_OPTIONS, "", [cause])
     preconditions = body.get("preconditions") or {}
-    grace = given.get("gracePeriodSeconds")
+    if not isinstance(preconditions, dict):
+        raise bad_request("the preconditions of a delete must be an object")
     return DeleteOptions(
         propagation=propagation,
-        uid=preconditions.get("uid", ""),
-        resource_version=preconditions.get("resourceVersion", ""),
-        grace_seconds=int(grace) if grace is not None else None,
+        uid=str(preconditions.get("uid") or ""),
+        resource_version=str(preconditions.get("resourceVersion") or ""),
+        grace_seconds=_seconds(given.get("gracePeriodSeconds")),
         dry_run=bool(given.get("dryRun")),
     )
+
+
+def _seconds(given: Any) -> int | None:
+    if given is None:
+        return None
+    try:
+        return int(given)
+    except (TypeError, ValueError) as error:
+        raise bad_request(f"gracePeriodSeconds must be a number of seconds, not {given!r}") from error
 
 
 def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:

@@ -70,6 +70,6 @@ class NamespaceController:
     def _finalize(self, name: str) -> None:
         row = self._table.stored(NAMESPACES.name)
         stored = self._storage.get(NAMESPACES.name, ("", name))
-        if row is not None and stored is not None and name in self._terminating:
+        if row is not None and stored is not None and stored.object.get("spec", {}).get("finalizers"):
             spec = {key: value for key, value in stored.object["spec"].items() if key != "finalizers"}
             settle(self._storage, row, stored.object | {"spec": spec})

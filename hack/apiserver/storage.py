@@ -26,8 +26,8 @@ class Collection:
         self.name = name
         self.objects: dict[Key, Stored] = {}
         self.history = History()
-        #: Set at each change; one per open watch.
-        self.wakers: set[asyncio.Event] = set()
+        #: Set at each change, in the order of opening; one per open watch.
+        self.wakers: dict[asyncio.Event, None] = {}
         #: Ends open watches.
         self.closed = False
         #: The keys in order, or None after a creation or deletion.
@@ -86,7 +86,7 @@ class Storage:
         self.revision = 1
         #: Told of every change, by the collection's name, at once and after it is visible.
         self.observers: list[Callable[[str, Entry], None]] = []
-        self._waiters: set[asyncio.Event] = set()
+        self._waiters: dict[asyncio.Event, None] = {}
 
     def collection(self, name: str) -> Collection:
         """The collection of a kind, by plural.group; made when it is asked for first."""
@@ -141,7 +141,7 @@ class Storage:
     async def reached(self, revision: int, *, timeout: float) -> bool:  # noqa: ASYNC109  # the answer is a verdict
         """Wait until a revision exists; False when it does not in so many seconds."""
         waker = asyncio.Event()
-        self._waiters.add(waker)
+        self._waiters[waker] = None
         try:
             async with asyncio.timeout(timeout):
                 while self.revision < revision:
@@ -150,7 +150,7 @@ class Storage:
         except TimeoutError:
             return False
         finally:
-            self._waiters.discard(waker)
+            self._waiters.pop(waker, None)
         return True
 
     def _step(self) -> int:

@@ -63,7 +63,7 @@ class Watch:
             self._present = collection.states(options.namespace)
         else:
             self._position = collection.history.position(options.since)
-        collection.wakers.add(self._waker)
+        collection.wakers[self._waker] = None
 
     async def next(self) -> bytes | None:
         """Complete lines, as many as there are; waits for the first. None when the stream has ended."""
@@ -82,7 +82,7 @@ class Watch:
 
     def close(self) -> None:
         """Stop listening; the client has left."""
-        self._collection.wakers.discard(self._waker)
+        self._collection.wakers.pop(self._waker, None)
 
     def _over(self) -> bool:
         ended = self._position is None or self._collection.closed

@@ -11,6 +11,7 @@ import pytest
 from tests.support.definitions import DEFINITIONS, WIDGET, WIDGETS, definition, widget
 
 if TYPE_CHECKING:
+    from hack.apiserver.server import ApiServer
     from tests.support.wire import Wire
 
 GADGETS = "/apis/example.io/v1/namespaces/default/gadgets"
@@ -92,3 +93,18 @@ async def test_the_objects_go_before_their_definition(wire: Wire) -> None:
         await events.rest()
     await wire.post(DEFINITIONS, WIDGET)
     assert (await wire.get(WIDGETS)).names == []
+
+
+@pytest.mark.usefixtures("controllers")
+async def test_a_definition_that_somebody_else_holds_is_left_alone(server: ApiServer, wire: Wire) -> None:
+    path = f"{DEFINITIONS}/widgets.example.io"
+    await wire.patch(path, {"metadata": {"finalizers": ["x.io/one"]}})
+    await wire.delete(path)
+    await asyncio.sleep(1)
+    held = await wire.get(path)
+    assert held.body["metadata"]["finalizers"] == ["x.io/one"]
+    before = server.storage.revision
+    await asyncio.sleep(60)
+    assert server.storage.revision == before
+    await wire.patch(path, {"metadata": {"finalizers": None}})
+    assert (await wire.get(path)).status == 404

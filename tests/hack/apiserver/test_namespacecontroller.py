@@ -10,6 +10,7 @@ import pytest
 from tests.support.definitions import widget
 
 if TYPE_CHECKING:
+    from hack.apiserver.server import ApiServer
     from tests.support.wire import Wire
 
 SPACES = "/api/v1/namespaces"
@@ -62,4 +63,16 @@ async def test_only_finalize_takes_the_finalizer_away(wire: Wire) -> None:
     await wire.delete(f"{SPACES}/x")
     dying = (await wire.get(f"{SPACES}/x")).body
     assert (await wire.put(f"{SPACES}/x/finalize", dying | {"spec": {}})).status == 200
+    assert (await wire.get(f"{SPACES}/x")).status == 404
+
+
+@pytest.mark.usefixtures("controllers")
+async def test_a_namespace_that_somebody_else_holds_is_left_alone(server: ApiServer, wire: Wire) -> None:
+    await wire.post(SPACES, {"metadata": {"name": "x", "finalizers": ["x.io/one"]}})
+    await wire.delete(f"{SPACES}/x")
+    await asyncio.sleep(1)
+    before = server.storage.revision
+    await asyncio.sleep(60)
+    assert server.storage.revision == before
+    await wire.patch(f"{SPACES}/x", {"metadata": {"finalizers": None}})
     assert (await wire.get(f"{SPACES}/x")).status == 404

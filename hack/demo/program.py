@@ -52,9 +52,11 @@ def run(options: Options) -> int:
         with asyncio.Runner() as runner:
             return runner.run(_demo(options, screen))
     except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+        status = 128 + signal.SIGINT
     except asyncio.CancelledError:
-        return 128 + signal.SIGTERM
+        status = 128 + signal.SIGTERM
+    screen.say("\nStopped; nothing is left running.")
+    return status
 
 
 def _print(text: str) -> None:

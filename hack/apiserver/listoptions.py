@@ -66,7 +66,7 @@ def list_options(request: Request, row: Row) -> ListOptions:
 def _number(query: dict[str, str], name: str) -> int:
     text = query.get(name) or "0"
     try:
-        return int(text)
+        return max(int(text), 0)
     except ValueError as error:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
 

@@ -62,7 +62,37 @@ def decoded(body: Any, route: Route) -> Object:
             f'{kind} in version "{row.resource.version}" cannot be handled as a {row.resource.kind}: '
             f"the kind in the data ({kind}) does not match the expected kind ({row.resource.kind})"
         )
+    if not row.custom:
+        _check_shape(body, row)
     return _ordered(body, row) | {"metadata": _metadata(body.get("metadata"), route)}
+
+
+def _check_shape(body: Object, row: Row) -> None:
+    """The outer types of a built-in kind, which the server itself relies on, as a typed decoder would check them."""
+    for field in ("spec", "status"):
+        if not isinstance(body.get(field, {}), dict | None):
+            raise _mistyped(row, field)
+    for field in ("webhooks", "rules", "subjects"):
+        if not _are_objects(body.get(field)):
+            raise _mistyped(row, field)
+    for webhook in body.get("webhooks") or ():
+        for field in ("objectSelector", "namespaceSelector", "clientConfig"):
+            if not isinstance(webhook.get(field, {}), dict | None):
+                raise _mistyped(row, f"webhooks.{field}")
+        if not _are_objects(webhook.get("rules")):
+            raise _mistyped(row, "webhooks.rules")
+
+
+def _are_objects(items: Any) -> bool:
+    return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))
+
+
+def _mistyped(row: Row, field: str) -> StatusError:
+    kind, version = row.resource.kind, row.resource.version
+    return bad_request(
+        f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal into Go struct field '
+        f"{kind}.{field}"
+    )
 
 
 def _ordered(body: Object, row: Row) -> Object:

@@ -115,7 +115,9 @@ def _merge_list(target: Any, patch: list[Any], *, path: tuple[str, ...]) -> list
 def _merge_item(current: list[Any], item: Any, key: str, path: tuple[str, ...]) -> None:
     if not isinstance(item, dict) or key not in item:
         raise bad_request(f"map: {item} does not contain declared merge key: {key}")
-    index = next((index for index, known in enumerate(current) if known.get(key) == item[key]), None)
+    index = next(
+        (index for index, known in enumerate(current) if isinstance(known, dict) and known.get(key) == item[key]), None
+    )
     merged = _merge_map(current[index] if index is not None else {}, item, path=path)
     if index is None:
         current.extend([] if merged is None else [merged])

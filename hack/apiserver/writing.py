@@ -68,14 +68,19 @@ class Writing:
 
     def _review(self, route: Route, request: Request, user: User) -> Response:
         review = json_body(request)
-        answer = reviews.answer(
-            route.row,
-            review,
-            namespace=route.namespace,
-            user=user,
-            authenticator=self.authenticator,
-            store=self.writer.storage,
-        )
+        try:
+            answer = reviews.answer(
+                route.row,
+                review,
+                namespace=route.namespace,
+                user=user,
+                authenticator=self.authenticator,
+                store=self.writer.storage,
+            )
+        except (AttributeError, TypeError, KeyError, ValueError) as error:
+            # A review is judged without a decoder that checks the types of its fields first.
+            kind = route.row.resource.kind
+            raise bad_request(f"{kind} cannot be handled as a {kind}: json: cannot unmarshal: {error}") from error
         head = {"kind": route.row.resource.kind, "apiVersion": route.row.resource.api_version}
         return Response(status=201, headers=JSON_HEADERS, body=encode(head | answer))
 

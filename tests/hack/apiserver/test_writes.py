@@ -306,3 +306,26 @@ async def test_a_deployment_counts_its_generation(wire: Wire) -> None:
     assert created.status == 201, created.body
     scaled = await wire.patch(f"{DEPLOYMENTS}/d", {"spec": {"replicas": 2}})
     assert [created.body["metadata"]["generation"], scaled.body["metadata"]["generation"]] == [1, 2]
+
+
+HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        pytest.param(DEPLOYMENTS, {"spec": "x"}, id="spec"),
+        pytest.param(DEPLOYMENTS, {"status": []}, id="status"),
+        pytest.param(DEPLOYMENTS, {"spec": {"template": 5}}, id="inside of the spec"),
+        pytest.param(HOOKS, {"webhooks": [1]}, id="webhooks"),
+        pytest.param(HOOKS, {"webhooks": [{"rules": ["x"]}]}, id="rules"),
+        pytest.param(HOOKS, {"webhooks": [{"clientConfig": "x"}]}, id="configuration of a client"),
+        pytest.param("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": [1]}}, id="review"),
+    ],
+)
+async def test_a_built_in_object_of_the_wrong_types_is_a_bad_request(
+    wire: Wire, path: str, body: dict[str, Any]
+) -> None:
+    refused = await wire.post(path, {"metadata": {"name": "x"}} | body)
+    assert refused.status == 400
+    assert "cannot be handled as a" in refused.body["message"]

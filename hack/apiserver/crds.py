@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.admission import WriteOptions
 from hack.apiserver.builtin import INSTANCES
+from hack.apiserver.definitions import DEFINITIONS
 from hack.apiserver.deletion import DeleteOptions, settle
 from hack.apiserver.identity import User
 from hack.apiserver.metadata import tidy, timestamp
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
     from hack.apiserver.storage import Storage
     from hack.apiserver.writes import Writer
 
-DEFINITIONS = Resource(
-    group="apiextensions.k8s.io",
-    version="v1",
-    plural="customresourcedefinitions",
-    kind="CustomResourceDefinition",
-    namespaced=False,
-)
 CONTROLLER = User(name="system:apiserver", groups=("system:masters", "system:authenticated"))
 
 

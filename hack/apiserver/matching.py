@@ -61,7 +61,7 @@ def _rule_matches(rule: Object, route: Route, operation: Operation) -> bool:
 
 
 def _listed(value: str, allowed: Any) -> bool:
-    return bool(allowed) and (value in allowed or "*" in allowed)
+    return isinstance(allowed, list) and (value in allowed or "*" in allowed)
 
 
 def _resource_matches(pattern: str, route: Route) -> bool:

@@ -79,8 +79,13 @@ def _check_shape(body: Object, row: Row) -> None:
         for field in ("objectSelector", "namespaceSelector", "clientConfig"):
             if not isinstance(webhook.get(field, {}), dict | None):
                 raise _mistyped(row, f"webhooks.{field}")
-        if not _are_objects(webhook.get("rules")):
+        if not _are_objects(webhook.get("rules")) or not all(map(_is_rule, webhook.get("rules") or ())):
             raise _mistyped(row, "webhooks.rules")
+
+
+def _is_rule(rule: Object) -> bool:
+    fields = ("operations", "apiGroups", "apiVersions", "resources")
+    return all(isinstance(rule.get(field, []), list) for field in fields)
 
 
 def _are_objects(items: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver import metadata
 from hack.apiserver.conversion import kept, shown
+from hack.apiserver.definitions import check_definition
 from hack.apiserver.deletion import check_preconditions, dying, settle
 from hack.apiserver.namespaces import check_immortal, check_namespace
 from hack.apiserver.status import already_exists, bad_request, modified, not_found
@@ -54,6 +55,7 @@ class Writer:
         sent = metadata.decoded(body, route)
         if route.row.resource.namespaced:
             check_namespace(self.storage, route, sent["metadata"].get("name", ""))
+        check_definition(self.storage, row)
         sent = self.chain.mutate(row, sent, None, "CREATE", options)
         for attempt in range(MOST_NAMES):
             new = metadata.born(row, sent | {"metadata": dict(sent["metadata"])}, now=self.now(), random=self.random)

@@ -86,6 +86,8 @@ async def test_the_objects_go_before_their_definition(wire: Wire) -> None:
         await asyncio.sleep(1)
         assert (await wire.get(WIDGETS)).names == ["slow"]
         assert (await wire.get(path)).status == 200
+        late = await wire.post(WIDGETS, widget("late"))
+        assert (late.status, late.body["reason"]) == (405, "MethodNotAllowed")
         await wire.patch(f"{WIDGETS}/slow", {"metadata": {"finalizers": None}})
         await asyncio.sleep(1)
         assert (await wire.get(path)).status == 404

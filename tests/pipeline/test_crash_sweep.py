@@ -6,6 +6,7 @@ write, another one starts, and the end is compared with the golden one.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from upgrade_manager.kube import objects
 
 #: The writes are dealt out to so many tests, which may run at the same time.
 SHARES = 8
+#: Virtual seconds after the end in which the last events are sent.
+FAREWELL = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +46,11 @@ async def _upgrade(spec: dict[str, Any], *, die_at: int = 0, after: bool = False
         async with stage.life(die_at=die_at, after=after) as first:
             await stage.create_plan(spec)
             phase = await stage.until_ended(died=first.wire.died)
+            await asyncio.sleep(FAREWELL)
         if first.wire.died.is_set():
             async with stage.life(seed="successor"):
                 phase = await stage.until_ended()
+                await asyncio.sleep(FAREWELL)
         return await _ending(stage, phase, writes=len(first.wire.writes))
 
 

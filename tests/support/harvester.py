@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from prometheus_client import CollectorRegistry
 
 from tests.support.apiserver import make_server, virtual_now
 from upgrade_manager.api.crd import crd_manifest
@@ -23,9 +24,11 @@ from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.announcements import Announcements
 from upgrade_manager.pipeline.draft import StatusDraft
+from upgrade_manager.pipeline.metrics import UpgradeMetrics
 from upgrade_manager.pipeline.observation import Observations
 from upgrade_manager.pipeline.scope import Scope, parse_plan
 from upgrade_manager.pipeline.settings import Settings
+from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
     import asyncio
@@ -158,6 +161,7 @@ class Harvester:
             fetcher=self.files,
             observations=self._observed,
             announcements=Announcements(self.heard, now=virtual_now),
+            metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
             settings=Settings(version="v0.0.0"),
         )
 

@@ -46,10 +46,14 @@ class _Parser(argparse.ArgumentParser):
 
 def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOptions:
     """Read the command line; ends the process with one line where it cannot be understood."""
-    parser = _Parser(prog="upgrade-manager", description="Drives Harvester upgrades declared as UpgradePlans.")
+    parser = _Parser(
+        prog="upgrade-manager", allow_abbrev=False, description="Drives Harvester upgrades declared as UpgradePlans."
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    run = commands.add_parser("run", help="run the manager until it is told to stop", formatter_class=_Formatter)
+    run = commands.add_parser(
+        "run", help="run the manager until it is told to stop", formatter_class=_Formatter, allow_abbrev=False
+    )
     _add_run_flags(run)
     found = parser.parse_args(arguments)
     return RunOptions(

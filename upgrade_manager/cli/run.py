@@ -60,6 +60,7 @@ async def _serve(options: RunOptions, clock: SystemClock) -> None:
     connection = await connect(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     async with AsyncExitStack() as stack:
         metrics = Metrics(CollectorRegistry())
+        metrics.watch_process()
         transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestMetrics(metrics)))
         fetcher = await stack.enter_async_context(HttpFetcher(user_agent=USER_AGENT))
         outside = Outside(transport=transport, fetcher=fetcher, clock=clock, random=random.Random())

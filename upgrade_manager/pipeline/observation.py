@@ -90,10 +90,14 @@ class Observations:
 
     async def settle(self, written: Iterable[Written]) -> None:
         """Wait, within bounds, until the caches have seen our own writes: the next decision must not be older."""
+        newest: dict[Watch, str] = {}
         for write in written:
-            for watch, running in list(self._running.items()):
+            for watch in self._running:
                 if watch.covers(write.resource, write.namespace):
-                    await running.informer.observed(write.resource_version, timeout=SETTLE_TIMEOUT)
+                    newest[watch] = write.resource_version
+        async with asyncio.TaskGroup() as group:
+            for watch, version in newest.items():
+                group.create_task(self._running[watch].informer.observed(version, timeout=SETTLE_TIMEOUT))
 
     async def prune(self) -> None:
         """Stop what nobody has asked for since the last call."""

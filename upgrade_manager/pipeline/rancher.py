@@ -46,11 +46,14 @@ def original(cluster: Object) -> dict[str, str]:
 async def start(scope: Scope) -> int:
     """Make the change unless it is made; the generation that it set. Raises Conflict, MissingObject."""
     cluster = await read_cluster(scope)
-    if generation(cluster) > _note(scope).get("provisionGeneration", 0) and asks_us(cluster):
+    release = scope.draft["releaseMetadata"]["kubernetes"]
+    # Hooks of an earlier upgrade may have been left, and others raise the generation too: only all three are proof.
+    is_made = asks_us(cluster) and objects.spec(cluster).get("kubernetesVersion") == release
+    if is_made and generation(cluster) > _note(scope).get("provisionGeneration", 0):
         return generation(cluster)
     wanted = generation(cluster) + 1
     rke = {"provisionGeneration": wanted, "upgradeStrategy": upgrade_strategy(rke_config(cluster))}
-    spec = {"kubernetesVersion": scope.draft["releaseMetadata"]["kubernetes"], "rkeConfig": rke}
+    spec = {"kubernetesVersion": release, "rkeConfig": rke}
     patch = MergePatch({"spec": spec}).at(objects.resource_version(cluster))
     await scope.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
     return wanted

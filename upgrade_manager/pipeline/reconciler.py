@@ -85,6 +85,10 @@ class PlanReconciler:
         self._greet(plan)
         try:
             return await self._step(scope)
+        except asyncio.CancelledError:
+            # Whoever stops us does not look at the plan again.
+            scope.written.clear()
+            raise
         except Conflict:
             log.info("someone else wrote first, looking again")
             return Again()
@@ -184,7 +188,7 @@ class PlanReconciler:
 
     async def _degrade(self, scope: Scope, message: str) -> None:
         """Say on the plan what went wrong. That this may fail too must not hide the error itself."""
-        if objects.is_deleting(scope.raw) or not scope.draft.phase:
+        if objects.is_deleting(scope.raw):
             return
         if not scope.draft.ended:
             scope.draft.degraded(message)
@@ -195,10 +199,8 @@ class PlanReconciler:
             log.warning("the plan's status could not be written", error=str(error))
 
     async def _persist(self, scope: Scope) -> None:
-        reached = scope.draft.unwritten_phases()
         if await scope.persist():
             self._last_write = asyncio.get_running_loop().time()
-            self._metrics.recorded(scope.raw, reached)
 
     async def _settle(self, scope: Scope) -> None:
         """The barrier: the next look must not be older than what this one has written."""
@@ -216,6 +218,7 @@ class PlanReconciler:
             fetcher=self._fetcher,
             observations=self._observations.of(objects.name(plan)),
             announcements=self._announcements,
+            metrics=self._metrics,
             settings=self._settings,
         )
 

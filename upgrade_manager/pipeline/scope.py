@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.announcements import Announcements
     from upgrade_manager.pipeline.draft import StatusDraft
+    from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.observation import Observations, Watch
     from upgrade_manager.pipeline.settings import Settings
 
@@ -43,6 +44,7 @@ class Scope:
     fetcher: Fetcher
     observations: Observations
     announcements: Announcements
+    metrics: UpgradeMetrics
     settings: Settings
     #: Rancher's provisioning cluster, once it was read; writes are pinned to the version of that moment.
     cluster: Object | None = None
@@ -93,8 +95,12 @@ class Scope:
             created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
         except AlreadyExists:
             name, namespace = objects.name(manifest), objects.namespace(manifest)
-            created = await self.client.get(resource, name, namespace=namespace, metadata_only=True)
-            self._check_ours(resource, created)
+            found = await self.find(resource, name, namespace=namespace, metadata_only=True)
+            if found is None:
+                # Gone between the two requests: the next look makes it anew.
+                return
+            self._check_ours(resource, found)
+            created = found
         self.note(resource, created)
 
     async def ensure_unread(self, resource: Resource, manifest: Object) -> None:
@@ -111,10 +117,12 @@ class Scope:
         patched = await self.client.patch(resource, name, patch, namespace=namespace, metadata_only=metadata_only)
         self.note(resource, patched)
 
-    async def find(self, resource: Resource, name: str, *, namespace: str = "") -> Object | None:
+    async def find(
+        self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False
+    ) -> Object | None:
         """Read one object that nobody watches; None where it, its kind or its namespace is absent."""
         try:
-            return await self.client.get(resource, name, namespace=namespace)
+            return await self.client.get(resource, name, namespace=namespace, metadata_only=metadata_only)
         except NotFound:
             return None
 
@@ -134,6 +142,7 @@ class Scope:
         reached = self.draft.unwritten_phases()
         await self._write_plan(MergePatch({"status": difference}), subresource="status")
         self.announcements.phases(self.raw, reached)
+        self.metrics.recorded(self.raw, reached)
         return True
 
     async def _write_plan(self, patch: MergePatch, *, subresource: str) -> None:
@@ -156,7 +165,8 @@ class Scope:
             return
         raise ForeignObject(
             f"{resource.kind} {objects.namespace(found)}/{objects.name(found)} belongs to {_owners(found)}, not to "
-            f"UpgradePlan {self.owner.name}; it is left alone: delete or rename it, then the upgrade goes on"
+            f"UpgradePlan {self.owner.name} (uid {self.owner.uid}); it is left alone: delete or rename it, then the "
+            "upgrade goes on"
         )
 
 

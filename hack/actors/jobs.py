@@ -149,7 +149,7 @@ class JobController:
             await self._client.delete(PODS, objects.name(pod), namespace=objects.namespace(pod))
         if len(tally.active) < wanted:
             return await self._start(tally)
-        return self._until_deadline(job)
+        return None if judged else self._until_deadline(job)
 
     async def _report(self, tally: Tally, status: Object) -> bool:
         """Write the status where it differs; whether it was written. A Pod's readiness is told a little later."""

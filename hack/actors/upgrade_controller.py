@@ -57,6 +57,8 @@ class UpgradeController:
         #: Held while a Job is judged and perhaps deleted, and while it is written: the real controller is slow enough
         #: never to delete a Job that it has just started, and a simulated one must not do it either.
         self._held: dict[str, asyncio.Lock] = {}
+        #: Uids of complete Jobs whose nodes have got their label: if one is to be done again, that Job is replaced.
+        self._counted: dict[str, None] = {}
         self._timers = Timers()
         self._plans_cache.subscribe(self._plan_changed)
         self._jobs_cache.subscribe(self._job_changed)
@@ -82,6 +84,8 @@ class UpgradeController:
 
     def _job_changed(self, change: Change) -> None:
         job = change.obj
+        if change.kind.value == "deleted":
+            self._counted.pop(objects.uid(job), None)
         if not self._is_ours(job):
             return
         self._enqueue_job(job)
@@ -217,13 +221,18 @@ class UpgradeController:
         existing = self._jobs_cache.store.get(name, self._namespace)
         if existing is None:
             await self._client.create(JOBS, wanted)
-        elif _must_replace(existing, wanted, turn=turn):
+        elif self._is_done_again(plan, existing, node) or _has_other_template(existing, wanted):
             await self._delete(existing)
             await self._client.create(JOBS, wanted)
         else:
             changed = _changes(objects.spec(existing), objects.spec(wanted))
             if changed:
                 await self._client.patch(JOBS, name, StrategicMergePatch({"spec": changed}), namespace=self._namespace)
+
+    def _is_done_again(self, plan: Object, job: Object, node: Object) -> bool:
+        """Whether somebody took the label away that the Job brought: between choice and now it may only have come."""
+        now = self._nodes_cache.store.get(objects.name(node)) or node
+        return objects.uid(job) in self._counted and suc_node_label(objects.name(plan)) not in objects.labels(now)
 
     async def _write(self, plan: Object, status: Object) -> Object:
         written = await self._client.update(SUC_PLANS, {**plan, "status": status}, subresource="status")
@@ -277,6 +286,7 @@ class UpgradeController:
         digest = objects.labels(job).get(label) or ""
         spec = objects.spec(plan)
         if objects.labels(node).get(label) == digest:
+            self._counted[objects.uid(job)] = None
             self._plans.add(objects.name(plan))
             return None
         delay = suc_plan.delay_of(plan)
@@ -290,6 +300,7 @@ class UpgradeController:
         written = await self._client.update(NODES, new)
         self._record(plan, "Normal", "JobComplete", f"Job completed on Node {objects.name(node)}")
         await self._nodes_cache.seen(written)
+        self._counted[objects.uid(job)] = None
         self._plans.add(objects.name(plan))
         return None
 
@@ -331,13 +342,9 @@ def _fits(plan: Object, node: Object) -> bool:
         return False
 
 
-def _must_replace(existing: Object, wanted: Object, *, turn: bool) -> bool:
-    """A template cannot be changed; and a complete Job is no Job for a node that is to be done again.
-
-    In its turn the node is only about to get its label.
-    """
-    again = not turn and objects.is_condition_true(existing, "Complete")
-    return again or suc_job.template_of(existing) != objects.spec(wanted)["template"]
+def _has_other_template(existing: Object, wanted: Object) -> bool:
+    """A template cannot be changed in place."""
+    return bool(suc_job.template_of(existing) != objects.spec(wanted)["template"])
 
 
 def _changes(old: Object, new: Object) -> Object:

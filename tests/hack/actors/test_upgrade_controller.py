@@ -1,0 +1,260 @@
+"""The system-upgrade-controller's rules beyond the recordings, after suc-observed.md."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.actors.jobs import JobController
+from hack.actors.kubelet import Kubelet
+from hack.actors.scheduler import Scheduler
+from hack.actors.toolkit import Ended
+from hack.actors.upgrade_controller import UpgradeController
+from hack.scenario import load
+from tests.support.stage import Stage, eventually
+from tests.support.upgrade_script import suc_plan
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import JOBS, NODES, SUC_PLANS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hack.actors.context import Actor
+    from upgrade_manager.kube.objects import Object
+
+NAMESPACE = "cattle-system"
+NODE_NAMES = ("n1", "n2", "n3")
+
+
+class OneSecond:
+    """Every container takes a second; on some nodes it fails."""
+
+    def __init__(self) -> None:
+        self.failing: set[str] = set()
+        self._ends: dict[str, float] = {}
+
+    async def look(self, pod: Object) -> Ended | float | None:
+        now = asyncio.get_running_loop().time()
+        end = self._ends.setdefault(objects.uid(pod), now + 1)
+        return end - now if end > now else Ended(int(objects.spec(pod)["nodeName"] in self.failing))
+
+    def forget(self, pod: Object) -> None:
+        self._ends.pop(objects.uid(pod), None)
+
+
+class Given:
+    """Three nodes, and one Plan."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.client = stage.client
+        self.containers = OneSecond()
+
+    async def create(self, **spec: Any) -> None:
+        plan = suc_plan("work", "demo", args=["upgrade_node.sh", "prepare"])
+        plan["spec"] = {key: value for key, value in (plan["spec"] | spec).items() if value is not ...}
+        await self.client.create(SUC_PLANS, plan)
+
+    async def patch(self, **spec: Any) -> None:
+        await self.client.patch(SUC_PLANS, "work", MergePatch({"spec": spec}), namespace=NAMESPACE)
+
+    async def plan(self) -> Object:
+        return await self.client.get(SUC_PLANS, "work", namespace=NAMESPACE)
+
+    async def complete(self) -> tuple[str, str]:
+        found = objects.condition(await self.plan(), "Complete") or {}
+        return found.get("status") or "", found.get("reason") or ""
+
+    async def until(self, status: str, reason: str) -> Object:
+        async def reached() -> bool:
+            return await self.complete() == (status, reason)
+
+        await eventually(reached)
+        return await self.plan()
+
+    async def jobs(self) -> list[Object]:
+        return (await self.client.list(JOBS, namespace=NAMESPACE)).items
+
+
+@pytest.fixture
+async def given() -> AsyncIterator[Given]:
+    settings = {"backoff_limit": 0, "deadline": 900}
+    scenario = load("three-nodes").changed(jitter=0.0, upgrade_controller=settings)
+    stage = Stage(scenario=scenario)
+    await stage.prepare(NAMESPACE, groups=("upgrade.cattle.io",))
+    for name in NODE_NAMES:
+        await stage.add_node(name)
+    given = Given(stage)
+    context = stage.context
+    actors: list[Actor] = [UpgradeController(context), JobController(context), Scheduler(context)]
+    async with stage.play(*actors, Kubelet(context, given.containers)):
+        yield given
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"concurrency": 0}, id="no concurrency at all"),
+        pytest.param({"concurrency": -1}, id="a negative concurrency"),
+        pytest.param({"concurrency": ...}, id="an absent concurrency"),
+        pytest.param({"nodeSelector": ...}, id="an absent selector"),
+        pytest.param({"nodeSelector": {"matchLabels": {"a": "b"}}}, id="a selector that matches nothing"),
+    ],
+)
+async def test_a_plan_without_nodes_is_complete_at_once(given: Given, spec: dict[str, Any]) -> None:
+    await given.create(**spec)
+    plan = await given.until("True", "Complete")
+    assert "applying" not in objects.status(plan)
+    assert await given.jobs() == []
+
+
+async def test_more_concurrency_than_nodes_serves_all_of_them(given: Given) -> None:
+    await given.create(concurrency=10, nodeSelector={})
+    await given.until("True", "Complete")
+    assert len(await given.jobs()) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "deadline"), [(..., 900), (-5, 900), (0, None), (5, 5)], ids=["absent", "negative", "zero", "given"]
+)
+async def test_the_deadline_follows_its_rules(given: Given, asked: Any, deadline: int | None) -> None:
+    await given.create(jobActiveDeadlineSecs=asked)
+    await given.until("True", "Complete")
+    assert {objects.spec(job).get("activeDeadlineSeconds") for job in await given.jobs()} == {deadline}
+
+
+async def test_a_failed_node_keeps_its_slot_and_peers_overwrite_its_reason(given: Given) -> None:
+    given.containers.failing = {"n1"}
+    await given.create(concurrency=2)
+    await asyncio.sleep(60)
+    plan = await given.plan()
+    assert objects.status(plan)["applying"] == ["n1"]
+    failed = [objects.name(job) for job in await given.jobs() if objects.is_condition_true(job, "Failed")]
+    assert len(failed) == 1
+    labelled = {objects.name(node) for node in (await given.client.list(NODES)).items if _is_marked(node)}
+    assert labelled == {"n2", "n3"}
+
+
+async def test_with_concurrency_one_a_failure_stops_everything(given: Given) -> None:
+    given.containers.failing = set(NODE_NAMES)
+    await given.create(concurrency=1)
+    plan = await given.until("False", "JobFailed")
+    message = (objects.condition(plan, "Complete") or {})["message"]
+    assert message.endswith("BackoffLimitExceeded: Job has reached the specified backoff limit")
+    await asyncio.sleep(600)
+    assert await given.complete() == ("False", "JobFailed")
+    assert len(await given.jobs()) == 1
+
+
+async def test_the_same_plan_again_is_complete_without_a_job(given: Given) -> None:
+    await given.create()
+    await given.until("True", "Complete")
+    await given.client.delete(SUC_PLANS, "work", namespace=NAMESPACE)
+    await asyncio.sleep(5)
+    assert await given.jobs() == []
+    await given.create()
+    await given.until("True", "Complete")
+    assert await given.jobs() == []
+
+
+async def test_taking_the_label_from_a_node_opens_the_plan_again(given: Given) -> None:
+    await given.create()
+    await given.until("True", "Complete")
+    await given.client.patch(NODES, "n2", MergePatch({"metadata": {"labels": {"plan.upgrade.cattle.io/work": None}}}))
+    await given.until("False", "SyncJob")
+    await given.until("True", "Complete")
+
+
+async def test_a_node_that_joins_reopens_a_complete_plan(given: Given) -> None:
+    await given.create()
+    await given.until("True", "Complete")
+    await given.stage.add_node("n4")
+    await given.until("False", "SyncJob")
+    await given.until("True", "Complete")
+    assert len(await given.jobs()) == 4
+
+
+async def test_a_node_may_be_excluded(given: Given) -> None:
+    label = {"plan.upgrade.cattle.io/work": "disabled"}
+    await given.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": label}}))
+    await given.create()
+    await given.until("True", "Complete")
+    assert len(await given.jobs()) == 2
+
+
+async def test_a_host_name_that_is_not_the_nodes_name_hangs_the_plan(given: Given) -> None:
+    label = {"kubernetes.io/hostname": "elsewhere"}
+    await given.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": label}}))
+    await given.create(concurrency=1, nodeSelector={"matchLabels": label})
+    await asyncio.sleep(60)
+    assert await given.complete() == ("False", "SyncJob")
+    assert objects.status(await given.plan())["applying"] == ["elsewhere"]
+    assert not any(_is_marked(node) for node in (await given.client.list(NODES)).items)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        pytest.param({"version": ...}, "NotReady", id="neither version nor channel"),
+        pytest.param({"secrets": [{"name": "none", "path": "x"}]}, "NotReady", id="a Secret that is not there"),
+        pytest.param({"drain": {"deleteLocalData": True, "deleteEmptydirData": True}}, "NotReady", id="two options"),
+        pytest.param({"window": {"days": ["mo"]}}, "Waiting", id="outside its window, a Thursday"),
+    ],
+)
+async def test_a_plan_that_cannot_start_says_why(given: Given, spec: dict[str, Any], reason: str) -> None:
+    await given.create(**spec)
+    plan = await given.until("False", reason)
+    assert (objects.condition(plan, "Complete") or {})["message"]
+    await asyncio.sleep(30)
+    assert await given.jobs() == []
+
+
+async def test_a_duration_that_go_cannot_read_stops_every_plan(given: Given) -> None:
+    broken = suc_plan("broken", "demo", args=["x"])
+    broken["spec"]["postCompleteDelay"] = "abc"
+    await given.client.create(SUC_PLANS, broken)
+    await given.create()
+    await asyncio.sleep(30)
+    assert "status" not in await given.plan()
+    await given.client.delete(SUC_PLANS, "broken", namespace=NAMESPACE)
+    await given.until("True", "Complete")
+
+
+async def test_a_new_template_restarts_what_runs(given: Given) -> None:
+    await given.create()
+    await given.until("False", "SyncJob")
+    await asyncio.sleep(1)
+    before = {objects.name(job): objects.uid(job) for job in await given.jobs()}
+    await given.patch(upgrade={"args": ["other"]})
+    await asyncio.sleep(0.5)
+    after = {objects.name(job): objects.uid(job) for job in await given.jobs()}
+    assert before.keys() == after.keys()
+    assert all(before[name] != after[name] for name in before)
+    await given.until("True", "Complete")
+
+
+async def test_a_deadline_is_changed_in_place(given: Given) -> None:
+    await given.create()
+    await given.until("False", "SyncJob")
+    await asyncio.sleep(1)
+    before = [objects.uid(job) for job in await given.jobs()]
+    await given.patch(jobActiveDeadlineSecs=77)
+    await asyncio.sleep(0.5)
+    jobs = await given.jobs()
+    assert [objects.uid(job) for job in jobs] == before
+    assert {objects.spec(job)["activeDeadlineSeconds"] for job in jobs} == {77}
+
+
+async def test_after_a_delay_only_a_completed_node_gives_its_slot_away(given: Given) -> None:
+    await given.create(concurrency=1, postCompleteDelay="1m")
+    await asyncio.sleep(40)
+    assert not any(_is_marked(node) for node in (await given.client.list(NODES)).items)
+    await asyncio.sleep(40)
+    assert sum(_is_marked(node) for node in (await given.client.list(NODES)).items) == 1
+
+
+def _is_marked(node: Object) -> bool:
+    return "plan.upgrade.cattle.io/work" in objects.labels(node)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FLEET_LOCAL, MANAGED_LABEL
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FLEET_LOCAL, HARVESTER_SYSTEM, MANAGED_LABEL
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
@@ -20,7 +20,7 @@ from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.nodeviews import node_views
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.watches import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
-from upgrade_manager.resources.jobs import node_job
+from upgrade_manager.resources.jobs import node_job, node_job_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +86,7 @@ class NodeUpgrade(Phase):
         if failed is not None:
             return Failed(cause=await _cause(scope, *failed))
         by_name = {objects.name(machine): machine for machine in machines.list()}
-        return _judge(decisions, machineplan.still_asking(secrets.list(), by_name))
+        return _judge(scope, decisions, machineplan.still_asking(secrets.list(), by_name))
 
 
 async def _follow(scope: Scope, view: NodeView, decision: Decision) -> None:
@@ -133,10 +133,19 @@ async def _cause(scope: Scope, view: NodeView, decision: Decision) -> str:
     return f"node {view.name} upgrade failed: {cause}"
 
 
-def _judge(decisions: list[tuple[NodeView, Decision]], asking: list[str]) -> Outcome:
+def _waits_for(scope: Scope, decision: Decision) -> str:
+    """A Job that has just been started is waited for in the same words as one that runs."""
+    for effect in decision.effects:
+        if isinstance(effect, StartJob):
+            name = node_job_name(scope.owner, node=effect.node, job_type=effect.job_type)
+            return f"node {effect.node}: Job {HARVESTER_SYSTEM}/{name}"
+    return decision.waits_for
+
+
+def _judge(scope: Scope, decisions: list[tuple[NodeView, Decision]], asking: list[str]) -> Outcome:
     pending = [decision for _, decision in decisions if decision.state is not NodeState.POST_DRAINED]
     if pending:
-        busy = [decision.waits_for for decision in pending if decision.state is not None]
+        busy = [_waits_for(scope, decision) for decision in pending if decision.state is not None]
         shown = "; ".join(busy[:NAMED]) or NOBODY_BUSY
         return Waiting(message=f"waiting for {shown} ({len(decisions) - len(pending)} of {len(decisions)} nodes done)")
     if asking:

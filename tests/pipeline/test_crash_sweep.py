@@ -42,7 +42,7 @@ class Ending:
 
 async def _upgrade(spec: dict[str, Any], *, die_at: int = 0, after: bool = False) -> Ending:
     async with Simulation("three-nodes", scale=0) as simulation:
-        stage = Stage(simulation=simulation)
+        stage = await Stage.set_up(simulation)
         async with stage.life(die_at=die_at, after=after) as first:
             await stage.create_plan(spec)
             phase = await stage.until_ended(died=first.wire.died)

@@ -31,7 +31,7 @@ ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id=
 @pytest.mark.parametrize("spec", ENTRIES)
 async def test_a_three_node_upgrade_succeeds(spec: dict[str, Any]) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = Stage(simulation=simulation)
+        stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(spec)
             assert await stage.until_ended() == SUCCEEDED
@@ -51,7 +51,7 @@ async def test_a_three_node_upgrade_succeeds(spec: dict[str, Any]) -> None:
 @pytest.mark.parametrize("spec", ENTRIES)
 async def test_each_phase_is_announced_once_and_nothing_warns(spec: dict[str, Any]) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = Stage(simulation=simulation)
+        stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(spec)
             await stage.until_ended()
@@ -67,7 +67,7 @@ async def test_success_puts_back_what_was_changed_and_removes_what_was_made(spec
     async with Simulation("three-nodes") as simulation:
         client = simulation.client()
         before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-        stage = Stage(simulation=simulation)
+        stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(spec)
             await stage.until_ended()
@@ -100,7 +100,7 @@ async def test_success_puts_back_what_was_changed_and_removes_what_was_made(spec
 
 async def test_a_second_plan_is_blocked_for_good() -> None:
     async with Simulation("three-nodes") as simulation:
-        first, second = Stage(simulation=simulation, name="first"), Stage(simulation=simulation, name="second")
+        first, second = await Stage.set_up(simulation, name="first"), await Stage.set_up(simulation, name="second")
         async with first.life():
             await first.create_plan(BY_VERSION)
             await second.create_plan(BY_VERSION)
@@ -122,7 +122,7 @@ async def test_a_second_plan_is_blocked_for_good() -> None:
 def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
     async def upgrade(seed: int) -> str:
         async with Simulation("three-nodes", seed=seed) as simulation:
-            stage = Stage(simulation=simulation)
+            stage = await Stage.set_up(simulation)
             async with stage.life():
                 await stage.create_plan(BY_VERSION)
                 await stage.until_ended()
@@ -137,7 +137,7 @@ def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
 async def test_a_plan_that_is_deleted_on_the_way_leaves_nothing_behind(phase: str) -> None:
     async with Simulation("three-nodes") as simulation:
         client = simulation.client()
-        stage = Stage(simulation=simulation)
+        stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until(phase)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
+import yaml
+
+from hack.apiserver.bearer import Bearer
+from hack.apiserver.identity import User
 from tests.support.manager import Life
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -28,6 +36,19 @@ BY_IMAGE: dict[str, Any] = {"image": "harvester-v1.8.0"}
 LOOK = 0.25
 STUCK = 3600.0
 _CREATED = 201
+RBAC = Path(__file__).parents[2] / "deploy" / "rbac"
+ACCOUNT = "system:serviceaccount:harvester-system:harvester-upgrade-manager"
+TOKEN = "the-managers-token"  # noqa: S105  # of a server that exists only in a test
+_RBAC_KINDS = {
+    kind: Resource(
+        group="rbac.authorization.k8s.io",
+        version="v1",
+        plural=f"{kind.lower()}s",
+        kind=kind,
+        namespaced=not kind.startswith("Cluster"),
+    )
+    for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +64,14 @@ class SimulatedClock:
     def monotonic(self) -> float:
         """The loop's time."""
         return asyncio.get_running_loop().time()
+
+
+@cache
+def _rights() -> tuple[tuple[Resource, Object], ...]:
+    """What `kubectl apply -k deploy` would install of RBAC."""
+    texts = [path.read_text() for path in sorted(RBAC.glob("*.yaml"))]
+    manifests = [manifest for text in texts for manifest in yaml.safe_load_all(text)]
+    return tuple((_RBAC_KINDS[m["kind"]], m) for m in manifests if m["kind"] in _RBAC_KINDS)
 
 
 class Ledger:
@@ -71,14 +100,22 @@ class Ledger:
 
 @dataclass(kw_only=True)
 class Stage:
-    """A running simulation with a plan in it; made by `async with Simulation(...)`."""
+    """A running simulation with room for a plan and for managers, which may do what deploy/rbac grants and no more."""
 
     simulation: Simulation
-    name: str = PLAN
-    ledger: Ledger = field(init=False)
+    name: str
+    ledger: Ledger
 
-    def __post_init__(self) -> None:
-        self.ledger = Ledger(self.simulation.transport())
+    @classmethod
+    async def set_up(cls, simulation: Simulation, *, name: str = PLAN) -> Self:
+        """Install the manager's account and rights."""
+        account = User(name=ACCOUNT, groups=("system:serviceaccounts", "system:authenticated"))
+        simulation.server.authenticator.register(TOKEN, account)
+        client = simulation.client()
+        for resource, manifest in _rights():
+            with contextlib.suppress(AlreadyExists):
+                await client.create(resource, manifest)
+        return cls(simulation=simulation, name=name, ledger=Ledger(Bearer(simulation.transport(), token=TOKEN)))
 
     def life(self, *, die_at: int = 0, after: bool = False, seed: str = "manager") -> Life:
         """A manager's process; `die_at` and `after` as for `Wire`."""

@@ -37,6 +37,8 @@ class ApiModel(BaseModel):
     """
 
     model_config = ConfigDict(
+        # Built when first used: the manager reads few of the models, and each costs memory.
+        defer_build=True,
         alias_generator=to_camel,
         validate_by_name=True,
         extra="allow",

@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.annotations import BadAnnotation
+from upgrade_manager.api.annotations import BadAnnotation, PlanAnnotations
 from upgrade_manager.api.names import repo_service_name
-from upgrade_manager.api.upgradeplan import UpgradePlan
+from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
@@ -31,14 +31,21 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.settings import Settings
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the user has written into the plan."""
+
+    spec: UpgradePlanSpec
+    annotations: PlanAnnotations
+
+
 @dataclass(slots=True, kw_only=True)
 class Scope:
     """One reconcile of one plan: what the phases see of it, and the few ways in which they may act."""
 
     #: As the API server last answered; replaced by every write.
     raw: Object
-    #: Its spec and metadata, parsed.
-    plan: UpgradePlan
+    plan: Wish
     draft: StatusDraft
     client: Client
     fetcher: Fetcher
@@ -170,9 +177,9 @@ class Scope:
         )
 
 
-def parse_plan(raw: Object) -> UpgradePlan:
-    """The plan without its status, which grows with the cluster and is read through the draft."""
-    return UpgradePlan.parse({key: value for key, value in raw.items() if key != "status"})
+def parse_plan(raw: Object) -> Wish:
+    """What the user wants, typed. The status is not read here: it grows with the cluster, and the draft has it."""
+    return Wish(spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=PlanAnnotations(objects.annotations_of(raw)))
 
 
 def _owners(found: Object) -> str:

@@ -134,6 +134,7 @@ class Simulation:
             await self._fill()
             if self._plays:
                 tasks.append(group.create_task(self.cast.run(), name="cast"))
+                await self.cast.ready()
             self._stack = stack.pop_all()
         return self
 

@@ -74,6 +74,10 @@ class Cast:
         handlers.register(PATH + "start", self._orders.start, method="PUT")
         handlers.register(PATH + "stop", self._orders.stop, method="PUT")
 
+    async def ready(self) -> None:
+        """Returns when all of them see what there is."""
+        await self._context.caches.synced()
+
     async def run(self) -> None:
         """Play until cancelled; a mistake of one actor's ends it for all."""
         async with asyncio.TaskGroup() as group:

@@ -72,6 +72,7 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
         stack.callback(server.close)
         await _fill(options, scenario, server, iso_url=iso_url, api_url=gateway.url)
         tasks.append(group.create_task(cast.run(), name="cast"))
+        await cast.ready()
         token = token_urlsafe()
         server.authenticator.register(token, ADMIN)
         write(options.kubeconfig, kubeconfig(server=gateway.url, authority=authority.certificate, token=token))

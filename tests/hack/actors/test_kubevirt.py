@@ -1,0 +1,176 @@
+"""Virtual machines: orders, evacuation, migrations, and the volumes that follow them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.actors.kinds import ENGINES, INSTANCES, MIGRATIONS, VIRTUAL_MACHINES, VOLUMES
+from hack.scenario import load
+from hack.simulation import Simulation
+from tests.support.stage import eventually
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, NotFound
+from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+
+TAINT = {"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}
+PATH = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/"
+
+
+def cluster(*machines: dict[str, Any], **values: Any) -> Simulation:
+    described = [{"name": "vm", "node": "node-0"} | one for one in machines]
+    return Simulation(load("three-nodes").changed(jitter=0.0, vms={"count": 0, "machines": described}, **values))
+
+
+async def instance(simulation: Simulation) -> Object | None:
+    try:
+        return await simulation.client().get(INSTANCES, "vm", namespace="default")
+    except NotFound:
+        return None
+
+
+async def taint(simulation: Simulation, node: str) -> None:
+    await simulation.client().patch(NODES, node, MergePatch({"spec": {"taints": [TAINT]}}))
+
+
+async def moved(simulation: Simulation) -> bool:
+    found = await instance(simulation)
+    return found is not None and objects.status(found).get("nodeName") not in {None, "node-0"}
+
+
+async def order(simulation: Simulation, what: str, body: Object | None = None) -> None:
+    answer = await simulation.client().put_path(PATH + what, body or {})
+    assert (answer.status, answer.body) == (202, b"")
+
+
+async def test_the_drain_taint_makes_a_machine_migrate_and_its_volume_follow() -> None:
+    async with cluster({}) as simulation:
+        await taint(simulation, "node-0")
+        await eventually(lambda: moved(simulation))
+        (migration,) = (await simulation.client().list(MIGRATIONS)).items
+        assert objects.name(migration).startswith("kubevirt-evacuation-")
+        assert objects.annotations_of(migration) == {"kubevirt.io/evacuationMigration": "node-0"}
+        assert objects.labels(migration) == {"kubevirt.io/vmi-name": "vm"}
+        found = await instance(simulation) or {}
+        target = objects.status(found)["nodeName"]
+        assert objects.labels(found)["kubevirt.io/nodeName"] == target
+        await asyncio.sleep(2)
+        (volume,) = (await simulation.client().list(VOLUMES)).items
+        assert (volume["status"]["currentNodeID"], volume["status"]["robustness"]) == (target, "healthy")
+
+
+async def test_what_cannot_migrate_stays_under_the_taint_and_ends_when_evicted() -> None:
+    async with cluster({"migratable": False}) as simulation:
+        await taint(simulation, "node-0")
+        await asyncio.sleep(30)
+        assert not await moved(simulation)
+        body = {"status": {"evacuationNodeName": "node-0"}}
+        await simulation.client().patch(INSTANCES, "vm", MergePatch(body), namespace="default")
+        await eventually(lambda: moved(simulation))
+
+
+async def test_a_migration_without_a_target_waits() -> None:
+    async with cluster({}) as simulation:
+        for name in ("node-1", "node-2"):
+            await simulation.client().patch(NODES, name, MergePatch({"spec": {"unschedulable": True}}))
+        await taint(simulation, "node-0")
+        await asyncio.sleep(60)
+        assert not await moved(simulation)
+        await simulation.client().patch(NODES, "node-2", MergePatch({"spec": {"unschedulable": None}}))
+        await eventually(lambda: moved(simulation))
+
+
+async def test_a_failed_migration_is_followed_by_another_after_a_while() -> None:
+    async with cluster({"failing_migrations": 1}) as simulation:
+        await taint(simulation, "node-0")
+        await eventually(lambda: moved(simulation))
+        await asyncio.sleep(1)
+        phases = sorted(objects.status(one)["phase"] for one in (await simulation.client().list(MIGRATIONS)).items)
+        assert phases == ["Failed", "Succeeded"]
+        assert asyncio.get_running_loop().time() > 20
+
+
+async def test_only_two_machines_leave_a_node_at_once() -> None:
+    most = 0
+    async with cluster(*({"name": f"vm-{index}"} for index in range(6))) as simulation:
+        await taint(simulation, "node-0")
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            listed = (await simulation.client().list(MIGRATIONS)).items
+            open_ = [one for one in listed if objects.status(one).get("phase") not in {"Succeeded", "Failed"}]
+            most = max(most, len(open_))
+        assert most == 2
+
+
+@pytest.mark.parametrize(
+    ("strategy", "action", "outcome"),
+    [
+        pytest.param("Always", "vm/stop", "Halted", id="stopping what should always run halts it"),
+        pytest.param("Manual", "vm/stop", "Manual", id="stopping by hand keeps the strategy"),
+        pytest.param("RerunOnFailure", "vm/stop", "RerunOnFailure", id="and so it does for RerunOnFailure"),
+    ],
+)
+async def test_a_machine_stops_and_keeps_or_loses_its_strategy(strategy: str, action: str, outcome: str) -> None:
+    async with cluster({"run_strategy": strategy}) as simulation:
+        await order(simulation, action)
+
+        async def gone() -> bool:
+            return await instance(simulation) is None
+
+        await eventually(gone)
+        await asyncio.sleep(10)
+        assert await gone()
+        machine = await simulation.client().get(VIRTUAL_MACHINES, "vm", namespace="default")
+        assert machine["spec"]["runStrategy"] == outcome
+
+
+async def test_a_stopped_machine_starts_again() -> None:
+    async with cluster({}) as simulation:
+        await order(simulation, "vm/stop")
+        await asyncio.sleep(5)
+        await order(simulation, "vm/start")
+        await eventually(lambda: instance(simulation))
+        await asyncio.sleep(5)
+        assert objects.status(await instance(simulation) or {})["phase"] == "Running"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "action", "error"),
+    [
+        pytest.param("Always", "vm/start", Conflict, id="it runs already"),
+        pytest.param("Halted", "vm/stop", Conflict, id="it does not run"),
+        pytest.param("Always", "other/start", NotFound, id="there is no such machine"),
+    ],
+)
+async def test_an_order_that_makes_no_sense_is_refused(strategy: str, action: str, error: type[Exception]) -> None:
+    async with cluster({"run_strategy": strategy}) as simulation:
+        with pytest.raises(error):
+            await order(simulation, action)
+
+
+async def test_a_volume_is_degraded_while_a_replicas_node_is_away() -> None:
+    async with cluster({}) as simulation:
+        client = simulation.client()
+
+        async def robustness() -> str:
+            (volume,) = (await client.list(VOLUMES)).items
+            return str(volume["status"]["robustness"])
+
+        async def is_degraded() -> bool:
+            return await robustness() == "degraded"
+
+        async def is_healthy() -> bool:
+            return await robustness() == "healthy"
+
+        assert await is_healthy()
+        simulation.hosts.power_off("node-1")
+        await eventually(is_degraded)
+        (engine,) = (await client.list(ENGINES)).items
+        assert sorted(engine["status"]["replicaModeMap"].values()) == ["ERR", "RW", "RW"]
+        await eventually(is_healthy)

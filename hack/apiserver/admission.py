@@ -24,6 +24,8 @@ class WriteOptions:
     dry_run: bool = False
     #: The fieldValidation parameter: Ignore, Warn, Strict; empty means the server's default, Warn.
     field_validation: str = ""
+    #: Whether the object comes from a patch; what cannot be decoded is then the patch's fault and told in other words.
+    patch: bool = False
     #: What a stage puts here reaches the client as Warning headers (code 299).
     warnings: list[str] = field(default_factory=list)
 

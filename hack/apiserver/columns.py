@@ -29,7 +29,8 @@ def _date(name: str, path: str, *, priority: int = 0) -> Column:
 
 
 _READY_NODE = (
-    "=(self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') ? 'Ready' : 'NotReady')"
+    "=(!has(self.status) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Ready')"
+    " ? 'Unknown' : self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') ? 'Ready' : 'NotReady')"
     " + (has(self.spec) && has(self.spec.unschedulable) && self.spec.unschedulable ? ',SchedulingDisabled' : '')"
 )
 _ROLE = "node-role.kubernetes.io/"

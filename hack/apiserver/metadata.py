@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.status import StatusError, bad_request, conflict, invalid, modified
@@ -115,8 +116,8 @@ def _metadata(given: Any, route: Route) -> Object:
         if namespace and namespace != route.namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         metadata["namespace"] = route.namespace
-    elif namespace:
-        raise bad_request("namespace may not be set for cluster-scoped objects")
+    else:
+        metadata.pop("namespace", None)
     return metadata
 
 
@@ -183,9 +184,9 @@ def check_current(row: Row, new: Object, old: Object, *, need_revision: bool) ->
         raise conflict(row.resource, name, why)
     revision = given.get("resourceVersion")
     if not revision and need_revision and not row.unconditional_update:
-        message = "Invalid value: 0x0: must be specified for an update"
+        message = "Invalid value: 0: must be specified for an update"
         cause = {"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}
-        raise invalid(row.resource, name, [cause])
+        raise invalid(replace(row.resource, kind=row.resource.plural), name, [cause])
     if revision and revision != actual["resourceVersion"]:
         raise modified(row.resource, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.authorization import decide
@@ -104,4 +105,5 @@ def _rules(spec: dict[str, Any], user: User, store: Storage) -> dict[str, Any]:
 
 
 def _refused(row: Row, error: FieldError) -> StatusError:
-    return invalid_object(row.resource, "", [error.cause()])
+    """As the real server says it, which does not name the kind here."""
+    return invalid_object(replace(row.resource, kind=""), "", [error.cause()])

@@ -131,7 +131,13 @@ def write_options(route: Route, request: Request, user: User) -> WriteOptions:
         raise bad_request(
             f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
         )
-    return WriteOptions(user=user, subresource=route.subresource, dry_run=bool(dry_run), field_validation=validation)
+    return WriteOptions(
+        user=user,
+        subresource=route.subresource,
+        dry_run=bool(dry_run),
+        field_validation=validation,
+        patch=route.verb == "patch",
+    )
 
 
 def _media_type(request: Request) -> str:

@@ -89,11 +89,8 @@ async def test_all_that_i_can_do(cluster: Cluster) -> None:
 
 async def test_who_am_i(cluster: Cluster) -> None:
     rows = (await cluster.succeed("--context=bob", "auth", "whoami")).rows
-    assert rows == [
-        ["ATTRIBUTE", "VALUE"],
-        ["Username", "bob"],
-        ["Groups", "[developers", "system:authenticated]"],
-    ]
+    assert rows[:2] == [["ATTRIBUTE", "VALUE"], ["Username", "bob"]]
+    assert ["Groups", "[developers", "system:authenticated]"] in rows
 
 
 async def test_as_somebody_else(cluster: Cluster) -> None:

@@ -62,6 +62,7 @@ async def test_nothing_there_is_said_so(cluster: Cluster) -> None:
 
 async def test_whole_objects_come_as_yaml_and_json(cluster: Cluster) -> None:
     plan = await cluster.plan()
+    plan["metadata"].pop("managedFields", None)  # kubectl does not show them
     assert yaml.safe_load((await cluster.succeed("get", "up", "demo", "-o", "yaml")).out) == plan
     assert (await cluster.succeed("get", "up", "demo", "-o", "json")).json == plan
     listed = (await cluster.succeed("get", "up", "-o", "json")).json

@@ -134,5 +134,5 @@ async def test_a_deployment_is_scaled(cluster: Cluster) -> None:
 async def test_a_node_is_cordoned(cluster: Cluster) -> None:
     await cluster.wire.post("/api/v1/nodes", {"metadata": {"name": "node-0"}, "status": {"conditions": []}})
     assert (await cluster.succeed("cordon", "node-0")).out == "node/node-0 cordoned\n"
-    assert (await cluster.succeed("get", "nodes", "--no-headers")).rows[0][1] == "NotReady,SchedulingDisabled"
+    assert (await cluster.succeed("get", "nodes", "--no-headers")).rows[0][1] == "Unknown,SchedulingDisabled"
     assert (await cluster.succeed("uncordon", "node-0")).out == "node/node-0 uncordoned\n"

@@ -80,8 +80,8 @@ def _data(new: Object) -> Iterator[FieldError]:
             yield invalid(
                 f"data[{key}]",
                 key,
-                "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name', or "
-                f"'KEY_NAME', or 'key-name', regex used for validation is '{_KEY}')",
+                "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+                f"'KEY_NAME',  or 'key-name', regex used for validation is '{_KEY}')",
             )
     if sum(len(str(value)) for value in data.values()) > DATA_SIZE:
         yield too_long("data", DATA_SIZE)

@@ -74,7 +74,7 @@ def _versions(versions: list[Object]) -> Iterator[FieldError]:
             yield invalid(f"{field}.name", version.get("name") or "", ",".join(faults))
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is None:
-            yield required(f"{field}.schema.openAPIV3Schema", "schemas are required")
+            yield required(f"{field}.schema.openAPIV3Schema")
         else:
             # One version's schema stands at the top in the internal form, which the real server's paths show.
             where = "spec.validation" if len(versions) == 1 else f"{field}.schema"

@@ -51,7 +51,8 @@ def new_event(new: Object, old: Object | None) -> Iterator[FieldError]:
     about, home = _places(new, "regarding")
     if not about and home not in {"default", "kube-system"}:
         yield _misplaced(about)
-    yield from _reported(new, "reportingController", "note")
+    if new.get("eventTime"):
+        yield from _reported(new, "reportingController", "note")
     if new.get("type") not in _TYPES:
         yield invalid("type", "", "has invalid value: " + str(new.get("type") or ""))
     for field in _DEPRECATED:

@@ -37,7 +37,7 @@ _LABEL_1035_TEXT = (
 
 def _pattern_fault(text: str, pattern: str, *examples: str) -> str:
     """The rule in words, examples, and the expression itself."""
-    shown = " or ".join(f"'{example}'," for example in examples)
+    shown = "  or ".join(f"'{example}'," for example in examples)  # two spaces, as everybody has come to know it
     return f"{text} (e.g. {shown} regex used for validation is '{pattern}')"
 
 

@@ -46,14 +46,14 @@ def validate_create(meta: Mapping[str, Any], *, namespaced: bool, name_rule: str
 
 
 def validate_update(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
-    """Findings about a changed object; its finalizers' syntax is judged at creation only."""
+    """Findings about a changed object."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _no_new_finalizers(meta, old)
     for key in IMMUTABLE:
         if (meta.get(key) or None) != (old.get(key) or None):
             errors.append(invalid(f"metadata.{key}", meta.get(key), "field is immutable"))
-    return errors + list(_maps_and_owners(meta))
+    return [*errors, *_maps_and_owners(meta), *_finalizers(meta.get("finalizers") or [])]
 
 
 def finalizer_warnings(meta: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[str]:

@@ -33,14 +33,16 @@ def test_every_expression_is_sound() -> None:
     ("item", "status"),
     [
         pytest.param({"spec": {}, "status": {"conditions": [READY]}}, "Ready", id="ready"),
-        pytest.param({"spec": {}, "status": {"conditions": []}}, "NotReady", id="not ready"),
+        pytest.param(
+            {"spec": {}, "status": {"conditions": [READY | {"status": "Unknown"}]}}, "NotReady", id="not ready"
+        ),
         pytest.param(
             {"spec": {"unschedulable": True}, "status": {"conditions": [READY]}},
             "Ready,SchedulingDisabled",
             id="cordoned",
         ),
         pytest.param({"status": {"conditions": [READY]}}, "Ready", id="without a spec"),
-        pytest.param({}, None, id="unknown"),
+        pytest.param({}, "Unknown", id="unknown"),
     ],
 )
 def test_the_status_of_a_node(item: dict[str, Any], status: str | None) -> None:

@@ -34,6 +34,8 @@ def refusals(
     try:
         validate(row, whole(body), whole(old) if old else None, "UPDATE" if old else "CREATE", write)
     except StatusError as error:
+        if error.code == 400:
+            return [error.message.partition(": ")[2]]
         causes = (error.details or {})["causes"]
     return [f"{cause['field']}: {cause['message']}" for cause in causes]
 
@@ -107,7 +109,7 @@ def job(pod: dict[str, Any], **template: Any) -> dict[str, Any]:
         ),
         pytest.param(
             {"spec": job(POD)["spec"] | {"backoffLimit": "3"}},
-            ['spec.backoffLimit: Invalid value: "string": spec.backoffLimit in body must be of type integer: "string"'],
+            ["json: cannot unmarshal string into Go struct field Job.spec.backoffLimit of type int32"],
             id="a number in quotes",
         ),
     ],
@@ -148,9 +150,7 @@ def test_a_deployments_selector_matches_its_pods_and_stays() -> None:
             ['data[a b]: Invalid value: "a b": a valid config key must'],
             id="a bad key",
         ),
-        pytest.param(
-            {"data": {"a": "-"}}, None, ['data.a: Invalid value: "-": data.a in body must be'], id="no base64"
-        ),
+        pytest.param({"data": {"a": "-"}}, None, ["illegal base64 data at input byte 0"], id="no base64"),
         pytest.param(
             {"data": {"a": "YWFh" * 300000}},
             None,
@@ -175,7 +175,7 @@ def test_a_secret(new: dict[str, Any], old: dict[str, Any] | None, expected: lis
 def test_a_config_map_holds_strings() -> None:
     assert refusals("", "configmaps", {"data": {"a": "b"}}) == []
     assert refusals("", "configmaps", {"data": {"a": 1}}) == [
-        'data.a: Invalid value: "integer": data.a in body must be of type string: "integer"'
+        "json: cannot unmarshal number into Go struct field ConfigMap.data.a of type string"
     ]
     assert refusals("", "configmaps", {"data": {"a": "c"}}, {"immutable": True}) != []
 

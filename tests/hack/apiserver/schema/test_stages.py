@@ -43,7 +43,8 @@ def test_unknown_fields_are_refused() -> None:
         shape(ROW, plan({"lables": {}}, version="v1", nosuch=1), None, "CREATE", options("Strict"))
     assert refusal.value.code == 400
     assert (
-        refusal.value.message == 'strict decoding error: unknown field "metadata.lables", unknown field "spec.nosuch"'
+        refusal.value.message == 'UpgradePlan in version "v1beta1" cannot be handled as a UpgradePlan: '
+        'strict decoding error: unknown field "metadata.lables", unknown field "spec.nosuch"'
     )
 
 
@@ -96,3 +97,35 @@ def test_a_finalizer_that_others_might_use_is_warned_about() -> None:
 def test_deletions_pass() -> None:
     assert shape(ROW, plan(), None, "DELETE", options()) == plan()
     assert validate(ROW, plan(), None, "DELETE", options()) == plan()
+
+
+def test_a_patch_that_makes_what_cannot_be_read_is_an_invalid_patch() -> None:
+    write = WriteOptions(user=ADMIN, field_validation="Strict", patch=True)
+    with pytest.raises(StatusError) as refusal:
+        shape(ROW, plan(version="v1", nosuch=1), plan(version="v1"), "UPDATE", write)
+    assert (refusal.value.code, refusal.value.reason) == (422, "Invalid")
+    assert refusal.value.message.startswith(' "" is invalid: patch: Invalid value: "{')
+    assert refusal.value.message.endswith('}": strict decoding error: unknown field "spec.nosuch"')
+
+
+def test_unknown_metadata_is_dropped_in_silence_unless_it_is_refused() -> None:
+    write = options("Warn")
+    shape(ROW, plan({"lables": {}}, version="v1"), None, "CREATE", write)
+    assert write.warnings == []
+
+
+def test_a_fault_of_the_status_is_told_with_a_path_from_there() -> None:
+    bad = plan(version="v1") | {"status": {"currentPhase": 1}}
+    with pytest.raises(StatusError) as refusal:
+        validate(ROW, bad, plan(version="v1"), "UPDATE", WriteOptions(user=ADMIN, subresource="status"))
+    assert refusal.value.details is not None
+    assert refusal.value.details["causes"][0] == {
+        "reason": "FieldValueTypeInvalid",
+        "message": 'Invalid value: "integer": currentPhase in body must be of type string: "integer"',
+        "field": "status.currentPhase",
+    }
+
+
+def test_a_status_may_be_taken_away() -> None:
+    old = plan(version="v1") | {"status": {}}
+    assert validate(ROW, plan(version="v1"), old, "UPDATE", WriteOptions(user=ADMIN, subresource="status"))

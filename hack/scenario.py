@@ -6,6 +6,7 @@ are refused, so that a misspelt fault does not turn into a healthy run.
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,18 +102,27 @@ class Nodes(_Part):
     hostnames: dict[str, str] = Field(default_factory=dict)
     disks: dict[str, Disk] = Field(default_factory=dict)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """All names, in order."""
         return tuple(f"node-{index}" for index in range(self.count))
 
+    @cached_property
+    def for_machines(self) -> tuple[str, ...]:
+        """The names of those that run virtual machines, in order."""
+        return tuple(name for name in self.names if not self.is_witness(name))
+
+    def index(self, name: str) -> int:
+        """The number in a node's name."""
+        return int(name.removeprefix("node-"))
+
     def is_management(self, name: str) -> bool:
         """Whether the node runs the control plane and etcd."""
-        return self.names.index(name) < self.management
+        return self.index(name) < self.management
 
     def is_witness(self, name: str) -> bool:
         """Whether the node is a witness."""
-        return self.names.index(name) in self.witness
+        return self.index(name) in self.witness
 
 
 class Machine(_Part):

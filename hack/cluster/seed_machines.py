@@ -18,7 +18,7 @@ _NAMESPACE = uuid.UUID("0b0e5ad6-3b5b-4a55-8a53-52b2f2b4c0de")
 
 def machines_of(scenario: Scenario) -> list[Machine]:
     """Those that are described, and as many more as are asked for, spread over the nodes that are no witnesses."""
-    nodes = [name for name in scenario.nodes.names if not scenario.nodes.is_witness(name)]
+    nodes = scenario.nodes.for_machines
     replicas = min(3, len(nodes))
     spread = [
         Machine(name=f"vm-{index}", node=nodes[index % len(nodes)], replicas=replicas)
@@ -93,7 +93,7 @@ def volume(machine: Machine) -> Object:
 def engine(machine: Machine, scenario: Scenario) -> Object:
     """The volume's engine, with its replicas on the machine's node and the ones after it."""
     name = volume_name(machine)
-    nodes = [one for one in scenario.nodes.names if not scenario.nodes.is_witness(one)]
+    nodes = scenario.nodes.for_machines
     first = nodes.index(machine.node)
     holders = [nodes[(first + step) % len(nodes)] for step in range(min(machine.replicas, len(nodes)))]
     return {

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
-from hack.actors.hosts import Hosts
+from hack.actors.hosts import Host
 from hack.actors.machines import node_info
 from upgrade_manager.api.keys import (
     ANNOTATION_MACHINE,
@@ -37,8 +37,8 @@ def machine_name(node: str) -> str:
 
 def node(name: str, scenario: Scenario, *, at: str) -> Object:
     """A node that is Ready."""
-    nodes, host = scenario.nodes, Hosts(scenario).of(name)
-    index = nodes.names.index(name)
+    nodes, host = scenario.nodes, Host(name, scenario.software.os, scenario.software.kubernetes)
+    index = nodes.index(name)
     info = {
         "architecture": "amd64",
         "bootID": host.boot_id,

@@ -18,6 +18,7 @@ from hack.actors.cast import Cast
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
 from hack.actors.repository_access import RepositoryFetcher
+from hack.apiserver.bearer import Bearer
 from hack.apiserver.server import ApiServer
 from hack.cluster.foreign import foreign_crds, our_crd
 from hack.cluster.seeds import Seeds
@@ -108,9 +109,12 @@ class Simulation:
         """The virtual wall time."""
         return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
 
-    def transport(self) -> Transport:
-        """The way to the API server for a manager, with the faults and counts of `middleware`."""
-        return self.middleware
+    def transport(self, token: str = "") -> Transport:
+        """The way to the API server for a manager, with the faults and counts of `middleware`.
+
+        With a token, as the user for whom it was registered with `server.authenticator`; else as an administrator.
+        """
+        return Bearer(self.middleware, token=token) if token else self.middleware
 
     def client(self, user_agent: str = _USER_AGENT) -> Client:
         """For the test itself: around the middleware, without latency, as an administrator."""

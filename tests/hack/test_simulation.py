@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hack.apiserver.identity import User
 from hack.faults import Match, Refuse, Rule
 from hack.scenario import Scenario, load
 from hack.simulation import EPOCH, Simulation
@@ -14,7 +15,7 @@ from tests.support.stage import eventually
 from tests.support.upgrade_script import UpgradeScript, job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import NotFound, Throttled, Transient
+from upgrade_manager.kube.errors import Forbidden, NotFound, Throttled, Transient
 from upgrade_manager.kube.kinds import JOBS, NODES, PODS, SECRETS, SETTINGS, UPGRADE_PLANS
 
 
@@ -78,6 +79,14 @@ async def test_managers_speak_through_the_middleware() -> None:
         with pytest.raises((Transient, Throttled)):
             await manager.list(NODES)
         assert (await simulation.client().list(NODES)).items
+
+
+async def test_a_manager_with_a_token_is_the_user_behind_it() -> None:
+    async with Simulation(small(), actors=False) as simulation:
+        simulation.server.authenticator.register("secret", User(name="nobody", groups=("system:authenticated",)))
+        nobody = Client(simulation.transport("secret"), user_agent="manager", random=simulation.random)
+        with pytest.raises(Forbidden):
+            await nobody.list(NODES)
 
 
 async def test_a_plan_is_applied_and_its_kind_may_be_left_out() -> None:

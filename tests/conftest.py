@@ -1,16 +1,22 @@
-"""What every test gets: virtual time unless it needs sockets, and nothing left behind."""
+"""What every test gets: virtual time unless it needs sockets, the same dice every time, and nothing left behind."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from hack.virtualtime import VirtualEventLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+# A slow machine is no failure, and a failure must be there again on the next run.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,3 +31,21 @@ def pytest_asyncio_loop_factories(
     if item.get_closest_marker("real_loop") is not None:
         return {"real": asyncio.new_event_loop}
     return {"virtual": VirtualEventLoop}
+
+
+@pytest.fixture(autouse=True)
+def _tidy(request: pytest.FixtureRequest) -> None:
+    """Have every async test looked at when it is over."""
+    if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
+        request.getfixturevalue("_no_task_left")
+
+
+@pytest.fixture
+async def _no_task_left() -> AsyncIterator[None]:
+    before = asyncio.all_tasks()
+    yield
+    # What was cancelled a moment ago may end first.
+    for _ in range(10):
+        await asyncio.sleep(0)
+    left = [repr(task.get_coro()) for task in asyncio.all_tasks() - before if task is not asyncio.current_task()]
+    assert left == [], f"tasks left behind: {left}"

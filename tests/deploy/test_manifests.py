@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from upgrade_manager import __version__
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUSTOMIZATION = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())
@@ -105,9 +106,8 @@ def test_the_services_port_is_the_containers() -> None:
 
 
 def test_the_image_has_the_projects_version() -> None:
-    version = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]["version"]
     (image,) = KUSTOMIZATION["images"]
     assert image == {
         "name": one("Deployment")["spec"]["template"]["spec"]["containers"][0]["image"],
-        "newTag": f"v{version}",
+        "newTag": f"v{__version__}",
     }

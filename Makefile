@@ -28,7 +28,12 @@ demo: setup ## Watch an upgrade of a simulated cluster; DEMO_ARGS="--help" lists
 
 .PHONY: test
 test: setup kubectl ## Run all tests; TEST_ARGS=tests/kube narrows them
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --cov $(TEST_ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 $(TEST_ARGS)
+
+.PHONY: coverage
+coverage: setup ## Prove that the unit tests of api, kube and runtime leave no branch out
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 tests/api tests/kube tests/runtime \
+		--cov=upgrade_manager.api --cov=upgrade_manager.kube --cov=upgrade_manager.runtime --cov-branch --cov-fail-under=100
 
 .PHONY: kubectl
 kubectl: setup ## Put kubectl into .venv/bin where the machine has none
@@ -52,7 +57,7 @@ format: setup ## Rewrite the sources in the project's format
 	@$(BIN)/ruff format
 
 .PHONY: check
-check: lint types layers test ## Everything a change has to pass
+check: lint types layers test coverage ## Everything a change has to pass
 
 .PHONY: manifests
 manifests: setup ## Generate the CRD from the models

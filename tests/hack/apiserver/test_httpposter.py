@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real_loop
 
 
+RELEASED = web.AppKey("released", asyncio.Event)
+
+
 async def _review(request: web.Request) -> web.Response:
     if request.query.get("slow"):
-        await asyncio.sleep(5)
+        await request.app[RELEASED].wait()
     return web.Response(status=200, body=await request.read())
 
 
@@ -35,12 +38,14 @@ def authority() -> Authority:
 @pytest.fixture
 async def url(authority: Authority, tmp_path: Path) -> AsyncIterator[str]:
     application = web.Application()
+    application[RELEASED] = asyncio.Event()
     application.router.add_post("/validate", _review)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
     tls = server_context(authority.server(), tmp_path)
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     yield f"https://127.0.0.1:{runner.addresses[0][1]}"
+    application[RELEASED].set()
     await runner.cleanup()
 
 

@@ -34,7 +34,7 @@ class ImageCleanup(Phase):
         """Find out what may go, hand it to a Plan once, then follow that."""
         name = component_name(scope.owner.name, Component.IMAGE_CLEANUP)
         nodes = (await scope.observe(MANAGED_NODES)).list()
-        plans = await scope.observe(suc_plans(scope.owner, Component.IMAGE_CLEANUP))
+        plans = await scope.observe(suc_plans(scope.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not scope.owner.owns(plan):
             images = await _images(scope)
@@ -45,7 +45,7 @@ class ImageCleanup(Phase):
             await scope.ensure_unread(SECRETS, image_list_secret(scope.owner, compressed=compress(images)))
             await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings))
             return not_done(name, WHAT, done=0, nodes=len(nodes))
-        jobs = await scope.observe(suc_jobs(scope.owner, Component.IMAGE_CLEANUP))
+        jobs = await scope.observe(suc_jobs(scope.owner))
         return await follow(scope, plan, jobs.list(), states=_STATES, what=WHAT)
 
 

@@ -46,8 +46,8 @@ class ImagePreload(Phase):
         if concurrency is None:
             return Completed()
         name = component_name(scope.owner.name, Component.IMAGE_PRELOAD)
-        plans = await scope.observe(suc_plans(scope.owner, Component.IMAGE_PRELOAD))
-        jobs = await scope.observe(suc_jobs(scope.owner, Component.IMAGE_PRELOAD))
+        plans = await scope.observe(suc_plans(scope.owner))
+        jobs = await scope.observe(suc_jobs(scope.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not scope.owner.owns(plan):
             if plan is None:

@@ -6,6 +6,7 @@ ours: what someone else has set meanwhile stays, and is said.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import (
@@ -17,10 +18,12 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
 )
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.kinds import ADDONS, LONGHORN_SETTINGS
-from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.patch import JsonPatch, MergePatch
 
 if TYPE_CHECKING:
+    from upgrade_manager.kube.resource import Resource
     from upgrade_manager.pipeline.scope import Scope
 
 #: Seconds for which Longhorn waits for a node to come back before it rebuilds its replicas elsewhere.
@@ -56,22 +59,49 @@ async def restore(scope: Scope) -> None:
     if notes.replenishment_interval is not None:
         await _restore_interval(scope, notes.replenishment_interval)
     if notes.descheduler_was_enabled:
-        addon = await scope.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
-        if addon is not None and not objects.spec(addon).get("enabled"):
-            await _enable_descheduler(scope, enabled=True)
+        await _swap(scope, _DESCHEDULER, ours=False, original=True)
 
 
 async def _restore_interval(scope: Scope, original: str) -> None:
+    if await _swap(scope, _INTERVAL, ours=RAISED_INTERVAL, original=original):
+        return
     setting = await scope.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
     value = (setting or {}).get("value", original)
-    if value == RAISED_INTERVAL:
-        await _set_interval(scope, original)
-    elif value != original:
+    if value != original:
         text = (
             f"Setting {LONGHORN_SYSTEM}/{LONGHORN_REPLENISHMENT_SETTING} was changed to {value} during the upgrade "
             f"and stays so; it was {original} before"
         )
         scope.announcements.warning(scope.raw, "SettingNotRestored", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    """A value of someone else's object."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    path: str
+
+
+_INTERVAL = _Field(
+    resource=LONGHORN_SETTINGS, namespace=LONGHORN_SYSTEM, name=LONGHORN_REPLENISHMENT_SETTING, path="/value"
+)
+_DESCHEDULER = _Field(resource=ADDONS, namespace=KUBE_SYSTEM, name=ADDON_DESCHEDULER, path="/spec/enabled")
+
+
+async def _swap(scope: Scope, place: _Field, *, ours: str | bool, original: str | bool) -> bool:
+    """Put the original back where our value still is, in one step; whether it was, or is of no interest any more."""
+    test = {"op": "test", "path": place.path, "value": ours}
+    replace = {"op": "replace", "path": place.path, "value": original}
+    try:
+        await scope.patch(place.resource, place.name, JsonPatch([test, replace]), namespace=place.namespace)
+    except NotFound:
+        return True
+    except Invalid:
+        return False
+    return True
 
 
 async def _set_interval(scope: Scope, value: str) -> None:

@@ -58,14 +58,14 @@ def repository_endpoints(owner: Owner) -> Watch:
     )
 
 
-def suc_plans(owner: Owner, component: Component) -> Watch:
-    """The system-upgrade-controller's Plan of one component."""
-    return Watch(resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(component))
+def suc_plans(owner: Owner) -> Watch:
+    """The system-upgrade-controller's Plans; needed early and late, and an idle watch costs less than a second list."""
+    return Watch(resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), lasting=True)
 
 
-def suc_jobs(owner: Owner, component: Component) -> Watch:
-    """The Jobs that the system-upgrade-controller made for that Plan: it copies the Plan's labels."""
-    return Watch(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(component))
+def suc_jobs(owner: Owner) -> Watch:
+    """The Jobs that the system-upgrade-controller made for them: it copies the Plans' labels."""
+    return Watch(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), lasting=True)
 
 
 def own_jobs(owner: Owner) -> Watch:

@@ -11,7 +11,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / ".ci/run"
 SUMMARY = "====== 3 passed in 0.12s ======"
-TARGETS = ("setup", "lint", "types", "layers", "manifests", "test", "demo")
+TARGETS = ("setup", "lint", "types", "layers", "manifests", "coverage", "test", "demo")
 
 
 def run(tree: Path, **recipes: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +50,7 @@ def test_when_all_steps_pass_it_ends_with_the_tests_summary(tree: Path) -> None:
     assert ended.stdout.splitlines()[-2:] == ["── 0 step(s) failed", SUMMARY]
 
 
-@pytest.mark.parametrize("step", ["lint", "types", "layers", "manifests", "demo"])
+@pytest.mark.parametrize("step", ["lint", "types", "layers", "manifests", "coverage", "demo"])
 def test_a_failed_step_fails_the_run_and_the_others_are_run_all_the_same(tree: Path, step: str) -> None:
     ended = run(tree, **{step: "false"})
     assert ended.returncode != 0

@@ -36,6 +36,8 @@ FOR_TROUBLE = {
     ("harvester-system", "leases.coordination.k8s.io", "update"): "leader election",
     ("harvester-system", "pods", "list"): "the last words of a failed Job",
     ("cattle-system", "pods", "list"): "the last words of a failed Job",
+    ("cattle-system", "jobs.batch", "patch"): "the failed Jobs of a failed plan, to keep them",
+    ("cattle-system", "jobs.batch", "deletecollection"): "the same, when the plan is deleted",
     ("harvester-system", "jobs.batch", "delete"): "the Jobs of a failed plan, less those that failed",
     ("harvester-system", "jobs.batch", "get"): "an object that is there already",
     ("harvester-system", "services", "get"): "an object that is there already",

@@ -11,12 +11,11 @@ from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
     CATTLE_SYSTEM,
     HARVESTER_SYSTEM,
-    LABEL_COMPONENT,
     Component,
     suc_node_label,
 )
 from upgrade_manager.api.names import component_name
-from upgrade_manager.api.phases import SUCCEEDED, PhaseName, phase_of
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.kinds import (
@@ -29,8 +28,7 @@ from upgrade_manager.kube.kinds import (
     VIRTUAL_MACHINE_IMAGES,
 )
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.nodes.jobstate import JobState, Progress
-from upgrade_manager.pipeline import rancher, temporary
+from upgrade_manager.pipeline import evidence, rancher, temporary
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 
@@ -53,7 +51,7 @@ _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
 
 
 async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
-    """Restore, then remove; `keep_evidence` leaves the failed Jobs, their Pods, and the Plan that they belong to."""
+    """Restore, then remove; `keep_evidence` leaves the failed Jobs and their Pods."""
     kept = _evidence(scope) if keep_evidence else None
     restored = _is_restored(scope)
     if not restored:
@@ -62,13 +60,13 @@ async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
     await _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM)
     await _remove(scope, SERVICES, HARVESTER_SYSTEM)
     await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
-    await _remove(scope, SUC_PLANS, CATTLE_SYSTEM, kept=kept)
-    await _remove(scope, SECRETS, CATTLE_SYSTEM, kept=kept)
+    await _remove_plans(scope, kept)
+    await _remove(scope, SECRETS, CATTLE_SYSTEM)
     if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE}:
-        await _remove_unfailed_jobs(scope)
+        await evidence.remove_others(scope)
     else:
         await _remove(scope, JOBS, HARVESTER_SYSTEM)
-    await _clear_nodes(scope, kept=kept, restored=restored)
+    await _clear_nodes(scope, restored=restored)
 
 
 def _is_restored(scope: Scope) -> bool:
@@ -81,28 +79,28 @@ def _evidence(scope: Scope) -> Component | None:
     return _EVIDENCE.get(reached[-1]) if reached else None
 
 
-async def _remove(scope: Scope, resource: Resource, namespace: str, *, kept: Component | None = None) -> None:
+async def _remove_plans(scope: Scope, kept: Component | None) -> None:
+    """Remove the Plans, and so their Jobs; a failed one may be kept, and then goes with the UpgradePlan."""
+    if kept in _PLANS:
+        await evidence.take_over(scope, kept)
+    await _remove(scope, SUC_PLANS, CATTLE_SYSTEM)
+    if kept in _PLANS:
+        await evidence.make_lasting(scope, kept)
+    elif scope.draft.phase == FAILED:
+        await _remove(scope, JOBS, CATTLE_SYSTEM)
+
+
+async def _remove(scope: Scope, resource: Resource, namespace: str) -> None:
     """Remove the plan's objects of that kind; a kind or a namespace that is gone has none."""
-    selector = scope.owner.selector() + (f",{LABEL_COMPONENT}!={kept.value}" if kept else "")
     try:
-        await scope.client.delete_collection(resource, namespace=namespace, label_selector=selector)
+        await scope.client.delete_collection(resource, namespace=namespace, label_selector=scope.owner.selector())
     except NotFound:
         return
 
 
-async def _remove_unfailed_jobs(scope: Scope) -> None:
-    jobs = await scope.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=scope.owner.selector())
-    for job in jobs.items:
-        if JobState.of(job).progress is not Progress.FAILED:
-            try:
-                await scope.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
-            except NotFound:
-                continue
-
-
-async def _clear_nodes(scope: Scope, *, kept: Component | None, restored: bool) -> None:
-    """Take our marks off the nodes; the labels of a Plan that is kept stay, or it would run again."""
-    labels = [suc_node_label(component_name(scope.owner.name, c)) for c in _PLANS if c is not kept]
+async def _clear_nodes(scope: Scope, *, restored: bool) -> None:
+    """Take our marks off the nodes."""
+    labels = [suc_node_label(component_name(scope.owner.name, component)) for component in _PLANS]
     for node in (await scope.observe(MANAGED_NODES)).list():
         marks = _marks(node, labels, annotations=() if restored else (ANNOTATION_PENDING_OS_IMAGE,))
         if marks:

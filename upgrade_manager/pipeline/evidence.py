@@ -1,0 +1,83 @@
+"""The failed Jobs of a failed upgrade, which stay for diagnosis until the plan is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import JOBS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.nodes.jobstate import JobState, Progress
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.scope import Scope
+
+#: By these the system-upgrade-controller knows a Job as its own: it removes those whose Plan is gone or has changed.
+_CONTROLLERS_LABELS = ("upgrade.cattle.io/controller", "objectset.rio.cattle.io/hash")
+#: Seconds in which the controller has certainly seen what was done to a Job, and has done what it does then.
+NOTICED = 2.0
+#: A controller that works on other nodes meanwhile may claim a Job again; so often is enough for most of them.
+ROUNDS = 5
+
+
+async def take_over(scope: Scope, component: Component) -> None:
+    """Make the failed Jobs of a Plan of the system-upgrade-controller the upgrade's own, so that the Plan can go.
+
+    They would not outlive it. The Plan itself must not stay: it would go on with other nodes after the upgrade's end.
+    """
+    for _ in range(ROUNDS):
+        claimed = [job for job in await _failed(scope, component) if _is_claimed(scope, job)]
+        for job in claimed:
+            await _change(scope, job, metadata=_ours(scope))
+        if not claimed:
+            return
+        # The controller may be looking at the failure now: a Job that still seems its own needs its Plan to survive.
+        await asyncio.sleep(NOTICED)
+
+
+async def make_lasting(scope: Scope, component: Component) -> None:
+    """Take the time to live from Jobs that were taken over: 15 minutes, which their Plan would have brought back."""
+    for job in await _failed(scope, component):
+        if objects.spec(job).get("ttlSecondsAfterFinished") is not None:
+            await _change(scope, job, spec={"ttlSecondsAfterFinished": None})
+
+
+async def remove_others(scope: Scope) -> None:
+    """Remove those of the upgrade's own Jobs that have not failed."""
+    jobs = await scope.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=scope.owner.selector())
+    for job in jobs.items:
+        if not _is_failed(job):
+            try:
+                await scope.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
+            except NotFound:
+                continue
+
+
+async def _failed(scope: Scope, component: Component) -> list[Object]:
+    selector = scope.owner.selector(component)
+    jobs = await scope.client.list(JOBS, namespace=CATTLE_SYSTEM, label_selector=selector)
+    return [job for job in jobs.items if _is_failed(job)]
+
+
+def _is_failed(job: Object) -> bool:
+    return JobState.of(job).progress is Progress.FAILED
+
+
+def _is_claimed(scope: Scope, job: Object) -> bool:
+    return not scope.owner.owns(job) or not objects.labels(job).keys().isdisjoint(_CONTROLLERS_LABELS)
+
+
+def _ours(scope: Scope) -> Object:
+    return {"ownerReferences": [scope.owner.reference()], "labels": dict.fromkeys(_CONTROLLERS_LABELS)}
+
+
+async def _change(scope: Scope, job: Object, **fields: Object) -> None:
+    patch = MergePatch(fields)
+    try:
+        await scope.patch(JOBS, objects.name(job), patch, namespace=CATTLE_SYSTEM, metadata_only=True)
+    except NotFound:
+        return

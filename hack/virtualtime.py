@@ -10,7 +10,7 @@ import selectors
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 
@@ -27,11 +27,27 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._virtual_time = 0.0
+        #: Calls that threads are working on: as long as there are any, time is real.
+        self.threads_at_work = 0
         super().__init__(_JumpingSelector(self))
 
     def time(self) -> float:
         """Seconds since the loop was made, virtual."""
         return self._virtual_time
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """As every loop does; time stands still until the thread is done."""
+        future = super().run_in_executor(executor, func, *args)
+        self.threads_at_work += 1
+        future.add_done_callback(self._thread_done)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109
+        """Wait for the threads, however long: a limit (of Python 3.12 and later) would pass in no time here."""
+        await super().shutdown_default_executor()
+
+    def _thread_done(self, _future: asyncio.Future[Any]) -> None:
+        self.threads_at_work -= 1
 
     def jump(self, seconds: float) -> None:
         """Let so many virtual seconds pass; the selector calls it instead of blocking."""
@@ -49,7 +65,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
-        if timeout is None:
+        if timeout is None or self._loop.threads_at_work:
             return self._await_thread()
         self._loop.jump(timeout)
         return ready

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -28,3 +29,15 @@ def test_a_wait_that_nothing_will_end_is_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("hack.virtualtime.STUCK_AFTER", 0.01)
     with pytest.raises(StuckError, match="nothing is scheduled"):
         run(asyncio.Event().wait())
+
+
+async def test_time_stands_still_while_a_thread_works() -> None:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    done = threading.Event()
+    async with asyncio.timeout(0.5):
+        work = asyncio.create_task(asyncio.to_thread(done.wait))
+        await asyncio.sleep(0)
+        done.set()
+        assert await work
+    assert loop.time() - started < 0.5

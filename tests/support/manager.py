@@ -113,6 +113,7 @@ class Life:
     async def kill(self) -> None:
         """End it without a chance to say goodbye."""
         self.wire.cut()
+        self.wire.died.set()
         self._task.cancel()
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):

@@ -1,0 +1,32 @@
+"""A scenario whose faults can be repaired while it plays, as an administrator would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import PrivateAttr
+
+from hack import scenario as scenarios
+from hack.scenario import Scenario
+
+if TYPE_CHECKING:
+    from hack.scenario import Fault
+
+
+class Curable(Scenario):
+    """Containers stop to fail once `cure` was called."""
+
+    _is_cured: bool = PrivateAttr(default=False)
+
+    @classmethod
+    def of(cls, name: str = "three-nodes", **faults: Any) -> Self:
+        """The scenario of that name with these changes."""
+        return cls.model_validate(scenarios.load(name).changed(**faults).model_dump())
+
+    def cure(self) -> None:
+        """Repair whatever made containers fail."""
+        self._is_cured = True
+
+    def fault_of(self, work: str, node: str) -> Fault | None:
+        """None once they are repaired."""
+        return None if self._is_cured else super().fault_of(work, node)

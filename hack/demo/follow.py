@@ -35,7 +35,11 @@ async def follow(
         if remark:
             screen.say(remark)
         await asyncio.sleep(TICK)
-    raise DemoError(f"the upgrade has not ended within {within:.0f} s", child=stage.manager)
+    view = look(plan, plans=plans, events=events, now=datetime.now(UTC))
+    last = view.trouble or view.waiting
+    raise DemoError(
+        f"the upgrade has not ended within {within:.0f} s{f'; at last: {last}' if last else ''}", child=stage.manager
+    )
 
 
 def look(plan: Object, *, plans: Informer, events: Informer, now: datetime) -> View:

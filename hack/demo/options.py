@@ -37,7 +37,12 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         prog="python -m hack.demo", description="Upgrade a simulated Harvester cluster and watch it.", epilog=_EPILOG
     )
     parser.add_argument("--scenario", default="three-nodes", help="a scenario's name or file (default: %(default)s)")
-    parser.add_argument("--api", choices=("embedded", "real"), default="embedded", help="the API server to run on")
+    parser.add_argument(
+        "--api",
+        choices=("embedded", "real"),
+        default="embedded",
+        help="the API server to run on (%(default)s); real is not built yet",
+    )
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument("--time-scale", type=_positive, metavar="X", help="X times the scenario's durations")
     pace.add_argument("--instant", action="store_true", help="whatever the cluster does takes no time")
@@ -46,13 +51,18 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
                       help="upgrade from a VirtualMachineImage (default: %(const)s), not from a Version")  # fmt: skip
     what.add_argument("--plan-file", type=Path, metavar="FILE", help="apply this UpgradePlan instead of the demo's own")
     parser.add_argument("--keep", action="store_true", help="after the upgrade, leave everything running until Ctrl-C")
-    parser.add_argument("--timeout", type=_positive, default=900.0, metavar="SECONDS", help="give up after this time")
+    parser.add_argument(
+        "--timeout", type=_positive, default=900.0, metavar="SECONDS", help="give up after this time (%(default)s)"
+    )
     parser.add_argument("--plain", action="store_true", help="lines of text, on a terminal too")
     return Options(**vars(parser.parse_args(arguments)))
 
 
 def _positive(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not number > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
     return number

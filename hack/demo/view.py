@@ -76,7 +76,7 @@ class View:
     phases: tuple[PhaseRow, ...]
     #: All of them, in the order of their numbers.
     nodes: tuple[NodeRow, ...]
-    #: What the upgrade waits for now; empty when it has ended.
+    #: What the upgrade waits for now; empty between two phases and when it has ended.
     waiting: str
     #: An error that is being retried, or why the plan does not run; empty when all is well.
     trouble: str
@@ -95,13 +95,16 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
     outcome, cause = _outcome(plan)
     end = times.get(outcome, now)
     begin = min([*times.values(), end])
+    phases = tuple(_phase(phase, times, outcome=outcome, end=end) for phase in PhaseName)
+    marks = {row.mark for row in phases}
+    is_between = Mark.DONE in marks and Mark.ACTIVE not in marks
     return View(
         plan=objects.name(plan),
         route=_route(objects.spec(plan), status),
         elapsed=_seconds(begin, end),
-        phases=tuple(_phase(phase, times, outcome=outcome, end=end) for phase in PhaseName),
+        phases=phases,
         nodes=_nodes(status),
-        waiting="" if outcome else _message(plan, "Progressing"),
+        waiting="" if outcome or is_between else _message(plan, "Progressing"),
         trouble=_message(plan, "Degraded") if objects.is_condition_true(plan, "Degraded") else "",
         events=_events(events),
         outcome=outcome,

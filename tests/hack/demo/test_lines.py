@@ -63,6 +63,29 @@ def test_a_change_is_told_once(change: dict[str, Any], lines: list[str]) -> None
     assert list(changes(after, after)) == []
 
 
+def test_a_nodes_last_step_is_told_before_the_end_of_its_phase_and_its_first_after_the_start() -> None:
+    states = {"node-0": "PostDrained", "node-1": "PreDrainFailed", "node-2": "ImagePreloading"}
+    nodes = tuple(NodeRow(name=name, state=state, note="") for name, state in states.items())
+    assert list(changes(QUIET, replace(QUIET, nodes=nodes, **phase(Mark.DONE, 2.0)))) == [
+        "phase Initialize: started",
+        "node node-0: PostDrained",
+        "node node-1: PreDrainFailed",
+        "phase Initialize: done after 2 s",
+        "node node-2: ImagePreloading",
+    ]
+
+
+def test_an_event_that_happens_again_is_not_told_again() -> None:
+    before, after = replace(QUIET, events=(WARNING,)), replace(QUIET, events=(replace(WARNING, count=2),))
+    assert list(changes(before, after)) == []
+
+
+def test_an_event_that_the_trouble_tells_is_not_told_again() -> None:
+    troubled = replace(QUIET, trouble="no list")
+    assert list(changes(QUIET, replace(troubled, events=(WARNING,)))) == ["trouble: no list"]
+    assert list(changes(troubled, replace(QUIET, events=(WARNING,)))) == []
+
+
 def test_a_running_phase_is_told_when_it_ends() -> None:
     before, after = replace(QUIET, **phase(Mark.ACTIVE, 1.0)), replace(QUIET, **phase(Mark.FAILED, 3.0))
     assert list(changes(before, after)) == ["phase Initialize: failed after 3 s"]

@@ -51,6 +51,15 @@ def test_a_running_plan_shows_done_active_and_pending_phases_with_their_duration
     assert view.elapsed == 9.0
 
 
+def test_between_two_phases_nothing_is_waited_for_any_more() -> None:
+    status = {
+        "currentPhase": "Initialized",
+        "phaseTransitionTimestamps": times("Initializing", "Initialized"),
+        "conditions": [{"type": "Progressing", "status": "True", "message": "waiting for what has come"}],
+    }
+    assert build(plan(**status), [], now=START).waiting == ""
+
+
 def test_a_failed_plan_marks_the_phase_that_failed_and_stops_its_clock() -> None:
     status = {
         "currentPhase": "Failed",

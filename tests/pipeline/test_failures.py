@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -244,7 +244,7 @@ async def test_the_next_plan_succeeds(failure: Failure, *, deleted: bool) -> Non
     async with Simulation(scenario) as simulation:
         client, before = simulation.client(), settings(simulation)
         stage = await Stage.set_up(simulation)
-        following = Stage(simulation=simulation, name="next", ledger=stage.ledger)
+        following = replace(stage, name="next")
         async with stage.life():
             failed = await fail(stage)
             scenario.cure()

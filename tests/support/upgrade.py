@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hack.simulation import Simulation
+    from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
@@ -105,6 +106,8 @@ class Stage:
     simulation: Simulation
     name: str
     ledger: Ledger
+    #: What managers read the upgrade repository with.
+    fetcher: Fetcher
 
     @classmethod
     async def set_up(cls, simulation: Simulation, *, name: str = PLAN) -> Self:
@@ -115,13 +118,14 @@ class Stage:
         for resource, manifest in _rights():
             with contextlib.suppress(AlreadyExists):
                 await client.create(resource, manifest)
-        return cls(simulation=simulation, name=name, ledger=Ledger(Bearer(simulation.transport(), token=TOKEN)))
+        ledger = Ledger(Bearer(simulation.transport(), token=TOKEN))
+        return cls(simulation=simulation, name=name, ledger=ledger, fetcher=simulation.fetcher)
 
     def life(self, *, die_at: int = 0, after: bool = False, seed: str = "manager") -> Life:
         """A manager's process; `die_at` and `after` as for `Wire`."""
         return Life(
             transport=self.ledger,
-            fetcher=self.simulation.fetcher,
+            fetcher=self.fetcher,
             clock=SimulatedClock(self.simulation),
             die_at=die_at,
             after=after,

@@ -8,6 +8,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.kinds import JOBS, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline.announcements import Announcements
 from upgrade_manager.pipeline.engine import Engine
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.observer import InformerObserver
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.runtime.clock import Clock
@@ -37,6 +39,8 @@ RETRY_BASE = 0.2
 RETRY_CAP = 10.0
 #: Seconds that a stopping manager gives its last events.
 FLUSH = 2.0
+#: What of an object's metadata changes with every write, of the status too.
+_WRITTEN_ALONG = frozenset({"resourceVersion", "managedFields"})
 _TRANSFORMS = {NODES: slim_node, JOBS: slim_job}
 
 
@@ -143,4 +147,12 @@ class PlanController:
         )
 
     def _plan_changed(self, change: Change) -> None:
-        self._queue.add(objects.name(change.obj))
+        """Only what others change: looking again at our own status would try again at once what has just failed."""
+        if change.kind is not ChangeKind.UPDATED or change.old is None or _asked(change.old) != _asked(change.obj):
+            self._queue.add(objects.name(change.obj))
+
+
+def _asked(plan: Object) -> Object:
+    """What users and other controllers say in a plan."""
+    metadata = {key: value for key, value in objects.metadata(plan).items() if key not in _WRITTEN_ALONG}
+    return {"metadata": metadata, "spec": objects.spec(plan)}

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: Seconds for one file.
 TIMEOUT = 10.0
+#: What to do about a repository that does not do its part.
+REMEDY = "see its Pods in namespace harvester-system"
 OK = 200
 NOT_FOUND = 404
 
@@ -21,11 +23,11 @@ async def read(fetcher: Fetcher, url: str, *, limit: int) -> bytes | None:
     try:
         answer = await fetcher.fetch(url, limit=limit, timeout=TIMEOUT)
     except Transient as error:
-        raise BadRepository(f"the upgrade repository does not answer: {error}") from error
+        raise BadRepository(f"the upgrade repository does not answer: {error}; {REMEDY}") from error
     except KubeError as error:
-        raise BadRepository(str(error)) from error
+        raise BadRepository(f"{error}; what answers there is no Harvester ISO") from error
     if answer.status == NOT_FOUND:
         return None
     if answer.status != OK:
-        raise BadRepository(f"{url}: the upgrade repository answers HTTP {answer.status}")
+        raise BadRepository(f"{url}: the upgrade repository answers HTTP {answer.status}; {REMEDY}")
     return answer.body

@@ -1,0 +1,317 @@
+"""What goes wrong without ending an upgrade: it is said on the plan, tried again, and forgotten when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.counts import NO_ANSWER
+from hack.faults import (
+    Cut,
+    Duplicate,
+    Expire,
+    LoseAnswer,
+    LoseRequest,
+    Match,
+    Refuse,
+    Rule,
+    Stall,
+    Thin,
+)
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
+from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Terminal, Transient
+from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
+from upgrade_manager.kube.transport import Response
+from upgrade_manager.pipeline.controller import RETRY_CAP
+from upgrade_manager.pipeline.message import LIMIT
+
+if TYPE_CHECKING:
+    from hack.call import Call
+    from hack.faults import Action
+    from upgrade_manager.kube.fetcher import Fetcher
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resource import Resource
+
+RELEASE_FILE = "harvester-release.yaml"
+#: Virtual seconds for which something is broken.
+BROKEN = 120.0
+#: How often at most something is tried in that time: at once, doubling from 0.2 s, then every ten seconds.
+TRIES = 25
+#: And in the first second.
+HASTE = 5
+OUTAGE = 60.0
+#: Requests for one kind in that time: an informer that cannot connect tries about once a second.
+PATIENT = 80
+#: Requests of a whole upgrade, however often they are disturbed; a quiet one has about a hundred.
+BOUND = 500
+#: Virtual seconds in which the last events get through: each that is lost waits ten seconds.
+FAREWELL = 300.0
+URL = f"http://upgrade-repo.harvester-system/harvester-iso/{RELEASE_FILE}"
+DAMAGED = "the ISO is damaged or no Harvester release"
+
+
+@dataclass
+class Spoilt:
+    """A fetcher whose release file is not what it should be, until it is repaired."""
+
+    inner: Fetcher
+    answer: bytes | int | Exception | None
+    #: Loop times at which the file was asked for.
+    asked: list[float] = field(default_factory=list)
+
+    async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # the protocol's
+        """The spoilt answer, or the good one."""
+        if not url.endswith(RELEASE_FILE):
+            return await self.inner.fetch(url, limit=limit, timeout=timeout)
+        self.asked.append(asyncio.get_running_loop().time())
+        match self.answer:
+            case None:
+                return await self.inner.fetch(url, limit=limit, timeout=timeout)
+            case Exception() as error:
+                raise error
+            case int() as status:
+                return Response(status=status, body=b"nothing of interest")
+            case bytes() as body if len(body) > limit:
+                raise Terminal(f"get {url}: the answer is longer than {limit} bytes")
+            case bytes() as body:
+                return Response(status=200, body=body)
+
+
+def release(**values: str) -> bytes:
+    good = {"harvester": "v1.8.0", "os": "Harvester v1.8.0", "kubernetes": "v1.35.2+rke2r1", "rancher": "v2.14.0"}
+    return json.dumps(good | values).encode()
+
+
+BAD_ANSWERS = [
+    pytest.param(Transient(f"get {URL}: connection refused"), "connection refused", "see its Pods", id="unreachable"),
+    pytest.param(500, "HTTP 500", "see its Pods", id="HTTP 500"),
+    pytest.param(404, "does not exist", DAMAGED, id="absent"),
+    pytest.param(b"", "is empty", DAMAGED, id="empty"),
+    pytest.param(b"harvester: [v1.8.0", "is not YAML", DAMAGED, id="broken"),
+    pytest.param(b"\x00\xff\x89PNG", "is not YAML", DAMAGED, id="no YAML"),
+    pytest.param(b"- a\n- b\n", "a list, not a mapping", DAMAGED, id="of the wrong type"),
+    pytest.param(release(harvester="v" * 1_000_000), "longer than", "no Harvester ISO", id="a value of 1 MB"),
+    pytest.param(release(harvester="v" * 9000), "harvester is 'vvv", DAMAGED, id="a long value"),
+    pytest.param(release(kubernetes="../../etc"), "kubernetes is '../../etc'", DAMAGED, id="a path"),
+    pytest.param(release(harvester="{{ .Values }}"), "harvester is '{{ .Values }}'", DAMAGED, id="a template"),
+    pytest.param(release(os="\x1b[31m\x07\u202e\n\n"), "os is ", DAMAGED, id="control characters"),
+    pytest.param(release(rancher=""), "rancher is missing", DAMAGED, id="a value that is missing"),
+]
+
+
+def assert_readable(message: str) -> None:
+    """A sentence for a person."""
+    assert 0 < len(message) <= LIMIT
+    assert message.isprintable()
+    assert "Traceback" not in message
+    assert "Error(" not in message
+
+
+def assert_patient(times: list[float]) -> None:
+    """Tried again and again, with longer and longer waits in between."""
+    waits = [later - earlier for earlier, later in pairwise(times)]
+    assert len(times) <= TRIES
+    assert max(waits) <= RETRY_CAP * 1.25
+    assert len([time for time in times if time < times[0] + 1]) <= HASTE
+
+
+@pytest.mark.parametrize(("answer", "fault", "remedy"), BAD_ANSWERS)
+async def test_a_release_file_that_cannot_be_used_is_retried_until_it_is_repaired(
+    answer: bytes | int | Exception, fault: str, remedy: str
+) -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        spoilt = stage.fetcher = Spoilt(simulation.fetcher, answer)
+        async with stage.life() as life:
+            await stage.create_plan(BY_VERSION)
+            await stage.until("MetadataPopulating")
+            await asyncio.sleep(BROKEN)
+            plan, writes = await stage.plan(), len(life.wire.writes)
+            await asyncio.sleep(BROKEN)
+            # Saying the same again costs nothing but the count of one event.
+            assert all("/events/" in write for write in life.wire.writes[writes:])
+            asked, spoilt.answer = list(spoilt.asked), None
+            assert await stage.until_ended() == SUCCEEDED
+        repaired, warnings = await stage.plan(), await stage.events("ReconcileError")
+    status, reason, message = condition(plan, "Degraded")
+    assert (status, reason) == ("True", "ReconcileError")
+    assert URL in message
+    assert fault in message
+    assert remedy in message
+    assert_readable(message)
+    assert condition(plan, "Available") == ("True", "Executable", "UpgradePlan is being executed")
+    assert condition(plan, "Progressing")[:2] == ("True", "MetadataPopulating")
+    assert_patient([time for time in asked if time < asked[0] + BROKEN])
+    assert [event["message"] for event in warnings] == [message]
+    assert condition(repaired, "Degraded") == ("False", "ReconcileSuccess", "")
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "message"),
+    [
+        pytest.param(
+            VERSIONS,
+            "v1.8.0",
+            "Version harvester-system/v1.8.0 does not exist; create it, or delete this plan and name another version",
+            id="Version",
+        ),
+        pytest.param(
+            SETTINGS,
+            "server-version",
+            "Setting server-version has no value; Harvester itself sets it, so look there",
+            id="Setting",
+        ),
+    ],
+)
+async def test_an_object_that_is_missing_is_waited_for(resource: Resource, name: str, message: str) -> None:
+    namespace = "harvester-system" if resource.namespaced else ""
+    async with Simulation("three-nodes") as simulation:
+        client = simulation.client()
+        missing = await client.get(resource, name, namespace=namespace)
+        await client.delete(resource, name, namespace=namespace)
+        stage = await Stage.set_up(simulation)
+        simulation.middleware.counts.clear()
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await asyncio.sleep(BROKEN)
+            plan = await stage.plan()
+            reads = simulation.middleware.counts.total(verb="get", resource=_qualified(resource))
+            await client.create(resource, _fresh(missing))
+            assert await stage.until_ended() == SUCCEEDED
+        assert condition(await stage.plan(), "Degraded") == ("False", "ReconcileSuccess", "")
+    assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
+    assert objects.status(plan)["currentPhase"] == "Initializing"
+    assert 5 < reads <= TRIES
+
+
+def _qualified(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group}"
+
+
+def _fresh(obj: Object) -> Object:
+    kept = {key: value for key, value in objects.metadata(obj).items() if key in {"name", "namespace", "labels"}}
+    return {**obj, "metadata": kept}
+
+
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+READS = ("get", "list")
+BUSY = {"retry-after": "1"}
+
+
+def often(action: Action, *verbs: str, share: float = 0.2, **match: Any) -> Rule:
+    return Rule(match=Match(verbs=verbs, probability=share, **match), action=action)
+
+
+API_FAULTS = [
+    pytest.param([often(Refuse(status=409, reason="Conflict"), "patch", share=0.4)], id="conflicts"),
+    pytest.param(
+        [often(Refuse(status=429, reason="TooManyRequests", headers=BUSY), *WRITES, *READS, "watch")], id="429"
+    ),
+    pytest.param([often(Refuse(status=500, reason="InternalError"), *WRITES, *READS, "watch")], id="500"),
+    pytest.param([often(Refuse(status=503, reason="ServiceUnavailable"), *WRITES, *READS, "watch")], id="503"),
+    pytest.param([often(LoseAnswer(), *WRITES, share=0.3)], id="answers lost after the write"),
+    pytest.param([often(LoseRequest(), *WRITES, *READS, "watch")], id="resets"),
+    pytest.param([often(Cut(events=3), "watch", share=1)], id="watches end"),
+    pytest.param([often(Cut(seconds=0.5, clean=False), "watch", share=1)], id="watches are reset"),
+    pytest.param([often(Cut(events=2, torn=True, clean=False), "watch", share=1)], id="watches are torn"),
+    pytest.param([often(Expire(events=2), "watch", share=1)], id="watches expire"),
+    pytest.param([often(Refuse(status=410, reason="Expired"), "watch", share=0.5)], id="watches are refused with 410"),
+    pytest.param([often(Stall(events=2, seconds=100_000), "watch", share=0.2)], id="watches stall"),
+    pytest.param([often(Thin(probability=1, types=("BOOKMARK",)), "watch", share=1)], id="no bookmarks"),
+    pytest.param([often(Duplicate(probability=0.5), "watch", share=1)], id="events come twice"),
+]
+
+
+class Witness:
+    """A hook that takes down what was really created."""
+
+    def __init__(self) -> None:
+        self.created: Counter[str] = Counter()
+
+    async def before(self, number: int, call: Call) -> None:
+        """Nothing has happened yet."""
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """It has."""
+        _ = number
+        if call.verb == "create" and response.status == 201:
+            self.created[f"{call.resource} {objects.name(json.loads(response.body))}"] += 1
+
+
+async def assert_succeeds_once(stage: Stage, witness: Witness) -> None:
+    """As if nothing had been wrong."""
+    assert await stage.until_ended() == SUCCEEDED
+    await asyncio.sleep(FAREWELL)
+    plan, events = await stage.plan(), await stage.events()
+    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+    assert objects.status(plan)["provisionGeneration"] == 4
+    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
+    assert [name for name, count in witness.created.items() if count > 1] == []
+    told = Counter(event["message"] for event in events if event["type"] == "Normal")
+    expected = [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
+    assert told == Counter([*expected, "Upgrade completed successfully"])
+    for event in events:
+        assert_readable(event["message"])
+
+
+@pytest.mark.parametrize("rules", API_FAULTS)
+async def test_an_api_server_with_faults_only_delays_the_upgrade(rules: list[Rule]) -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage, witness = await Stage.set_up(simulation), Witness()
+        middleware = simulation.middleware
+        middleware.hook = witness
+        for rule in rules:
+            middleware.add(rule)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await assert_succeeds_once(stage, witness)
+            assert middleware.counts.total() <= BOUND
+
+
+class Outage(Witness):
+    """Takes the API server away for a minute, as soon as a phase is recorded."""
+
+    def __init__(self, simulation: Simulation, phase: str) -> None:
+        super().__init__()
+        self._middleware = simulation.middleware
+        self._phase = phase
+        self._rule = Rule(match=Match(), action=LoseRequest())
+        #: Requests that got no answer, by kind.
+        self.lost: Counter[str] = Counter()
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """Look for the phase."""
+        await super().after(number, call, response)
+        if self._phase and call.subresource == "status" and self._phase in phases_of(json.loads(response.body)):
+            self._phase = ""
+            self._middleware.counts.clear()
+            self._middleware.add(self._rule)
+            asyncio.get_running_loop().call_later(OUTAGE, self._over)
+
+    def _over(self) -> None:
+        self._middleware.remove(self._rule)
+        for count, number in self._middleware.counts:
+            self.lost[f"{count.verb} {count.resource}{count.subresource}"] += number if count.code == NO_ANSWER else 0
+
+
+@pytest.mark.parametrize("phase", [phase.active for phase in PHASES])
+async def test_a_minute_without_an_api_server_only_delays_the_upgrade(phase: str) -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage, outage = await Stage.set_up(simulation), Outage(simulation, phase)
+        simulation.middleware.hook = outage
+        # Without that, watches that are open would outlast the outage.
+        simulation.middleware.add(often(Cut(seconds=5, clean=False), "watch", share=1))
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await assert_succeeds_once(stage, outage)
+    assert outage.lost
+    assert max(outage.lost.values()) <= PATIENT

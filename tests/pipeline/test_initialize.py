@@ -7,7 +7,7 @@ import pytest
 from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.initialize import Initialize
-from upgrade_manager.pipeline.phase import Completed
+from upgrade_manager.pipeline.phase import Completed, Failed
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -35,14 +35,33 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
     await cluster.nodes("n1")
     await cluster.nodes("unmanaged", **{"harvesterhci.io/managed": "false"})
     scope = cluster.scope(await cluster.plan())
-    await Initialize().run(scope)
+    outcome = await Initialize().run(scope)
     assert scope.draft["singleNode"] == "n1"
     assert scope.draft["version"] == {"isoURL": "https://x/a.iso"}
+    assert isinstance(outcome, Failed)
+    assert "cluster of one node" in outcome.cause
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        pytest.param({"nodeUpgradeOption": {"pauseNodes": ["n2"]}}, "pauseNodes", id="nodes held back"),
+        pytest.param({"restoreVM": True}, "restoreVM", id="VMs started again"),
+    ],
+)
+async def test_what_is_not_built_is_refused_and_not_left_out(
+    cluster: Harvester, spec: dict[str, Any], named: str
+) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1", "n2")
+    outcome = await Initialize().run(cluster.scope(await cluster.plan(spec={"version": "v1.7.0", **spec})))
+    assert isinstance(outcome, Failed)
+    assert named in outcome.cause
 
 
 async def test_with_an_image_no_version_is_read(cluster: Harvester) -> None:
     await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, "value": "v1.6.1"})
-    await cluster.nodes("n1")
+    await cluster.nodes("n1", "n2")
     scope = cluster.scope(await cluster.plan(spec={"image": "iso", "version": "none"}))
     assert await Initialize().run(scope) == Completed()
     assert scope.draft["version"] is None

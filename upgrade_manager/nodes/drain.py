@@ -90,8 +90,11 @@ def _reboot(view: NodeView, release_os: str) -> Decision:
 
 
 def _finished(view: NodeView) -> Decision:
+    """Nothing is left to do, so Rancher need not wait for anything: should it ask once more, it may go on."""
     forget = (ForgetOS(node=view.name),) if view.pending_os else ()
-    return Decision(state=NodeState.POST_DRAINED, effects=forget + _answer(view, view.post_drain, ANNOTATION_POST_HOOK))
+    again = _answer(view, view.pre_drain, ANNOTATION_PRE_HOOK)
+    answer = _answer(view, view.post_drain, ANNOTATION_POST_HOOK)
+    return Decision(state=NodeState.POST_DRAINED, effects=forget + again + answer)
 
 
 def _answer(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:

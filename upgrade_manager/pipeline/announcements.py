@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 NORMAL = "Normal"
 WARNING = "Warning"
-#: What was recorded longer ago has been announced; the API server itself forgets events after an hour.
-RECENT = timedelta(minutes=5)
+#: What was recorded longer ago has been announced, or nobody is waiting for it any more: the API server itself forgets
+#: events after an hour.
+RECENT = timedelta(minutes=50)
 #: Characters of the plan's name in an event's name, which may have 253.
 _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"
@@ -65,13 +66,14 @@ class Announcements:
         """A step raised an error that is retried; equal ones are counted, not repeated."""
         self._recorder.record(plan, type_=WARNING, reason="ReconcileError", message=sentence(message))
 
-    def blocked(self, plan: Object, other: str) -> None:
-        """Another plan holds the cluster."""
+    def blocked(self, plan: Object) -> None:
+        """Another plan holds the cluster; the words are those of the record."""
+        message = (objects.condition(plan, "Available") or {}).get("message") or "another UpgradePlan is in progress"
         self._recorder.record(
             plan,
             type_=WARNING,
             reason="ConcurrentUpgradeBlocked",
-            message=f"UpgradePlan {other} is in progress",
+            message=sentence(message),
             name=_unique_name(plan, "blocked"),
         )
 

@@ -4,7 +4,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import structlog
+
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.kinds import JOBS, NODES, UPGRADE_PLANS
@@ -25,8 +28,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.fetcher import Fetcher
-    from upgrade_manager.kube.observer import InformerObserver
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.observer import InformerObserver
     from upgrade_manager.kube.store import Change
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.runtime.clock import Clock
@@ -39,8 +42,12 @@ RETRY_BASE = 0.2
 RETRY_CAP = 10.0
 #: Seconds that a stopping manager gives its last events.
 FLUSH = 2.0
+#: Seconds that a new leader waits for its cache of plans, and between two tries.
+CATCH_UP = 10.0
+CATCH_UP_PAUSE = 1.0
 #: What of an object's metadata changes with every write, of the status too.
 _WRITTEN_ALONG = frozenset({"resourceVersion", "managedFields"})
+log = structlog.get_logger(__name__)
 _TRANSFORMS = {NODES: slim_node, JOBS: slim_job}
 
 
@@ -89,6 +96,7 @@ class PlanController:
             observations = PlanObservations(group, self._informer)
             self._controller = self._new_controller(observations)
             try:
+                await self._catch_up()
                 await self._controller.run()
             finally:
                 await observations.stop()
@@ -99,6 +107,22 @@ class PlanController:
         """Liveness: raises Unhealthy while a reconcile hangs."""
         if self._controller is not None:
             await self._controller.check()
+
+    async def _catch_up(self) -> None:
+        """Begin with plans as new as the API server's: another leader may have written what our watch still holds back.
+
+        A watch that hangs is noticed late, and acting on an old plan would do again what has been done.
+        """
+        while True:
+            try:
+                newest = await self._around.client.list(UPGRADE_PLANS)
+            except KubeError as error:
+                log.warning("the plans cannot be listed", error=str(error))
+            else:
+                if await self.plans.observed(newest.resource_version, timeout=CATCH_UP):
+                    return
+                log.warning("the cache of plans is behind the API server", resource_version=newest.resource_version)
+            await asyncio.sleep(CATCH_UP_PAUSE)
 
     async def ready(self) -> None:
         """Readiness: raises Unhealthy until the plans are known."""
@@ -130,8 +154,9 @@ class PlanController:
     def _informer(self, plan: str, watch: Watch) -> Informer:
         """An informer that has the plan looked at again whenever something changes."""
 
-        def changed(_change: Change) -> None:
-            self._queue.add(plan)
+        def changed(change: Change) -> None:
+            if not _is_heartbeat(change):
+                self._queue.add(plan)
 
         return Informer(
             self._around.client,
@@ -156,3 +181,15 @@ def _asked(plan: Object) -> Object:
     """What users and other controllers say in a plan."""
     metadata = {key: value for key, value in objects.metadata(plan).items() if key not in _WRITTEN_ALONG}
     return {"metadata": metadata, "spec": objects.spec(plan)}
+
+
+def _is_heartbeat(change: Change) -> bool:
+    """Whether nothing has changed that anybody reads: the transforms leave out what nobody does."""
+    if change.old is None or change.kind is not ChangeKind.UPDATED:
+        return False
+    return _without_version(change.obj) == _without_version(change.old)
+
+
+def _without_version(obj: Object) -> Object:
+    metadata = {key: value for key, value in objects.metadata(obj).items() if key != "resourceVersion"}
+    return {**obj, "metadata": metadata}

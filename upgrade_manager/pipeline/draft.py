@@ -127,6 +127,13 @@ class StatusDraft:
         """The last step raised an error, and will be tried again."""
         self._condition("Degraded", "True", "ReconcileError", message)
 
+    def observe_generation(self) -> None:
+        """The conditions are true of the spec as it is now; to `kubectl wait`, older ones are not met."""
+        conditions = self._status.get("conditions")
+        if isinstance(conditions, list):
+            seen = {"observedGeneration": self._generation}
+            self._status["conditions"] = [{**c, **seen} if isinstance(c, dict) else c for c in conditions]
+
     def succeed(self) -> None:
         """The end that everyone hopes for."""
         self._end(SUCCEEDED, "UpgradePlan has completed")

@@ -34,6 +34,7 @@ class Engine:
                 if not isinstance(outcome, Completed):
                     return outcome
                 scope.draft.record(row.name.completed)
+                scope.draft.waiting("")
             following = self._following(row)
             await row.phase.exit(scope)
             if following is None:

@@ -8,7 +8,7 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
-from upgrade_manager.pipeline.phase import Completed, Phase
+from upgrade_manager.pipeline.phase import Completed, Failed, Phase
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 
 if TYPE_CHECKING:
@@ -30,7 +30,20 @@ class Initialize(Phase):
         if not nodes:
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
         scope.draft["singleNode"] = objects.name(nodes[0]) if len(nodes) == 1 else None
-        return Completed()
+        refusal = _not_built(scope, nodes=len(nodes))
+        return Failed(cause=refusal) if refusal else Completed()
+
+
+def _not_built(scope: Scope, *, nodes: int) -> str:
+    """What the plan asks for and this version would silently not do; empty where there is nothing of the kind."""
+    spec = scope.plan.spec
+    if nodes == 1:
+        return "this version of the manager cannot upgrade a cluster of one node; use Harvester's built-in upgrade"
+    if spec.node_upgrade_option.pause_nodes:
+        return "this version of the manager cannot hold nodes back; make the plan without nodeUpgradeOption.pauseNodes"
+    if spec.restore_vm:
+        return "this version of the manager cannot start VMs again; make the plan without restoreVM"
+    return ""
 
 
 async def _source(scope: Scope) -> dict[str, str]:

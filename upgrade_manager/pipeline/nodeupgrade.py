@@ -9,7 +9,6 @@ from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS
-from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.nodes import machineplan
 from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, StartJob
@@ -66,8 +65,6 @@ class NodeUpgrade(Phase):
             await _forget_old_answers(scope, secrets.list())
             scope.draft["provisionGeneration"] = await rancher.start(scope)
             scope.draft.waiting(f"waiting for {NOBODY_BUSY}")
-            # From here on answers are this upgrade's own, and must never be taken for old ones.
-            await scope.persist()
             # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
             await scope.persist()
         views = node_views(
@@ -109,13 +106,11 @@ async def _apply(scope: Scope, effect: Effect) -> None:
 
 
 async def _annotate_secret(scope: Scope, name: str, values: dict[str, str | None]) -> None:
-    patch = MergePatch({"metadata": {"annotations": values}})
-    await scope.patch(SECRETS, name, patch, namespace=FLEET_LOCAL, metadata_only=True)
+    await scope.mark(SECRETS, name, {"annotations": values}, namespace=FLEET_LOCAL)
 
 
 async def _note_os(scope: Scope, node: str, os_image: str | None) -> None:
-    patch = MergePatch({"metadata": {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}}})
-    await scope.patch(NODES, node, patch, metadata_only=True)
+    await scope.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
 
 
 async def _forget_old_answers(scope: Scope, secrets: Iterable[Object]) -> None:

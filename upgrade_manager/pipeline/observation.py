@@ -88,16 +88,17 @@ class Observations:
             raise Transient(f"cannot list {watch.resource.name}{where} within {SYNC_TIMEOUT:.0f} s") from error
         return running.informer.store
 
-    async def settle(self, written: Iterable[Written]) -> None:
-        """Wait, within bounds, until the caches have seen our own writes: the next decision must not be older."""
+    async def settle(self, written: Iterable[Written]) -> bool:
+        """Wait, within bounds, until the caches have seen our own writes; whether all of them have."""
         newest: dict[Watch, str] = {}
         for write in written:
             for watch in self._running:
                 if watch.covers(write.resource, write.namespace):
                     newest[watch] = write.resource_version
-        async with asyncio.TaskGroup() as group:
-            for watch, version in newest.items():
-                group.create_task(self._running[watch].informer.observed(version, timeout=SETTLE_TIMEOUT))
+        waits = [
+            self._running[watch].informer.observed(version, timeout=SETTLE_TIMEOUT) for watch, version in newest.items()
+        ]
+        return all(await asyncio.gather(*waits))
 
     async def prune(self) -> None:
         """Stop what nobody has asked for since the last call."""

@@ -14,7 +14,7 @@ from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.pipeline.draft import StatusDraft
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phase import Failed, Waiting
-from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
+from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN
 from upgrade_manager.pipeline.scope import Scope, parse_plan
 from upgrade_manager.pipeline.teardown import tear_down
 from upgrade_manager.runtime.outcome import After, Again, Done
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two writes that only inform: what becomes known within one of them is written together.
 INFORMATION_SPACING = 0.05
+#: Seconds until the next look where the caches have not shown our own writes in time: they may still.
+UNSETTLED = 1.0
 log = structlog.get_logger(__name__)
 
 
@@ -69,8 +71,6 @@ class PlanReconciler:
         self._settings = settings
         self._metrics = metrics
         self._now = now
-        #: Uids of the plans whose recent events this process has announced again.
-        self._greeted: set[str] = set()
         #: Loop time of the last write of a status.
         self._last_write = float("-inf")
 
@@ -82,24 +82,22 @@ class PlanReconciler:
             return Done()
         scope = self._scope(plan)
         structlog.contextvars.bind_contextvars(plan=name, phase=scope.draft.phase)
-        self._greet(plan)
+        # Whoever recorded a phase may not have lived to announce it, or not have got the answer to the record.
+        self._announcements.repeat_recent(plan)
         try:
-            return await self._step(scope)
-        except asyncio.CancelledError:
-            # Whoever stops us does not look at the plan again.
-            scope.written.clear()
-            raise
+            outcome = await self._step(scope)
         except Conflict:
             log.info("someone else wrote first, looking again")
-            return Again()
+            outcome = Again()
         except (KubeError, RetryError) as error:
             await self._degrade(scope, str(error))
+            await self._settle(scope)
             raise
         except Exception as error:
             await self._degrade(scope, f"internal error ({type(error).__name__}); the manager's log has the details")
-            raise
-        finally:
             await self._settle(scope)
+            raise
+        return outcome if await self._settle(scope) else After(UNSETTLED)
 
     async def _step(self, scope: Scope) -> Outcome:
         if objects.is_deleting(scope.raw):
@@ -140,16 +138,17 @@ class PlanReconciler:
     async def _accept(self, scope: Scope) -> bool:
         """Whether the plan may have the cluster; a plan that may not is told so once, and for good."""
         if _is_blocked(scope.raw):
+            # Said once, however often: the record may be older than this process.
+            self._announcements.blocked(scope.raw)
             return False
         other = await self._holder(scope)
         if other:
             scope.draft.block(other)
             await self._persist(scope)
-            self._announcements.blocked(scope.raw, other)
+            self._announcements.blocked(scope.raw)
             log.warning("blocked by another plan", other=other)
             return False
-        if FINALIZER not in objects.finalizers(scope.raw):
-            await scope.set_finalizers([*objects.finalizers(scope.raw), FINALIZER])
+        await scope.take_possession(FINALIZER)
         scope.draft.accept(PhaseName.INITIALIZE.active)
         await self._persist(scope)
         log.info("accepted")
@@ -157,18 +156,17 @@ class PlanReconciler:
 
     async def _holder(self, scope: Scope) -> str:
         """The plan that has the cluster, asked of the API server itself: a cache may lag behind another leader."""
-        for other in (await self._client.list(UPGRADE_PLANS)).items:
-            progressing = objects.condition(other, PROGRESSING) or {}
-            if objects.uid(other) != scope.owner.uid and progressing.get("status") == "True":
-                return objects.name(other)
-        return ""
+        others = [o for o in (await self._client.list(UPGRADE_PLANS)).items if objects.uid(o) != scope.owner.uid]
+        return next((objects.name(other) for other in others if _holds(other)), "")
 
     async def _rest(self, scope: Scope) -> Outcome:
         """A plan that has ended: a failed one leaves things to put back, at its end or after a crash."""
-        if scope.draft.phase == FAILED and objects.annotations_of(scope.raw).get(ANNOTATION_RESTORED) != "true":
+        if scope.draft.phase == FAILED and objects.annotations_of(scope.raw).get(ANNOTATION_TORN_DOWN) != "true":
             await tear_down(scope, keep_evidence=True)
-            await scope.annotate({ANNOTATION_RESTORED: "true"})
-            await self._observations.drop(scope.owner.name)
+            await scope.annotate({ANNOTATION_TORN_DOWN: "true"})
+        scope.draft.observe_generation()
+        await self._persist(scope)
+        await self._observations.drop(scope.owner.name)
         return Done()
 
     async def _finalize(self, scope: Scope) -> Outcome:
@@ -182,13 +180,12 @@ class PlanReconciler:
             await scope.set_finalizers([name for name in objects.finalizers(scope.raw) if name != FINALIZER])
         except NotFound:
             log.info("the plan was gone already")
-        self._greeted.discard(scope.owner.uid)
         log.info("finalized")
         return Done()
 
     async def _degrade(self, scope: Scope, message: str) -> None:
         """Say on the plan what went wrong. That this may fail too must not hide the error itself."""
-        if objects.is_deleting(scope.raw):
+        if objects.is_deleting(scope.raw) and FINALIZER not in objects.finalizers(scope.raw):
             return
         if not scope.draft.ended:
             scope.draft.degraded(message)
@@ -199,15 +196,15 @@ class PlanReconciler:
             log.warning("the plan's status could not be written", error=str(error))
 
     async def _persist(self, scope: Scope) -> None:
+        scope.draft.observe_generation()
         if await scope.persist():
             self._last_write = asyncio.get_running_loop().time()
 
-    async def _settle(self, scope: Scope) -> None:
-        """The barrier: the next look must not be older than what this one has written."""
-        for write in scope.written:
-            if write.resource == UPGRADE_PLANS:
-                await self._plans.observed(write.resource_version)
-        await scope.observations.settle(scope.written)
+    async def _settle(self, scope: Scope) -> bool:
+        """The barrier: the next look must not be older than what this one has written; whether it will not be."""
+        seen = await scope.observations.settle(scope.written)
+        newest = [write.resource_version for write in scope.written if write.resource == UPGRADE_PLANS][-1:]
+        return all([await self._plans.observed(version) for version in newest]) and seen
 
     def _scope(self, plan: Object) -> Scope:
         return Scope(
@@ -222,10 +219,13 @@ class PlanReconciler:
             settings=self._settings,
         )
 
-    def _greet(self, plan: Object) -> None:
-        if objects.uid(plan) not in self._greeted:
-            self._greeted.add(objects.uid(plan))
-            self._announcements.repeat_recent(plan)
+
+def _holds(plan: Object) -> bool:
+    """Whether the plan has the cluster: it is in progress, or has failed and not put back yet what it changed."""
+    if (objects.condition(plan, PROGRESSING) or {}).get("status") == "True":
+        return True
+    restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"
+    return objects.status(plan).get("currentPhase") == FAILED and not restored
 
 
 def _is_blocked(plan: Object) -> bool:

@@ -37,7 +37,11 @@ class RepoCreate(Phase):
             replicas = _replicas(nodes)
             await _create(scope, replicas=replicas)
             return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
-        return _judge(deployment, endpoints.list(), service=repo_service_name(scope.owner.name))
+        service = repo_service_name(scope.owner.name)
+        outcome = _judge(deployment, endpoints.list(), service=service)
+        if isinstance(outcome, Waiting) and await scope.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
+            await scope.ensure(SERVICES, repository_service(scope.owner))
+        return outcome
 
 
 async def _create(scope: Scope, *, replicas: int) -> None:

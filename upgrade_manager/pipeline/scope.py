@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from upgrade_manager.api.annotations import BadAnnotation, PlanAnnotations
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.api.spec import UpgradePlanSpec
@@ -12,6 +14,7 @@ from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.observation import Written
+from upgrade_manager.pipeline.records import NOTES
 from upgrade_manager.resources.jobs import JobSettings
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.sucplan import PlanSettings
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.observation import Observations, Watch
     from upgrade_manager.pipeline.settings import Settings
+
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +112,7 @@ class Scope:
             if found is None:
                 # Gone between the two requests: the next look makes it anew.
                 return
-            self._check_ours(resource, found)
+            self.check_ours(resource, found)
             created = found
         self.note(resource, created)
 
@@ -124,6 +130,14 @@ class Scope:
         patched = await self.client.patch(resource, name, patch, namespace=namespace, metadata_only=metadata_only)
         self.note(resource, patched)
 
+    async def mark(self, resource: Resource, name: str, metadata: Object, *, namespace: str = "") -> None:
+        """Set labels or annotations of a Node or Secret; one that has just left needs them no more."""
+        try:
+            patch = MergePatch({"metadata": metadata})
+            await self.patch(resource, name, patch, namespace=namespace, metadata_only=True)
+        except NotFound:
+            log.info("gone, so not marked", kind=resource.kind, object=name)
+
     async def find(
         self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False
     ) -> Object | None:
@@ -136,6 +150,14 @@ class Scope:
     async def annotate(self, values: dict[str, str]) -> None:
         """Note something on the plan itself; only if nobody has changed it since we read it. Raises Conflict."""
         await self._write_plan(MergePatch({"metadata": {"annotations": values}}), subresource="")
+
+    async def take_possession(self, finalizer: str) -> None:
+        """Put the finalizer on the plan and take off notes that were copied with its manifest. Raises Conflict."""
+        present = objects.annotations_of(self.raw)
+        copied: dict[str, Any] = {key: None for key in NOTES if key in present}
+        others = [name for name in objects.finalizers(self.raw) if name != finalizer]
+        metadata = {"finalizers": [*others, finalizer], **({"annotations": copied} if copied else {})}
+        await self._write_plan(MergePatch({"metadata": metadata}), subresource="")
 
     async def set_finalizers(self, finalizers: list[str]) -> None:
         """Replace the plan's finalizers, on the same terms."""
@@ -167,7 +189,8 @@ class Scope:
         version = objects.resource_version(answer)
         self.written.append(Written(resource=resource, namespace=objects.namespace(answer), resource_version=version))
 
-    def _check_ours(self, resource: Resource, found: Object) -> None:
+    def check_ours(self, resource: Resource, found: Object) -> None:
+        """Raise ForeignObject where it has another owner, or none."""
         if objects.owner_uid(found) == self.owner.uid:
             return
         raise ForeignObject(

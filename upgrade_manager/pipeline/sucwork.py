@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import NODES
-from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.kinds import NODES, SUC_PLANS
 from upgrade_manager.nodes.jobstate import JobState, Progress
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.lastwords import with_last_words
@@ -116,6 +115,11 @@ async def prepare_nodes(scope: Scope, nodes: Iterable[Object], plan_object: str)
     not its name makes the controller hang.
     """
     label = suc_node_label(plan_object)
+    existing = await scope.find(SUC_PLANS, plan_object, namespace=CATTLE_SYSTEM, metadata_only=True)
+    if existing is not None:
+        # Its labels are its own business: without them it would run on all nodes again.
+        scope.check_ours(SUC_PLANS, existing)
+        return
     for node in nodes:
         name, labels = objects.name(node), objects.labels(node)
         if labels.get(LABEL_HOSTNAME) != name:
@@ -124,7 +128,7 @@ async def prepare_nodes(scope: Scope, nodes: Iterable[Object], plan_object: str)
                 f"system-upgrade-controller only works where it equals the node's name; correct the label"
             )
         if label in labels:
-            await scope.patch(NODES, name, MergePatch({"metadata": {"labels": {label: None}}}))
+            await scope.mark(NODES, name, {"labels": {label: None}})
 
 
 def _counts(job: Object) -> bool:

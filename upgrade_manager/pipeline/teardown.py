@@ -27,7 +27,6 @@ from upgrade_manager.kube.kinds import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.pipeline import evidence, rancher, temporary
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 from upgrade_manager.pipeline.watches import MANAGED_NODES
@@ -57,6 +56,9 @@ async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
     if not restored:
         await rancher.restore(scope)
         await temporary.restore(scope)
+        if keep_evidence:
+            # Before anything that may fail for long: a later try must not undo what the next plan changes.
+            await scope.annotate({ANNOTATION_RESTORED: "true"})
     await _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM)
     await _remove(scope, SERVICES, HARVESTER_SYSTEM)
     await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
@@ -104,7 +106,7 @@ async def _clear_nodes(scope: Scope, *, restored: bool) -> None:
     for node in (await scope.observe(MANAGED_NODES)).list():
         marks = _marks(node, labels, annotations=() if restored else (ANNOTATION_PENDING_OS_IMAGE,))
         if marks:
-            await scope.patch(NODES, objects.name(node), MergePatch({"metadata": marks}), metadata_only=True)
+            await scope.mark(NODES, objects.name(node), marks)
 
 
 def _marks(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:

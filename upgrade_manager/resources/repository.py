@@ -38,6 +38,8 @@ def repository_deployment(owner: Owner, *, image: ToolkitImage, claim: str, repl
         "template": {
             "metadata": {"labels": labels},
             "spec": {
+                # It serves files and asks nobody.
+                "automountServiceAccountToken": False,
                 "affinity": _apart(labels),
                 "tolerations": tolerations(),
                 "containers": [_server(image)],

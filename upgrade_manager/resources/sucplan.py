@@ -24,11 +24,11 @@ DEADLINE = 21600
 LIST_PATH = "/run/system-upgrade/secrets/images"
 LIST_KEY = "images.gz"
 #: The image list comes compressed in a mounted file, so neither arguments nor environment depend on its length.
-#: An image that is in use or already gone is reported and passed over.
+#: A list that cannot be read fails the Job; an image that is in use or already gone is reported and passed over.
 REMOVE = (
-    f"gunzip -c {LIST_PATH}/{LIST_KEY} | while read -r image; do "
+    f"gunzip -c {LIST_PATH}/{LIST_KEY} >/tmp/images || exit 1; while read -r image; do "
     "chroot /host /usr/bin/env CRI_CONFIG_FILE=/var/lib/rancher/rke2/agent/etc/crictl.yaml "
-    '/var/lib/rancher/rke2/bin/crictl rmi "$image" || echo "kept $image"; done'
+    '/var/lib/rancher/rke2/bin/crictl rmi "$image" </dev/null || echo "kept $image"; done </tmp/images'
 )
 
 

@@ -19,9 +19,11 @@ from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 
 #: The writes are dealt out to so many tests, which may run at the same time.
-SHARES = 8
+SHARES = 4
 #: Virtual seconds after the end in which the last events are sent.
 FAREWELL = 2.0
+#: Virtual seconds after which an event is sent again that got no answer.
+EVENT_RETRY = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +42,13 @@ class Ending:
     writes: int
 
 
-async def _upgrade(spec: dict[str, Any], *, die_at: int = 0, after: bool = False) -> Ending:
+async def _upgrade(spec: dict[str, Any], *, die_at: int = 0, after: bool = False, lose_at: int = 0) -> Ending:
     async with Simulation("three-nodes", scale=0) as simulation:
         stage = await Stage.set_up(simulation)
-        async with stage.life(die_at=die_at, after=after) as first:
+        async with stage.life(die_at=die_at, after=after, lose_at=lose_at) as first:
             await stage.create_plan(spec)
             phase = await stage.until_ended(died=first.wire.died)
-            await asyncio.sleep(FAREWELL)
+            await asyncio.sleep(FAREWELL if not lose_at else EVENT_RETRY)
         if first.wire.died.is_set():
             async with stage.life(seed="successor"):
                 phase = await stage.until_ended()
@@ -78,6 +80,20 @@ async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool,
     for write in range(1 + share, golden.writes + 1, SHARES):
         ending = await _upgrade(spec, die_at=write, after=after)
         _compare(ending, golden, f"killed {'after' if after else 'before'} write {write} of {golden.writes}")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", range(SHARES))
+async def test_an_answer_that_gets_lost_changes_nothing(share: int) -> None:
+    golden = await _upgrade(BY_VERSION)
+    for write in range(1 + share, golden.writes + 1, SHARES):
+        ending = await _upgrade(BY_VERSION, lose_at=write)
+        # The error itself is told, as it should be.
+        errors = [event for event in ending.events if event.startswith("ReconcileError")]
+        for event in errors:
+            del ending.events[event]
+        ending.warnings.clear()
+        _compare(ending, golden, f"no answer to write {write} of {golden.writes}")
 
 
 def _compare(ending: Ending, golden: Ending, crash: str) -> None:

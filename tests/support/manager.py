@@ -30,13 +30,15 @@ class Wire:
     """The line between one life of a manager and its cluster: it can be cut, and then nothing passes any more.
 
     `die_at` is the number of a write, from 1: the line is cut before it is sent, or after its answer has come but
-    before anyone has seen it. `died` is set then, and the request never returns.
+    before anyone has seen it. `died` is set then, and the request never returns. `lose_at` is the number of a write
+    whose answer gets lost on the way.
     """
 
-    def __init__(self, inner: Transport, *, die_at: int = 0, after: bool = False) -> None:
+    def __init__(self, inner: Transport, *, die_at: int = 0, after: bool = False, lose_at: int = 0) -> None:
         self._inner = inner
         self._die_at = die_at
         self._after = after
+        self._lose_at = lose_at
         self._cut = False
         #: Writes so far: method and path.
         self.writes: list[str] = []
@@ -58,6 +60,8 @@ class Wire:
         answer = await self._inner.send(request)
         if last:
             await self._die()
+        if len(self.writes) == self._lose_at:
+            raise Transient("the answer got lost")
         self._check()
         return answer
 
@@ -87,9 +91,10 @@ class Life:
     options: RunOptions = field(default_factory=RunOptions)
     die_at: int = 0
     after: bool = False
+    lose_at: int = 0
 
     def __post_init__(self) -> None:
-        self.wire = Wire(self.transport, die_at=self.die_at, after=self.after)
+        self.wire = Wire(self.transport, die_at=self.die_at, after=self.after, lose_at=self.lose_at)
         self.metrics = Metrics(CollectorRegistry())
         outside = Outside(transport=self.wire, fetcher=self.fetcher, clock=self.clock, random=Random(self.seed))
         self.manager = assemble(outside, self.options, self.metrics)

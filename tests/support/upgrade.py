@@ -121,14 +121,15 @@ class Stage:
         ledger = Ledger(Bearer(simulation.transport(), token=TOKEN))
         return cls(simulation=simulation, name=name, ledger=ledger, fetcher=simulation.fetcher)
 
-    def life(self, *, die_at: int = 0, after: bool = False, seed: str = "manager") -> Life:
-        """A manager's process; `die_at` and `after` as for `Wire`."""
+    def life(self, *, die_at: int = 0, after: bool = False, lose_at: int = 0, seed: str = "manager") -> Life:
+        """A manager's process; `die_at`, `after` and `lose_at` as for `Wire`."""
         return Life(
             transport=self.ledger,
             fetcher=self.fetcher,
             clock=SimulatedClock(self.simulation),
             die_at=die_at,
             after=after,
+            lose_at=lose_at,
             seed=seed,
         )
 

@@ -113,6 +113,17 @@ async def test_an_empty_list_counts_as_synced() -> None:
         assert len(informer.store) == 0
 
 
+async def test_a_list_that_fails_is_told_until_one_succeeds() -> None:
+    transport = ScriptedTransport()
+    transport.lists += [refusal(403, "Forbidden"), listing(node("a", 1), version="5")]
+    transport.watches.append(FedStream())
+    async with running(transport) as informer:
+        await asyncio.sleep(0.1)
+        assert "list nodes" in informer.trouble
+        await informer.synced()
+        assert informer.trouble == ""
+
+
 async def test_an_own_write_is_waited_for_but_not_for_ever() -> None:
     transport = ScriptedTransport()
     stream = FedStream()

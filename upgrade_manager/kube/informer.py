@@ -95,6 +95,11 @@ class Informer:
         """Whether `synced` would return at once."""
         return self._synced.is_set()
 
+    @property
+    def trouble(self) -> str:
+        """Why the last list failed; empty where it did not."""
+        return self._reflector.trouble
+
     async def observed(self, resource_version: str, *, timeout: float = 5.0) -> bool:  # noqa: ASYNC109  # an answer, not an error
         """Whether the store has reached that version, such as our own write's, within so many seconds.
 

@@ -88,6 +88,8 @@ class Reflector:
         self._random = random
         self._observer = observer
         self._log = _log.bind(resource=resource.name)
+        #: Why the last list failed; empty where it did not.
+        self.trouble = ""
         #: Where the next watch starts, and what the next list must not be older than; "" before the first list.
         self._version = ""
         #: Whether the server refused a list at that version; the next one asks for the newest state then.
@@ -112,7 +114,9 @@ class Reflector:
         try:
             listing = await self._list()
         except KubeError as error:
+            self.trouble = str(error)
             return self._told(after_list(error), error)
+        self.trouble = ""
         self._sink.replace(listing.items, listing.resource_version)
         self._version = listing.resource_version
         self._observer.relisted(self._resource.name, reason=reason)

@@ -85,7 +85,8 @@ class Observations:
                 await running.informer.synced()
         except TimeoutError as error:
             where = f" in namespace {watch.namespace}" if watch.namespace else ""
-            raise Transient(f"cannot list {watch.resource.name}{where} within {SYNC_TIMEOUT:.0f} s") from error
+            why = running.informer.trouble or f"no answer within {SYNC_TIMEOUT:.0f} s"
+            raise Transient(f"cannot list {watch.resource.name}{where}: {why}") from error
         return running.informer.store
 
     async def settle(self, written: Iterable[Written]) -> bool:

@@ -7,10 +7,11 @@ from pydantic import Field
 from upgrade_manager.api.imagereference import ImageReference
 from upgrade_manager.api.model import ApiModel, StringList
 
-#: An object's name, `namespace/name`, and an image's tag have at most so many characters.
+#: An object's name and `namespace/name` have at most so many characters.
 MAX_OBJECT_NAME = 253
 MAX_QUALIFIED_NAME = 317
-MAX_IMAGE_TAG = 128
+#: A tag may be longer, but the system-upgrade-controller makes a label's value of it.
+MAX_IMAGE_TAG = 63
 #: The largest cluster that Kubernetes supports.
 MAX_NODES = 5000
 

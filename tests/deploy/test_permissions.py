@@ -40,10 +40,8 @@ FOR_TROUBLE = {
     ("cattle-system", "jobs.batch", "deletecollection"): "the same, when the plan is deleted",
     ("harvester-system", "jobs.batch", "delete"): "the Jobs of a failed plan, less those that failed",
     ("harvester-system", "jobs.batch", "get"): "an object that is there already",
-    ("harvester-system", "services", "get"): "an object that is there already",
     ("harvester-system", "deployments.apps", "get"): "an object that is there already",
     ("harvester-system", "virtualmachineimages.harvesterhci.io", "get"): "an object that is there already",
-    ("cattle-system", "plans.upgrade.cattle.io", "get"): "an object that is there already",
 }
 
 

@@ -24,6 +24,7 @@ from upgrade_manager.runtime.ratelimit import ItemExponential, spread
 from upgrade_manager.runtime.workqueue import WorkQueue
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from random import Random
 
     from upgrade_manager.kube.client import Client
@@ -119,10 +120,17 @@ class PlanController:
             except KubeError as error:
                 log.warning("the plans cannot be listed", error=str(error))
             else:
-                if await self.plans.observed(newest.resource_version, timeout=CATCH_UP):
+                if await self._have_seen(newest.items):
                     return
                 log.warning("the cache of plans is behind the API server", resource_version=newest.resource_version)
             await asyncio.sleep(CATCH_UP_PAUSE)
+
+    async def _have_seen(self, plans: Iterable[Object]) -> bool:
+        """Whether the cache is as new as these. As new as the list it gets with the next bookmark, a minute later."""
+        for plan in plans:
+            if not await self.plans.observed(objects.resource_version(plan), timeout=CATCH_UP):
+                return False
+        return True
 
     async def ready(self) -> None:
         """Readiness: raises Unhealthy until the plans are known."""

@@ -1,0 +1,112 @@
+"""The controller among others of its kind, and what wakes it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_VERSION, Stage, phases_of
+from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from tests.support.manager import Life
+
+ELECTED = RunOptions(leader_elect=True)
+#: Virtual seconds until a standby acts after its leader has stopped in order, and after it was killed.
+CLEAN, KILLED = 5.0, 20.0
+LOOK = 0.1
+
+
+def candidate(stage: Stage, seed: str) -> Life:
+    """One of several replicas."""
+    return replace(stage.life(seed=seed), options=ELECTED)
+
+
+def deeds(life: Life) -> list[str]:
+    """What a manager wrote, without what replicas write about themselves."""
+    return [write for write in life.wire.writes if "/leases" not in write]
+
+
+async def first_deed(life: Life) -> float:
+    """Seconds until it acts."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with asyncio.timeout(600):
+        while not deeds(life):  # noqa: ASYNC110  # of another process, which tells nobody
+            await asyncio.sleep(LOOK)
+    return loop.time() - began
+
+
+async def test_of_two_managers_only_one_acts() -> None:
+    async with Simulation() as simulation:
+        stage = await Stage.set_up(simulation)
+        async with candidate(stage, "one") as one, candidate(stage, "two") as two:
+            await asyncio.sleep(5)
+            await stage.create_plan(BY_VERSION)
+            assert await stage.until_ended() == SUCCEEDED
+            acted = [life for life in (one, two) if deeds(life)]
+        assert len(acted) == 1
+        assert stage.ledger.conflicts == []
+
+
+@pytest.mark.parametrize(
+    ("kill", "within"),
+    [pytest.param(False, CLEAN, id="has stopped in order"), pytest.param(True, KILLED, id="was killed")],
+)
+async def test_a_standby_takes_over_from_a_leader_that(kill: bool, within: float) -> None:  # noqa: FBT001  # a table
+    async with Simulation() as simulation:
+        stage = await Stage.set_up(simulation)
+        async with candidate(stage, "one") as leader:
+            await asyncio.sleep(5)
+            async with candidate(stage, "two") as standby:
+                await stage.create_plan(BY_VERSION)
+                await stage.until("NodeUpgrading")
+                assert deeds(standby) == []
+                if kill:
+                    await leader.kill()
+                else:
+                    await leader.__aexit__(None, None, None)
+                assert await first_deed(standby) <= within
+                assert await stage.until_ended() == SUCCEEDED
+        plan = await stage.plan()
+    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+    assert objects.status(plan)["provisionGeneration"] == 4
+
+
+async def test_what_a_user_changes_is_looked_at_at_once() -> None:
+    async with Simulation(actors=False) as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan({"version": "v9.9.9"})
+            # Retried every ten seconds by now, for the Version does not exist.
+            await asyncio.sleep(120)
+            counts = simulation.middleware.counts
+            counts.clear()
+            await client.patch(UPGRADE_PLANS, stage.name, MergePatch({"metadata": {"annotations": {"a": "b"}}}))
+            await asyncio.sleep(LOOK)
+            assert counts.total(verb="get", resource="versions.harvesterhci.io") == 1
+
+
+async def test_a_status_that_changes_is_no_reason_to_look_again() -> None:
+    async with Simulation(actors=False) as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan({"version": "v9.9.9"})
+            await asyncio.sleep(120)
+            counts = simulation.middleware.counts
+            counts.clear()
+            for step in range(5):
+                status = MergePatch({"status": {"previousVersion": f"v{step}"}})
+                await client.patch(UPGRADE_PLANS, stage.name, status, subresource="status")
+                await asyncio.sleep(LOOK)
+            assert counts.total(verb="get", resource="versions.harvesterhci.io") <= 1

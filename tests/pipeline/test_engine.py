@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.pipeline.engine import Engine
+from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.table import Row
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.pipeline.phase import Outcome
+    from upgrade_manager.pipeline.scope import Scope
+
+FIRST, SECOND = PhaseName.INITIALIZE, PhaseName.ISO_DOWNLOAD
+
+
+class Told(Phase):
+    """Does as it is told, and tells what it was asked."""
+
+    def __init__(
+        self, name: PhaseName, calls: list[str], *, outcome: Outcome | None = None, refusal: Failed | None = None
+    ) -> None:
+        self.name = name
+        self._calls = calls
+        self._outcome = outcome or Completed()
+        self._refusal = refusal
+
+    async def enter(self, scope: Scope) -> Failed | None:
+        """Let it in, or not."""
+        self._calls.append(f"enter {self.name} at {scope.draft.phase}")
+        return self._refusal
+
+    async def run(self, scope: Scope) -> Outcome:
+        """End as told."""
+        self._calls.append(f"run {self.name} at {scope.draft.phase}")
+        return self._outcome
+
+    async def exit(self, scope: Scope) -> None:
+        """Leave."""
+        self._calls.append(f"exit {self.name} at {scope.draft.phase}")
+
+
+def engine(calls: list[str], *, outcome: Outcome | None = None, refusal: Failed | None = None) -> Engine:
+    """Two phases; `outcome` of both, `refusal` of the second."""
+    first, second = Told(FIRST, calls, outcome=outcome), Told(SECOND, calls, outcome=outcome, refusal=refusal)
+    return Engine([Row(name=FIRST, phase=first), Row(name=SECOND, phase=second)])
+
+
+async def scope_at(cluster: Harvester, phase: str) -> Scope:
+    return cluster.scope(await cluster.plan(status={"currentPhase": phase}))
+
+
+WALK = [
+    "run Initialize at Initializing",
+    "exit Initialize at Initialized",
+    "enter ISODownload at Initialized",
+    "run ISODownload at ISODownloading",
+    "exit ISODownload at ISODownloaded",
+]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked"),
+    [
+        pytest.param("Initializing", WALK, id="the first phase"),
+        pytest.param("Initialized", WALK[1:], id="its end: what comes after the record is done again"),
+        pytest.param("ISODownloading", WALK[3:], id="the second phase"),
+        pytest.param("ISODownloaded", WALK[4:], id="the end of the last one"),
+    ],
+)
+async def test_a_walk_begins_at_the_recorded_phase_and_ends_with_the_table(
+    cluster: Harvester, recorded: str, asked: list[str]
+) -> None:
+    calls: list[str] = []
+    scope = await scope_at(cluster, recorded)
+    assert await engine(calls).advance(scope) == Completed()
+    assert calls == asked
+    assert scope.draft.phase == SECOND.completed
+
+
+@pytest.mark.parametrize(
+    "outcome", [Waiting(message="waiting for rain"), Failed(cause="flood")], ids=["waits", "has failed"]
+)
+async def test_a_walk_stops_where_a_phase(cluster: Harvester, outcome: Outcome) -> None:
+    calls: list[str] = []
+    scope = await scope_at(cluster, "Initializing")
+    assert await engine(calls, outcome=outcome).advance(scope) == outcome
+    assert calls == WALK[:1]
+    assert scope.draft.phase == FIRST.active
+
+
+async def test_a_phase_that_may_not_begin_is_not_recorded(cluster: Harvester) -> None:
+    calls: list[str] = []
+    scope = await scope_at(cluster, "Initializing")
+    refusal = Failed(cause="not allowed")
+    assert await engine(calls, refusal=refusal).advance(scope) == refusal
+    assert calls == WALK[:3]
+    assert scope.draft.recorded_phases() == [FIRST.completed]
+
+
+@pytest.mark.parametrize("phase", ["Polishing", "NodeUpgrading"], ids=["of a newer version", "not in the table"])
+async def test_a_phase_that_is_unknown_is_an_error_that_names_it(cluster: Harvester, phase: str) -> None:
+    with pytest.raises(RetryError, match=f"does not know the phase {phase}"):
+        await engine([]).advance(await scope_at(cluster, phase))

@@ -1,0 +1,231 @@
+"""One plan and what may come between: errors of ours, writes of others, deletions, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.faults import Match, Refuse, Rule
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_VERSION, Stage, condition, end_state, phases_of
+from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline.initialize import Initialize
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hack.call import Call
+    from upgrade_manager.kube.transport import Response
+    from upgrade_manager.pipeline.scope import Scope
+
+#: Virtual seconds in which a manager says what it has to say.
+WHILE = 30.0
+
+
+class Meanwhile:
+    """Does something right before the first write of a manager to a plan."""
+
+    def __init__(self, deed: Callable[[], Awaitable[object]], *, subresource: str) -> None:
+        self._deed = deed
+        self._subresource = subresource
+        self._done = False
+
+    async def before(self, number: int, call: Call) -> None:
+        """Do it, once."""
+        _ = number
+        if not self._done and call.resource.startswith("upgradeplans") and call.subresource == self._subresource:
+            self._done = True
+            await self._deed()
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """Do nothing."""
+
+
+async def test_a_phase_of_a_newer_version_is_left_as_it_is_and_said() -> None:
+    async with Simulation(actors=False) as simulation:
+        stage = await Stage.set_up(simulation)
+        plan = await stage.create_plan(BY_VERSION)
+        status = {"currentPhase": "Polishing", "conditions": [], "shine": {"level": 3}}
+        await simulation.client().update(UPGRADE_PLANS, {**plan, "status": status}, subresource="status")
+        async with stage.life():
+            await asyncio.sleep(WHILE)
+            plan = await stage.plan()
+    assert condition(plan, "Degraded") == (
+        "True",
+        "ReconcileError",
+        "this version of the manager does not know the phase Polishing; run the version that wrote it",
+    )
+    assert objects.status(plan)["currentPhase"] == "Polishing"
+
+
+async def test_an_error_of_ours_is_said_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(_self: Initialize, _scope: Scope) -> None:
+        raise ValueError("Traceback: /usr/lib/python/secret")
+
+    async with Simulation() as simulation:
+        stage = await Stage.set_up(simulation)
+        with monkeypatch.context() as patched:
+            patched.setattr(Initialize, "run", broken)
+            async with stage.life():
+                await stage.create_plan(BY_VERSION)
+                await asyncio.sleep(WHILE)
+                plan = await stage.plan()
+        said = await stage.events("ReconcileError")
+        message = "internal error (ValueError); the manager's log has the details"
+        assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
+        assert [event["message"] for event in said] == [message]
+        async with stage.life(seed="repaired"):
+            assert await stage.until_ended() == SUCCEEDED
+        assert condition(await stage.plan(), "Degraded") == ("False", "ReconcileSuccess", "")
+
+
+async def test_an_error_is_said_as_soon_as_the_status_can_be_written() -> None:
+    refusal = Rule(
+        match=Match(verbs=("patch",), resource="upgradeplans.*", subresource="status", nth=2),
+        action=Refuse(status=500, reason="InternalError"),
+    )
+    async with Simulation(actors=False) as simulation:
+        stage = await Stage.set_up(simulation)
+        simulation.middleware.add(refusal)
+        async with stage.life():
+            await stage.create_plan({"version": "v9.9.9"})
+            await asyncio.sleep(WHILE)
+            before = await stage.plan()
+            simulation.middleware.remove(refusal)
+            await asyncio.sleep(WHILE)
+            after = await stage.plan()
+    assert condition(before, "Degraded") == ("False", "ReconcileSuccess", "")
+    status, reason, message = condition(after, "Degraded")
+    assert (status, reason) == ("True", "ReconcileError")
+    assert message.startswith("Version harvester-system/v9.9.9 does not exist")
+
+
+@pytest.mark.parametrize("subresource", ["", "status"], ids=["before the finalizer", "before the first record"])
+async def test_a_plan_that_is_gone_meanwhile_does_not_disturb_the_next_one(subresource: str) -> None:
+    async with Simulation() as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+
+        async def vanish() -> None:
+            await client.delete(UPGRADE_PLANS, stage.name)
+            await client.patch(UPGRADE_PLANS, stage.name, MergePatch({"metadata": {"finalizers": None}}))
+
+        async def delete() -> None:
+            await client.delete(UPGRADE_PLANS, stage.name)
+
+        simulation.middleware.hook = Meanwhile(vanish if subresource else delete, subresource=subresource)
+        following = replace(stage, name="next")
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            assert await stage.until("gone") == "gone"
+            await following.create_plan(BY_VERSION)
+            assert await following.until("Initialized", "ISODownloading")
+
+
+@pytest.mark.parametrize("subresource", ["", "status"], ids=["of the finalizer", "of the status"])
+async def test_a_write_that_someone_else_has_overtaken_is_decided_anew_and_is_no_error(subresource: str) -> None:
+    async with Simulation() as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+
+        async def overtake() -> None:
+            note = MergePatch({"metadata": {"annotations": {"note": "of someone else"}}})
+            await client.patch(UPGRADE_PLANS, stage.name, note)
+
+        simulation.middleware.hook = Meanwhile(overtake, subresource=subresource)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until("ISODownloading")
+            plan = await stage.plan()
+        warnings = [event for event in await stage.events() if event["type"] == "Warning"]
+    assert len(stage.ledger.conflicts) == 1
+    assert objects.annotations_of(plan)["note"] == "of someone else"
+    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
+    assert warnings == []
+
+
+async def test_a_manager_that_is_stopped_in_the_middle_of_a_step_says_nothing_bad() -> None:
+    async with Simulation() as simulation:
+        stage = await Stage.set_up(simulation)
+        stopped = asyncio.Event()
+
+        async def hang() -> None:
+            stopped.set()
+            await asyncio.sleep(3600)
+
+        simulation.middleware.hook = Meanwhile(hang, subresource="status")
+        began = 0.0
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stopped.wait()
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < WHILE
+        async with stage.life(seed="successor"):
+            assert await stage.until_ended() == SUCCEEDED
+        assert [event for event in await stage.events() if event["type"] == "Warning"] == []
+
+
+async def test_a_blocked_plan_and_its_deletion_touch_nothing() -> None:
+    async with Simulation() as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+        blocked = replace(stage, name="blocked")
+        async with stage.life() as life:
+            await stage.create_plan(BY_VERSION)
+            await stage.until("ISODownloading")
+            await blocked.create_plan(BY_VERSION)
+            await asyncio.sleep(1)
+            assert condition(await blocked.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
+            await client.delete(UPGRADE_PLANS, "blocked")
+            assert await blocked.until("gone") == "gone"
+            assert await stage.until_ended() == SUCCEEDED
+        about = [write for write in life.wire.writes if "blocked" in write]
+        assert about == ["PATCH /apis/management.harvesterhci.io/v1beta1/upgradeplans/blocked/status"]
+
+
+async def test_deleting_a_plan_that_has_succeeded_does_not_disturb_the_one_that_runs() -> None:
+    async with Simulation(scale=0.1) as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+        following = replace(stage, name="next")
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            assert await stage.until_ended() == SUCCEEDED
+            await following.create_plan(BY_VERSION)
+            await following.until("NodeUpgrading")
+            before = end_state(simulation)
+            await client.delete(UPGRADE_PLANS, stage.name)
+            assert await stage.until("gone") == "gone"
+            setting = "Setting longhorn-system/replica-replenishment-wait-interval"
+            assert end_state(simulation)[setting] == before[setting]
+            assert await following.until_ended() == SUCCEEDED
+    assert objects.status(await following.plan())["provisionGeneration"] == 5
+
+
+@pytest.mark.parametrize(
+    ("away", "repeated"), [pytest.param(1.0, True, id="a moment"), pytest.param(5400.0, False, id="an hour and a half")]
+)
+async def test_a_manager_announces_again_what_was_recorded_before_it_started_only_when_that_is_recent(
+    away: float,
+    repeated: bool,  # noqa: FBT001  # a table
+) -> None:
+    async with Simulation() as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan({"version": "v9.9.9"})
+            await asyncio.sleep(1)
+        for event in (await client.list(EVENTS)).items:
+            await client.delete(EVENTS, objects.name(event), namespace=objects.namespace(event))
+        await asyncio.sleep(away)
+        async with stage.life(seed="successor"):
+            await asyncio.sleep(1)
+        assert phases_of(await stage.plan()) == ["Initializing"]
+        told = [event["message"] for event in await stage.events() if event["type"] == "Normal"]
+    assert told == (["Entering phase Initialize"] if repeated else [])

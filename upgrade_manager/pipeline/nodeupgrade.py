@@ -13,6 +13,7 @@ from upgrade_manager.nodes import machineplan
 from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, StartJob
 from upgrade_manager.nodes.jobstate import Progress
+from upgrade_manager.nodes.turns import in_turn
 from upgrade_manager.pipeline import rancher, temporary
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.lastwords import with_last_words
@@ -76,7 +77,8 @@ class NodeUpgrade(Phase):
         )
         if not views:
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
-        decisions = [(view, decide(view, release_os=scope.draft["releaseMetadata"]["os"])) for view in views]
+        release_os = scope.draft["releaseMetadata"]["os"]
+        decisions = in_turn((view, decide(view, release_os=release_os)) for view in views)
         for view, decision in decisions:
             await _follow(scope, view, decision)
         failed = next(((view, decision) for view, decision in decisions if decision.failure), None)

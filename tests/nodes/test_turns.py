@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.nodes.drain import Decision
+from upgrade_manager.nodes.effects import StartJob
+from upgrade_manager.nodes.turns import UNDER_WAY, in_turn
+from upgrade_manager.nodes.view import NodeView
+
+
+def node(name: str, state: NodeState | None = NodeState.IMAGE_PRELOADED) -> NodeView:
+    return NodeView(name=name, state=state, os_image="old", ready=True, pending_os="", jobs={})
+
+
+def start(name: str, job_type: JobType = JobType.PRE_DRAIN) -> Decision:
+    return Decision(state=NodeState.PRE_DRAINING, effects=(StartJob(node=name, job_type=job_type),))
+
+
+IDLE = Decision(state=None)
+
+
+def started(pairs: list[tuple[NodeView, Decision]]) -> list[str]:
+    return [view.name for view, decision in pairs if decision.effects]
+
+
+@pytest.mark.parametrize("state", sorted(UNDER_WAY))
+def test_nothing_starts_while_another_node_is_away(state: NodeState) -> None:
+    pairs = in_turn([(node("a"), start("a")), (node("b", state), IDLE)])
+    assert started(pairs) == []
+    held = pairs[0][1]
+    assert held.state is None
+    assert held.waits_for == "node b to be done before node a"
+
+
+def test_a_node_that_is_under_way_goes_on_with_its_next_job() -> None:
+    pairs = in_turn([(node("a", NodeState.PRE_DRAINED), start("a", JobType.POST_DRAIN)), (node("b"), IDLE)])
+    assert started(pairs) == ["a"]
+
+
+def test_of_two_that_are_asked_at_once_the_first_goes_first() -> None:
+    assert started(in_turn([(node("a"), start("a")), (node("b"), start("b", JobType.POST_DRAIN))])) == ["a"]
+
+
+@pytest.mark.parametrize("state", [None, NodeState.IMAGE_PRELOADED, NodeState.POST_DRAINED])
+def test_nodes_that_have_not_begun_or_are_done_hold_up_nobody(state: NodeState | None) -> None:
+    assert started(in_turn([(node("a"), start("a")), (node("b", state), IDLE)])) == ["a"]

@@ -1,0 +1,43 @@
+"""One node at a time, whatever Rancher asks.
+
+Rancher counts unavailable machines per role only, and a question that an upgrade which failed has left open is still
+there when the next one begins. Two nodes that are away together can cost a cluster of three its quorum, so a node whose
+turn it is not waits until the other one is back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.nodes.effects import StartJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.nodes.drain import Decision
+    from upgrade_manager.nodes.view import NodeView
+
+#: From the first Job to the return from the reboot.
+UNDER_WAY = frozenset(
+    {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED, NodeState.POST_DRAINING, NodeState.WAITING_REBOOT}
+)
+
+
+def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeView, Decision]]:
+    """The same decisions, less the starts that would take a second node away; in the order given."""
+    pairs = list(decisions)
+    busy = [view.name for view, _ in pairs if view.state in UNDER_WAY]
+    result = []
+    for view, decision in pairs:
+        starts = any(isinstance(effect, StartJob) for effect in decision.effects)
+        others = [name for name in busy if name != view.name]
+        if starts and others:
+            waits = f"node {others[0]} to be done before node {view.name}"
+            result.append((view, replace(decision, state=None, effects=(), waits_for=waits)))
+            continue
+        if starts:
+            busy.append(view.name)
+        result.append((view, decision))
+    return result

@@ -37,11 +37,12 @@ class RepoCreate(Phase):
             replicas = _replicas(nodes)
             await _create(scope, replicas=replicas)
             return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
-        service = repo_service_name(scope.owner.name)
-        outcome = _judge(deployment, endpoints.list(), service=service)
-        if isinstance(outcome, Waiting) and await scope.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
-            await scope.ensure(SERVICES, repository_service(scope.owner))
-        return outcome
+        missing = _missing_replicas(deployment)
+        if missing is not None:
+            return missing
+        if any(_has_ready(slice_) for slice_ in endpoints.list()):
+            return Completed()
+        return await _await_endpoint(scope)
 
 
 async def _create(scope: Scope, *, replicas: int) -> None:
@@ -59,15 +60,19 @@ def _replicas(nodes: Iterable[Object]) -> int:
     return min(REPLICAS, max(1, len(able)))
 
 
-def _judge(deployment: Object, slices: Iterable[Object], *, service: str) -> Outcome:
+def _missing_replicas(deployment: Object) -> Waiting | None:
     wanted = objects.spec(deployment).get("replicas", 1)
     available = objects.status(deployment).get("availableReplicas") or 0
-    if available < wanted:
-        named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
-        return _not_ready(named, available=available, wanted=wanted)
-    if not any(_has_ready(endpoints) for endpoints in slices):
-        return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready")
-    return Completed()
+    named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
+    return _not_ready(named, available=available, wanted=wanted) if available < wanted else None
+
+
+async def _await_endpoint(scope: Scope) -> Waiting:
+    """The Pods are ready: their endpoint follows at once, unless somebody has taken the Service away."""
+    service = repo_service_name(scope.owner.name)
+    if await scope.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
+        await scope.ensure(SERVICES, repository_service(scope.owner))
+    return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready")
 
 
 def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:

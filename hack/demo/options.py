@@ -50,7 +50,9 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     what.add_argument("--image", nargs="?", const="harvester-v1.8.0", default="", metavar="NAME",
                       help="upgrade from a VirtualMachineImage (default: %(const)s), not from a Version")  # fmt: skip
     what.add_argument("--plan-file", type=Path, metavar="FILE", help="apply this UpgradePlan instead of the demo's own")
-    parser.add_argument("--keep", action="store_true", help="after the upgrade, leave everything running until Ctrl-C")
+    parser.add_argument(
+        "--keep", action="store_true", help="when the upgrade has ended, leave everything running until Ctrl-C"
+    )
     parser.add_argument(
         "--timeout", type=_positive, default=900.0, metavar="SECONDS", help="give up after this time (%(default)s)"
     )

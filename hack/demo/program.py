@@ -103,12 +103,12 @@ async def _play(options: Options, screen: Screen, relatives: Family) -> int:
         screen.say(introduction(stage, plan))
         view = await _watch(client, stage, screen, plan=plan, within=options.timeout)
     screen.say(verdict(view))
-    if view.outcome != SUCCEEDED:
+    is_well = view.outcome == SUCCEEDED
+    if not is_well:
         screen.say(_excerpt(stage.manager))
-        return 1
     if options.keep:
         await _keep(stage, screen)
-    return 0
+    return 0 if is_well else 1
 
 
 @contextlib.asynccontextmanager

@@ -46,3 +46,8 @@ def test_of_two_that_are_asked_at_once_the_first_goes_first() -> None:
 @pytest.mark.parametrize("state", [None, NodeState.IMAGE_PRELOADED, NodeState.POST_DRAINED])
 def test_nodes_that_have_not_begun_or_are_done_hold_up_nobody(state: NodeState | None) -> None:
     assert started(in_turn([(node("a"), start("a")), (node("b", state), IDLE)])) == ["a"]
+
+
+def test_a_node_that_is_seen_to_be_back_holds_up_nobody_although_its_record_is_old() -> None:
+    back = Decision(state=NodeState.POST_DRAINED)
+    assert started(in_turn([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]

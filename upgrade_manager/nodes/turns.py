@@ -28,10 +28,11 @@ UNDER_WAY = frozenset(
 def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeView, Decision]]:
     """The same decisions, less the starts that would take a second node away; in the order given."""
     pairs = list(decisions)
-    busy = [view.name for view, _ in pairs if view.state in UNDER_WAY]
+    # What is seen now counts, not what was recorded: a node that has just come back holds up nobody any more.
+    busy = [view.name for view, decision in pairs if _state(view, decision) in UNDER_WAY]
     result = []
     for view, decision in pairs:
-        starts = any(isinstance(effect, StartJob) for effect in decision.effects)
+        starts = _starts(decision)
         others = [name for name in busy if name != view.name]
         if starts and others:
             waits = f"node {others[0]} to be done before node {view.name}"
@@ -41,3 +42,12 @@ def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeVi
             busy.append(view.name)
         result.append((view, decision))
     return result
+
+
+def _starts(decision: Decision) -> bool:
+    return any(isinstance(effect, StartJob) for effect in decision.effects)
+
+
+def _state(view: NodeView, decision: Decision) -> NodeState | None:
+    """Where the node is before anything is started: its Job's start is no reason to hold the others up yet."""
+    return view.state if decision.state is None or _starts(decision) else decision.state

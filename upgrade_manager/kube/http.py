@@ -176,7 +176,10 @@ def _transient(error: BaseException) -> Transient:
     if isinstance(error, TimeoutError):
         return Transient("the API server did not answer in time", reason=TIMED_OUT)
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error.os_error, ConnectionResetError):
-        return Transient(f"the API server cannot be reached: {error}", reason=REFUSED)
+        place = f"{error.host}:{error.port}"
+        return Transient(
+            f"the API server cannot be reached at {place}: {error.strerror or error.os_error}", reason=REFUSED
+        )
     return Transient(f"the connection to the API server broke: {type(error).__name__}")
 
 

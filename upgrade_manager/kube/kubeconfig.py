@@ -73,7 +73,9 @@ class Kubeconfig:
 
     async def _loaded(self, context: str) -> Connection:
         if not context:
-            raise ConfigError(f"the kubeconfig {self.paths} names no current context: choose one with --context")
+            raise ConfigError(
+                f"the kubeconfig {self.paths} names no current context: set it with kubectl config use-context"
+            )
         library = config_library()
         found = library.Configuration()
         async with asyncio.timeout(_LOAD_TIMEOUT):

@@ -58,6 +58,9 @@ class NodeUpgrade(Phase):
 
     async def run(self, scope: Scope) -> Outcome:
         """Ask Rancher once; then look at every node, do what is due, and see whether all are done."""
+        if scope.plan.spec.node_upgrade_option.pause_nodes:
+            text = "this version of the manager cannot hold nodes back: nodeUpgradeOption.pauseNodes has no effect"
+            scope.announcements.warning(scope.raw, "PauseNodesIgnored", text)
         secrets = await scope.observe(MACHINE_PLANS)
         machines = await scope.observe(LOCAL_MACHINES)
         nodes = await scope.observe(MANAGED_NODES)

@@ -170,6 +170,7 @@ class Scope:
             return False
         reached = self.draft.unwritten_phases()
         await self._write_plan(MergePatch({"status": difference}), subresource="status")
+        _log_progress(reached, difference)
         self.announcements.phases(self.raw, reached)
         self.metrics.recorded(self.raw, reached)
         return True
@@ -210,3 +211,11 @@ def _owners(found: Object) -> str:
     if not references:
         return "nobody (it has no owner)"
     return ", ".join(f"{owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')})" for owner in references)
+
+
+def _log_progress(reached: list[str], difference: Object) -> None:
+    for value in reached:
+        log.info("phase reached", reached=value)
+    for node, entry in (difference.get("nodeUpgradeStatuses") or {}).items():
+        if entry and "state" in entry:
+            log.info("node moved", node=node, state=entry["state"])

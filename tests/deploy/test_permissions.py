@@ -41,6 +41,7 @@ FOR_TROUBLE = {
     ("harvester-system", "jobs.batch", "delete"): "the Jobs of a failed plan, less those that failed",
     ("harvester-system", "jobs.batch", "get"): "an object that is there already",
     ("harvester-system", "deployments.apps", "get"): "an object that is there already",
+    ("cattle-system", "plans.upgrade.cattle.io", "get"): "nodes that carry an earlier Plan's label",
     ("harvester-system", "services", "get"): "a Service that has no endpoint, or is there already",
     ("harvester-system", "virtualmachineimages.harvesterhci.io", "get"): "an object that is there already",
 }

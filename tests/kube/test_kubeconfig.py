@@ -174,7 +174,10 @@ BROKEN = {
     "no text": ("\0", "cannot be read as YAML: unacceptable character"),
     "something else": ("just text", "something else than a kubeconfig"),
     "empty": ("", "is empty"),
-    "no current context": ("contexts: []\n" + CLUSTER + USER, "names no current context: set it with kubectl config use-context"),
+    "no current context": (
+        "contexts: []\n" + CLUSTER + USER,
+        "names no current context: set it with kubectl config use-context",
+    ),
     "no contexts": ("current-context: x", "name x"),
     "no cluster": (CONTEXT + "clusters: []\n" + USER, "name k"),
     "no user": (CONTEXT + CLUSTER + "users: []", "is incomplete"),

@@ -20,7 +20,7 @@ from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.api.nodestates import NodeState
     from upgrade_manager.kube.objects import Object
@@ -108,27 +108,30 @@ def not_done(plan_object: str, what: str, *, done: int, nodes: int, trouble: str
     return Waiting(message=f"waiting for {named}: {what} done on {done} of {nodes} nodes{trouble}")
 
 
-async def prepare_nodes(scope: Scope, nodes: Iterable[Object], plan_object: str) -> None:
+async def prepare_nodes(scope: Scope, nodes: Sequence[Object], plan_object: str) -> None:
     """Make sure that a new Plan of that name will run on every node. Raises BadCluster.
 
     A node that still carries the label of an earlier Plan of the name counts as done there, and one whose hostname is
     not its name makes the controller hang.
     """
     label = suc_node_label(plan_object)
+    for node in nodes:
+        name, hostname = objects.name(node), objects.labels(node).get(LABEL_HOSTNAME, "")
+        if hostname != name:
+            raise BadCluster(
+                f'Node {name}: its label {LABEL_HOSTNAME} is "{hostname}", but the '
+                f"system-upgrade-controller only works where it equals the node's name; correct the label"
+            )
+    labelled = [objects.name(node) for node in nodes if label in objects.labels(node)]
+    if not labelled:
+        return
     existing = await scope.find(SUC_PLANS, plan_object, namespace=CATTLE_SYSTEM, metadata_only=True)
     if existing is not None:
         # Its labels are its own business: without them it would run on all nodes again.
         scope.check_ours(SUC_PLANS, existing)
         return
-    for node in nodes:
-        name, labels = objects.name(node), objects.labels(node)
-        if labels.get(LABEL_HOSTNAME) != name:
-            raise BadCluster(
-                f'Node {name}: its label {LABEL_HOSTNAME} is "{labels.get(LABEL_HOSTNAME, "")}", but the '
-                f"system-upgrade-controller only works where it equals the node's name; correct the label"
-            )
-        if label in labels:
-            await scope.mark(NODES, name, {"labels": {label: None}})
+    for name in labelled:
+        await scope.mark(NODES, name, {"labels": {label: None}})
 
 
 def _counts(job: Object) -> bool:

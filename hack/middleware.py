@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from hack.apiserver.status import StatusError
-from hack.apiserver.streams import WholeStream
+from hack.apiserver.streams import PatientStream, WholeStream
 from hack.call import call_of
 from hack.counts import NO_ANSWER, Counts
 from hack.faults import Delay, LoseAnswer, LoseRequest, Refuse, Rule
@@ -16,7 +16,7 @@ from hack.watchfaults import Whole, disturbed
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable
     from random import Random
 
     from hack.call import Call
@@ -143,7 +143,7 @@ class Middleware:
         lines: Lines = Whole(stream.chunks())
         for fault in faults:
             lines = disturbed(lines, fault, random=self._random, hidden=hidden)
-        return _LineStream(lines, stream, idle_timeout=request.idle_timeout)
+        return PatientStream(lines, status=stream.status, headers=stream.headers, idle_timeout=request.idle_timeout)
 
     def _actions(self, call: Call) -> list[Action]:
         """What happens to this request, by all rules that describe it."""
@@ -188,32 +188,6 @@ class Middleware:
         response = await self._inner.send(request)
         await self.hook.after(number, call, response)
         return response
-
-
-class _LineStream:
-    """Disturbed lines as a `Stream`."""
-
-    def __init__(self, lines: Lines, stream: Stream, *, idle_timeout: float) -> None:
-        self._lines = lines
-        self._idle_timeout = idle_timeout
-        self.status = stream.status
-        self.headers: Mapping[str, str] = stream.headers
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        return self
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        try:
-            async with asyncio.timeout(self._idle_timeout):
-                line = await self._lines.next()
-        except TimeoutError as error:
-            raise Transient(f"no byte arrived for {self._idle_timeout:g} s") from error
-        if line is None:
-            raise StopAsyncIteration
-        return line
 
 
 def _refusal(action: Refuse) -> Response:

@@ -6,7 +6,7 @@ No generators: one that its reader leaves half-way would be finished by the even
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hack.apiserver.status import JSON_HEADERS
 from upgrade_manager.kube.errors import Transient
@@ -18,17 +18,25 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response
 
 
-class WatchStream:
-    """A watch as a `Stream`, with the patience of a real transport."""
+class Pieces(Protocol):
+    """Where the pieces of an answer come from."""
 
-    def __init__(self, watch: Watch, *, idle_timeout: float) -> None:
-        self._watch = watch
+    async def next(self) -> bytes | None:
+        """The next piece; None when there will be no more. Raises Transient when the source breaks."""
+        ...
+
+
+class PatientStream:
+    """Pieces as a `Stream`, with the patience of a real transport."""
+
+    def __init__(self, pieces: Pieces, *, status: int, headers: Mapping[str, str], idle_timeout: float) -> None:
+        self._pieces = pieces
         self._idle_timeout = idle_timeout
-        self.status = 200
-        self.headers: Mapping[str, str] = JSON_HEADERS
+        self.status = status
+        self.headers = headers
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The lines as they come. Raises Transient when none does for too long."""
+        """The pieces as they come. Raises Transient when none does for too long."""
         return self
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -37,12 +45,20 @@ class WatchStream:
     async def __anext__(self) -> bytes:
         try:
             async with asyncio.timeout(self._idle_timeout):
-                batch = await self._watch.next()
+                piece = await self._pieces.next()
         except TimeoutError as error:
             raise Transient(f"no byte arrived for {self._idle_timeout:g} s") from error
-        if batch is None:
+        if piece is None:
             raise StopAsyncIteration
-        return batch
+        return piece
+
+
+class WatchStream(PatientStream):
+    """A watch as a `Stream`, which its reader closes."""
+
+    def __init__(self, watch: Watch, *, idle_timeout: float) -> None:
+        super().__init__(watch, status=200, headers=JSON_HEADERS, idle_timeout=idle_timeout)
+        self._watch = watch
 
     def close(self) -> None:
         """The reader has left."""

@@ -32,15 +32,16 @@ def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeVi
     busy = [view.name for view, decision in pairs if _state(view, decision) in UNDER_WAY]
     result = []
     for view, decision in pairs:
-        starts = _starts(decision)
-        others = [name for name in busy if name != view.name]
-        if starts and others:
-            waits = f"node {others[0]} to be done before node {view.name}"
-            result.append((view, replace(decision, state=None, effects=(), waits_for=waits)))
+        if not _starts(decision):
+            result.append((view, decision))
             continue
-        if starts:
+        other = next((name for name in busy if name != view.name), "")
+        if other:
+            waits = f"node {other} to be done before node {view.name}"
+            result.append((view, replace(decision, state=None, effects=(), waits_for=waits)))
+        else:
             busy.append(view.name)
-        result.append((view, decision))
+            result.append((view, decision))
     return result
 
 

@@ -164,7 +164,6 @@ class PlanReconciler:
         if scope.draft.phase == FAILED and objects.annotations_of(scope.raw).get(ANNOTATION_TORN_DOWN) != "true":
             await tear_down(scope, keep_evidence=True)
             await scope.annotate({ANNOTATION_TORN_DOWN: "true"})
-        scope.draft.observe_generation()
         await self._persist(scope)
         await self._observations.drop(scope.owner.name)
         return Done()

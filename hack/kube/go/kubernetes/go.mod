@@ -1,0 +1,5 @@
+module harvester-upgrade-manager.local/hack/kube/kubernetes
+
+go 1.25.0
+
+require k8s.io/kubernetes v1.35.4

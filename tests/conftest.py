@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from hack.virtualtime import VirtualEventLoop
+from hack.kube.controlplane import CONTROLLER_MANAGER, ControlPlane
+from tests.support import servers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+    from _pytest.terminal import TerminalReporter
 
 # A slow machine is no failure, and a failure must be there again on the next run.
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -21,16 +24,37 @@ settings.load_profile("steady")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_loop: the test needs sockets or processes, so time is real")
+    config.addinivalue_line("markers", f"{servers.MARKER}: the test runs once on each API server")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    servers.sort_out(items)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    servers.tell(terminalreporter)
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config,  # noqa: ARG001  # the hook's signature
     item: pytest.Item,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Run async tests in virtual time; a test marked `real_loop` gets an ordinary loop."""
-    if item.get_closest_marker("real_loop") is not None:
-        return {"real": asyncio.new_event_loop}
-    return {"virtual": VirtualEventLoop}
+    """Run async tests in virtual time, but those that need sockets; some on two servers."""
+    return servers.loops(item)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """The real API server, one for all of a worker's tests."""
+    with ControlPlane(servers.assets()) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def controlled_plane(control_plane: ControlPlane) -> ControlPlane:
+    """The same with the real controllers at work."""
+    control_plane.start(CONTROLLER_MANAGER)
+    return control_plane
 
 
 @pytest.fixture(autouse=True)

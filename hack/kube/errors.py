@@ -2,7 +2,8 @@
 
     RealKubeError
     ├── AssetsError      the programs are not there
-    └── ProvisionError   they cannot be had
+    ├── ProvisionError   they cannot be had
+    └── ControlPlaneError  one of them does not start
 
 Each message is for the one who typed the command: what is wrong, and the remedy.
 """
@@ -20,3 +21,7 @@ class AssetsError(RealKubeError):
 
 class ProvisionError(RealKubeError):
     """The programs cannot be built here; nothing half-built is left."""
+
+
+class ControlPlaneError(RealKubeError):
+    """A process does not start; its name, and the end of its log."""

@@ -1,0 +1,38 @@
+"""The way to a control plane's API server without anything in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube.connection import Connection, Tls
+from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.observer import RequestObserver
+
+if TYPE_CHECKING:
+    from hack.kube.controlplane import ControlPlane
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fixed:
+    """A connection whose credentials never age."""
+
+    server: str
+    authorities: str
+    authorization: str
+
+    async def connect(self) -> Connection:
+        """The same every time."""
+        return Connection(
+            server=self.server,
+            tls=Tls(authorities=self.authorities),
+            source=self,
+            authorization=self.authorization,
+        )
+
+
+async def direct(plane: ControlPlane, *, token: str = "") -> HttpTransport:
+    """A transport to be entered; without a token, each request's own Authorization header counts."""
+    authorization = f"Bearer {token}" if token else ""
+    fixed = _Fixed(server=plane.url, authorities=plane.certificate.decode(), authorization=authorization)
+    return HttpTransport(await fixed.connect(), observer=RequestObserver())

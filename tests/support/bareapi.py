@@ -1,0 +1,90 @@
+"""An API server with nothing on it, embedded or real, for tests of the API itself."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+from uuid import uuid4
+
+from hack.kube.controlplane import ADMIN
+from hack.kube.direct import direct
+from tests.support.apiserver import make_server
+from tests.support.servers import EMBEDDED, REAL
+from tests.support.wire import Wire
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import AsyncIterator
+
+    from hack.kube.controlplane import ControlPlane
+    from upgrade_manager.kube.transport import Transport
+
+
+class Compactable(Protocol):
+    """Can forget its history."""
+
+    def compact(self) -> None:
+        """Older watches and continue tokens get 410 from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BareApi:
+    """The server as one test sees it.
+
+    The real one is shared by a worker's tests: keep to `namespace`, and to names of your own for what has none.
+    """
+
+    #: embedded or real.
+    server: str
+    #: As an administrator.
+    transport: Transport
+    #: Exists, empty.
+    namespace: str
+    #: A word that no other test uses, for names of cluster-scoped objects and for API groups.
+    word: str
+    storage: Compactable = field(repr=False)
+
+    @property
+    def admin(self) -> Wire:
+        """Requests as an administrator."""
+        return Wire(self.transport)
+
+    def acting_as(self, user: str) -> Wire:
+        """Requests as somebody else, who is in system:authenticated and may do what RBAC grants."""
+        return Wire(self.transport, headers={"impersonate-user": user})
+
+    def path(self, plural: str, name: str = "", *, group: str = "", version: str = "v1") -> str:
+        """Of a collection or an object in the test's namespace."""
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        whole = f"{root}/namespaces/{self.namespace}/{plural}"
+        return f"{whole}/{name}" if name else whole
+
+
+@asynccontextmanager
+async def embedded_api(group: asyncio.TaskGroup) -> AsyncIterator[BareApi]:
+    """A server of the test's own, its controllers at work."""
+    server = make_server()
+    task = group.create_task(server.run())
+    try:
+        yield await _furnished(EMBEDDED, server, server)
+    finally:
+        task.cancel()
+        server.close()
+
+
+@asynccontextmanager
+async def real_api(plane: ControlPlane) -> AsyncIterator[BareApi]:
+    """The worker's server, with the real controllers at work."""
+    async with AsyncExitStack() as stack:
+        transport = await stack.enter_async_context(await direct(plane, token=ADMIN.token))
+        yield await _furnished(REAL, transport, plane)
+
+
+async def _furnished(server: str, transport: Transport, storage: Compactable) -> BareApi:
+    word = f"t{uuid4().hex[:10]}"
+    api = BareApi(server=server, transport=transport, namespace=word, word=word, storage=storage)
+    answer = await api.admin.post("/api/v1/namespaces", {"metadata": {"name": word}})
+    assert answer.status == 201, answer.body
+    return api

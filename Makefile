@@ -30,6 +30,10 @@ demo: setup ## Watch an upgrade of a simulated cluster; DEMO_ARGS="--help" lists
 test: setup kubectl ## Run all tests; TEST_ARGS=tests/kube narrows them
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 $(TEST_ARGS)
 
+.PHONY: real-kube
+real-kube: setup ## Build a real control plane into the user's cache, once; takes about 5 minutes
+	@$(BIN)/python -m hack.kube
+
 .PHONY: coverage
 coverage: setup ## Prove that the unit tests of api, kube and runtime leave no branch out
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 tests/api tests/kube tests/runtime \

@@ -1,0 +1,63 @@
+"""`python -m hack.kube`: have a real Kubernetes control plane at hand. See hack/kube/go/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from hack.kube.command import SystemRunner
+from hack.kube.errors import RealKubeError
+from hack.kube.progress import Progress
+from hack.kube.provision import Provisioning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+    from typing import NoReturn
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; the result is its exit code."""
+    _parser().parse_args(arguments)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    progress = Progress(write=_write, monotonic=time.monotonic)
+    provisioning = Provisioning(environ=os.environ, runner=SystemRunner(), progress=progress)
+    try:
+        assets = provisioning.run()
+    except RealKubeError as error:
+        print(f"real-kube: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("real-kube: interrupted; nothing half-built is left, and the next call goes on faster", file=sys.stderr)
+        return _INTERRUPTED
+    print(f"etcd, kube-apiserver, kube-controller-manager and kubectl are in {assets.folder}")
+    print(f"the definitions of other projects' kinds are in {assets.crds}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog="python -m hack.kube",
+        description="Build etcd, kube-apiserver, kube-controller-manager and kubectl into the user's cache, once, and "
+        "fetch the CustomResourceDefinitions of Harvester, Longhorn, Cluster API and KubeVirt.",
+        epilog="KUBEBUILDER_ASSETS, where set, names a folder that has the four programs: they are not built then.",
+    )
+
+
+def _write(line: str) -> None:
+    print(line, flush=True)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 #: Bytes that one read brings, as aiohttp hands them out under load.
 _READ = 128 * 1024
 _OBJECTS = 1000
+_NO_INITIAL_EVENTS = (
+    b'{"type":"BOOKMARK","object":{"kind":"Pod","metadata":'
+    b'{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
+)
 
 
 class _Replay:
-    """A transport whose lists are empty and whose one watch sends what it was given, then stays open."""
+    """A transport with nothing in its lists, whose one watch sends what it was given, then stays open."""
 
     status = 200
     headers: Mapping[str, str] = {}  # the protocol's type
@@ -54,7 +58,8 @@ class _Replay:
         yield self
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The data, then silence."""
+        """The end of no initial events, the data, then silence."""
+        yield _NO_INITIAL_EVENTS
         for start in range(0, len(self._data), _READ):
             yield self._data[start : start + _READ]
         await asyncio.Event().wait()

@@ -109,7 +109,7 @@ async def test_watch() -> None:
     api, transport = client()
     transport.watches.append(FedStream(event("ADDED", node("a")) + b"cut off", None))
     async with api.watch(NODES, Selection(label_selector="a"), resource_version="7", timeout=300) as watch:
-        batches = [batch async for batch in watch.batches()]
+        batches = [batch async for batch in watch]
     assert [[entry.type for entry in batch] for batch in batches] == [["ADDED"]]
     assert transport.requests[0].query == (
         ("labelSelector", "a"),
@@ -121,11 +121,25 @@ async def test_watch() -> None:
     assert transport.requests[0].idle_timeout < 90
 
 
+async def test_a_watch_that_first_brings_what_exists() -> None:
+    api, transport = client()
+    transport.streams.append(FedStream(None))
+    async with api.watch(NODES, Selection(), resource_version="", timeout=300, initial_events=True) as watch:
+        assert [batch async for batch in watch] == []
+    assert transport.requests[0].query == (
+        ("watch", "1"),
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", "300"),
+    )
+
+
 async def test_an_event_without_a_line_feed_at_the_end_counts() -> None:
     api, transport = client()
     transport.watches.append(FedStream(event("ADDED", node("a")).strip(), None))
     async with api.watch(NODES, Selection(), resource_version="7", timeout=300) as watch:
-        assert [len(batch) async for batch in watch.batches()] == [1]
+        assert [len(batch) async for batch in watch] == [1]
 
 
 async def test_create() -> None:

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.support.kube_server import event, node
+from tests.support.kube_server import event, initial_end, node
 from tests.support.kube_tls import Authority
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.connection import ConfigError, Connection, Tls
@@ -358,15 +358,12 @@ async def test_an_informer_follows_a_server_through_cut_connections(authority: A
     watches: list[str] = []
 
     async def handler(request: web.Request) -> web.StreamResponse:
-        if "watch" not in request.query:
-            meta = {"resourceVersion": "5"}
-            return web.json_response({"kind": "NodeList", "metadata": meta, "items": [node("a", 1)]})
-        watches.append(request.query["resourceVersion"])
+        watches.append(request.query.get("resourceVersion", "newest"))
         response = web.StreamResponse()
         response.enable_chunked_encoding()
         await response.prepare(request)
-        if len(watches) == 1:
-            await response.write(event("ADDED", node("b", 6)))
+        if "sendInitialEvents" in request.query:
+            await response.write(event("ADDED", node("a", 1)) + initial_end(5) + event("ADDED", node("b", 6)))
             await written.wait()
             assert request.transport is not None
             request.transport.abort()
@@ -389,4 +386,4 @@ async def test_an_informer_follows_a_server_through_cut_connections(authority: A
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-    assert watches == ["5", "6"]
+    assert watches == ["newest", "6"]

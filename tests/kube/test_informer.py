@@ -13,8 +13,10 @@ from tests.support.kube_server import (
     ScriptedTransport,
     bookmark,
     event,
+    initial_end,
     listing,
     node,
+    not_offered,
     refusal,
     reset,
     status_object,
@@ -33,9 +35,12 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def running(transport: ScriptedTransport, **options: Any) -> AsyncIterator[Informer]:
+async def running(transport: ScriptedTransport, *, streaming: bool = False, **options: Any) -> AsyncIterator[Informer]:
+    """An informer at work; of a server that is known to have no streaming lists, if not said otherwise."""
     random = Random(1)
     client = Client(transport, user_agent="test", random=random)
+    if not streaming:
+        client.watch_lists.were_refused()
     informer = Informer(client, NODES, random=random, **options)
     task = asyncio.create_task(informer.run())
     try:
@@ -177,9 +182,38 @@ async def test_objects_are_transformed_once_before_they_are_stored() -> None:
         assert informer.store.list() == [node("a", 1), node("b", 6)]
 
 
-async def test_a_fault_in_a_transform_is_not_hidden() -> None:
+async def test_streamed_objects_are_transformed_as_they_come_and_shown_when_all_are_there() -> None:
+    transformed: list[str] = []
+
+    def transform(obj: Object) -> Object:
+        transformed.append(name(obj))
+        return {**obj, "seen": True}
+
+    stream = FedStream(event("ADDED", node("a", 1)), event("ADDED", node("b", 2)))
+    transport = ScriptedTransport()
+    transport.streams.append(stream)
+    told: list[Change] = []
+    async with running(transport, streaming=True, transform=transform, handlers=[told.append]) as informer:
+        await asyncio.sleep(1)
+        assert transformed == ["a", "b"]
+        assert not informer.is_synced
+        assert not await informer.observed("2", timeout=1)
+        assert (len(informer.store), told) == (0, [])
+        stream.feed(initial_end(7) + event("ADDED", node("c", 8)))
+        await informer.synced()
+        assert informer.store.resource_version == "8"
+        assert all(obj["seen"] for obj in informer.store.list())
+    assert transformed == ["a", "b", "c"]
+    assert [(name(change.obj), change.initial) for change in told] == [("a", True), ("b", True), ("c", False)]
+    assert len(transport.requests) == 1
+
+
+@pytest.mark.parametrize("streaming", [True, False], ids=["streaming list", "list"])
+async def test_a_fault_in_a_transform_is_not_hidden(*, streaming: bool) -> None:
     transport = ScriptedTransport()
     transport.lists.append(listing(node("a", 1), version="5"))
+    if streaming:
+        transport.streams.append(FedStream(event("ADDED", node("a", 1))))
     random = Random(1)
     client = Client(transport, user_agent="test", random=random)
     informer = Informer(client, NODES, random=random, transform=lambda obj: obj["nothing"])
@@ -214,11 +248,12 @@ async def test_an_observer_hears_of_lists_watches_events_and_objects() -> None:
     assert {resource for resource, _ in heard.told} == {"nodes"}
 
 
-async def test_random_histories_and_faults_end_in_what_the_server_has() -> None:
+@pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])
+async def test_random_histories_and_faults_end_in_what_the_server_has(*, streaming: bool) -> None:
     """A small server with a bounded history, cut watches and lost connections; the store must follow."""
     for seed in range(15):
         random = Random(seed)
-        server = SmallServer(random)
+        server = SmallServer(random, streaming=streaming)
         transport = ScriptedTransport(server.answer)
         replayed: dict[str, str] = {}
 
@@ -231,7 +266,7 @@ async def test_random_histories_and_faults_end_in_what_the_server_has() -> None:
             else:
                 assert replayed[name(change.obj)] == change.obj["metadata"]["uid"]
 
-        async with running(transport, handlers=[follow]) as informer:
+        async with running(transport, handlers=[follow], streaming=True) as informer:
             for _ in range(150):
                 server.write()
                 await asyncio.sleep(random.choice([0, 0, 0.1, 3, 40]))
@@ -245,8 +280,9 @@ async def test_random_histories_and_faults_end_in_what_the_server_has() -> None:
 class SmallServer:
     """Writes to five names at random; forgets events after ten; fails one request in three."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, streaming: bool) -> None:
         self.is_faulty = True
+        self._streaming = streaming
         self._random = random
         self._version = 10
         self._nodes: dict[str, Object] = {}
@@ -284,10 +320,23 @@ class SmallServer:
             return refusal(500)
         if "watch" not in query:
             return listing(*self.objects(), version=str(self._version))
-        since = int(query["resourceVersion"])
+        if "sendInitialEvents" not in query:
+            return self._watch(int(query["resourceVersion"]), fault)
+        return self._stream(fault) if self._streaming else not_offered()
+
+    def _watch(self, since: int, fault: float) -> FedStream:
         if self._history and since < self._history[0][0] - 1:
             return FedStream(event("ERROR", status_object(410, "Expired")), None)
-        stream = FedStream(*[line for version, line in self._history if version > since])
+        return self._live([line for version, line in self._history if version > since], fault)
+
+    def _stream(self, fault: float) -> FedStream:
+        """Part of what exists, or all of it and the bookmark."""
+        lines = [event("ADDED", obj) for obj in self.objects()]
+        whole = [*lines, initial_end(self._version)]
+        return self._live(lines if fault < 0.3 else whole, fault)
+
+    def _live(self, lines: list[bytes], fault: float) -> FedStream:
+        stream = FedStream(*lines)
         if fault < 0.4:
             stream.feed(self._random.choice([None, reset(), b"rubbish\n", b"half an ev"]))
         else:

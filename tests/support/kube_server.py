@@ -46,9 +46,10 @@ Reply: TypeAlias = Response | FedStream | Exception | float
 
 
 class ScriptedTransport:
-    """Answers lists, watches and everything else from three queues, or from one function.
+    """Answers lists, streaming lists, watches and everything else from four queues, or from one function.
 
-    A number in a queue is a wait in seconds before the reply after it. Watches that nobody scripted stay open.
+    A number in a queue is a wait in seconds before the reply after it. Watches that nobody scripted stay open;
+    streaming lists that nobody scripted are refused, as by a server that does not offer them.
     """
 
     def __init__(self, handler: Callable[[Request], Reply] | None = None) -> None:
@@ -56,6 +57,7 @@ class ScriptedTransport:
         self.times: list[float] = []
         self.lists: deque[Reply] = deque()
         self.watches: deque[Reply] = deque()
+        self.streams: deque[Reply] = deque()
         self.others: deque[Reply] = deque()
         self.open_streams = 0
         self._handler = handler
@@ -71,7 +73,12 @@ class ScriptedTransport:
     async def open(self, request: Request) -> AsyncIterator[Stream]:
         """As the protocol says."""
         self._remember(request)
-        reply = await self._next(request, self.watches) if self.watches or self._handler else FedStream()
+        is_list = "sendInitialEvents" in dict(request.query)
+        queue = self.streams if is_list else self.watches
+        if queue or self._handler:
+            reply = await self._next(request, queue)
+        else:
+            reply = not_offered() if is_list else FedStream()
         if isinstance(reply, Response):
             reply = FedStream(reply.body, None, status=reply.status, headers=reply.headers)
         assert isinstance(reply, FedStream), reply
@@ -146,6 +153,18 @@ def event(type_: str, obj: object) -> bytes:
 def bookmark(version: str | int) -> bytes:
     """A bookmark for nodes."""
     return event("BOOKMARK", {"apiVersion": "v1", "kind": "Node", "metadata": {"resourceVersion": str(version)}})
+
+
+def initial_end(version: str | int) -> bytes:
+    """The bookmark for nodes that ends the initial events of a streaming list."""
+    meta = {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}
+    return event("BOOKMARK", {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+
+
+def not_offered() -> Response:
+    """The answer to a streaming list of a server whose feature gate WatchList is off."""
+    cause = {"reason": "FieldValueForbidden", "message": "Forbidden: no", "field": "sendInitialEvents"}
+    return refusal(422, "Invalid", group="meta.k8s.io", kind="ListOptions", causes=[cause])
 
 
 def reset() -> Transient:

@@ -13,6 +13,7 @@ from upgrade_manager.kube.objects import key, metadata, name, namespace, resourc
 from upgrade_manager.kube.rest import Rest
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.kube.watch import IDLE_TIMEOUT, Watch, deadline_of
+from upgrade_manager.kube.watchlist import WatchLists
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _JSON = "application/json"
 _PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_INITIAL_EVENTS = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"))
 #: Seconds for a list, which may be long.
 _LIST_TIMEOUT = 60.0
 _TIMEOUT = 30.0
@@ -43,6 +45,8 @@ class Client:
     def __init__(self, transport: Transport, *, user_agent: str, random: Random, field_validation: str = "") -> None:
         self._rest = Rest(transport, random=random)
         self._user_agent = user_agent
+        #: What is known of the server, for all reflectors that read from it.
+        self.watch_lists = WatchLists()
         self._validation = (("fieldValidation", field_validation),) if field_validation else ()
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False) -> Object:
@@ -101,15 +105,18 @@ class Client:
         *,
         resource_version: str,
         timeout: int,  # noqa: ASYNC109  # asked of the server
+        initial_events: bool = False,
     ) -> AsyncIterator[Watch]:
         """An open watch from that resourceVersion on, which the server ends after `timeout` seconds.
 
+        With initial_events it first brings whatever exists, not older than that version (watchlist.py).
         Objects of a metadata_only watch are as the server sent them: pass them through `named_metadata`.
         """
         options = (
             ("watch", "1"),
+            *(_INITIAL_EVENTS if initial_events else ()),
             ("allowWatchBookmarks", "true"),
-            ("resourceVersion", resource_version),
+            *((("resourceVersion", resource_version),) if resource_version else ()),
             ("timeoutSeconds", str(timeout)),
         )
         request = self._request(

@@ -1,7 +1,7 @@
 """How lists and watches end and what follows: client-go's error matrix, as data.
 
 Only a watch may be reopened where it ended, at the last resourceVersion; everything else starts a new cycle, which is a
-list and then watches.
+streaming list, where the server offers that, or a list, and then watches.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import REFUSED, Gone, Throttled, Transient
+from upgrade_manager.kube.status import is_too_large
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.errors import KubeError
@@ -75,3 +76,18 @@ def after_list(error: KubeError) -> Ending:
     patience = error.retry_after if isinstance(error, Throttled) else 0.0
     reason = "undecodable" if isinstance(error, Undecodable) else "error"
     return Ending(reason=reason, relist=True, back_off=True, report=True, patience=patience)
+
+
+def is_out_of_reach(error: KubeError) -> bool:
+    """Whether the server cannot list at that resourceVersion, but may at its newest.
+
+    Servers too old to name the cause answer to a version that they have not reached with a Timeout without causes.
+    """
+    if isinstance(error, Gone) or is_too_large(error):
+        return True
+    return error.reason == "Timeout" and not error.details.get("causes")
+
+
+def calls_for_list(error: KubeError) -> bool:
+    """Whether a plain list may do better than the streaming list that failed: not where nobody serves us just now."""
+    return not isinstance(error, Throttled) and error.reason != REFUSED

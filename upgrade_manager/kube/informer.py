@@ -120,10 +120,14 @@ class Informer:
             self._waiting.remove(entry)
         return True
 
+    def prepare(self, obj: Object) -> Object:
+        """For the reflector: what `replace` is to be given of it."""
+        return self._transform(obj)
+
     def replace(self, items: list[Object], version: str) -> None:
         """For the reflector: exactly these objects exist."""
         initial = not self._synced.is_set()
-        changes = self.store.replace((self._transform(obj) for obj in items), version)
+        changes = self.store.replace(items, version)
         for change in changes:
             self._tell(Change(change.kind, change.obj, change.old, initial, change.tombstone) if initial else change)
         self._synced.set()

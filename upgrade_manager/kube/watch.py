@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from upgrade_manager.kube.decoder import LineSplitter, WatchEvent, decode_lines
+from upgrade_manager.kube.decoder import LineSplitter, Undecodable, WatchEvent, decode_lines
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
 
 if TYPE_CHECKING:
@@ -22,11 +22,16 @@ GRACE = 30.0
 
 def deadline_of(timeout: int) -> float:
     """The loop's time at which a watch that the server should end after `timeout` seconds is dropped from our side."""
-    return asyncio.get_running_loop().time() + timeout + GRACE
+    return _time() + timeout + GRACE
 
 
 class Watch:
-    """The events of an open stream in batches, each what one read brought: much is then paid by read, not by event."""
+    """The events of an open stream in batches, each what one read brought: much is then paid by read, not by event.
+
+    Iterating may be broken off and taken up again. It ends when the server ends the watch; an event that it cut off
+    then is dropped, the next watch brings it. It raises Transient when the stream breaks, is silent for too long or
+    outlives its deadline, and Undecodable when it sends what is no event; the events before that are handed out first.
+    """
 
     def __init__(self, stream: Stream, *, idle_timeout: float, deadline: float) -> None:
         """`idle_timeout` in seconds without a byte, `deadline` in the loop's time."""
@@ -34,32 +39,58 @@ class Watch:
         self._idle_timeout = idle_timeout
         self._deadline = deadline
         self._lines = LineSplitter()
+        self._opened = _time()
+        #: Read, but not handed out yet.
+        self._events: list[WatchEvent] = []
+        #: What to raise after them.
+        self._error: Undecodable | None = None
+        self._is_over = False
+        #: How many events have been read.
+        self.received = 0
 
-    async def batches(self) -> AsyncGenerator[list[WatchEvent], None]:
-        """Ends when the server ends the watch; an event that it cut off then is dropped, the next watch brings it.
+    def __aiter__(self) -> Self:
+        return self
 
-        Raises Transient when the stream breaks, is silent for too long or outlives its deadline, and Undecodable when
-        it sends what is no event; the events before that have been handed out by then.
-        """
-        while (chunk := await self._read()) is not None:
-            events, error = decode_lines(self._lines.feed(chunk))
-            if events:
-                yield events
-            if error is not None:
-                raise error
-        events, _cut_off = decode_lines([self._lines.rest()])
-        if events:
-            yield events
+    async def __anext__(self) -> list[WatchEvent]:
+        while not self._events:
+            if self._error is not None:
+                raise self._error
+            if self._is_over:
+                raise StopAsyncIteration
+            await self._fill()
+        events, self._events = self._events, []
+        return events
+
+    def unread(self, events: list[WatchEvent]) -> None:
+        """Hand these, the last ones of a batch, out once more."""
+        self._events = events
+
+    @property
+    def lived(self) -> float:
+        """Seconds since it was opened."""
+        return _time() - self._opened
 
     async def aclose(self) -> None:
         """Let go of the stream's reader."""
         if isinstance(self._chunks, AsyncGenerator):
             await self._chunks.aclose()
 
+    async def _fill(self) -> None:
+        chunk = await self._read()
+        if chunk is None:
+            self._is_over = True
+            self._events, _cut_off = decode_lines([self._lines.rest()])
+        else:
+            self._events, self._error = decode_lines(self._lines.feed(chunk))
+        self.received += len(self._events)
+
     async def _read(self) -> bytes | None:
-        now = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(min(self._idle_timeout, self._deadline - now)):
+            async with asyncio.timeout(min(self._idle_timeout, self._deadline - _time())):
                 return await anext(self._chunks, None)
         except TimeoutError as error:
             raise Transient("a watch went silent", reason=TIMED_OUT) from error
+
+
+def _time() -> float:
+    return asyncio.get_running_loop().time()

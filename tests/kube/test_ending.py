@@ -1,0 +1,110 @@
+"""Each row of client-go's error matrix, as status and in the stream, seen at a reflector."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support.kube_server import (
+    FedStream,
+    Reply,
+    bookmark,
+    event,
+    node,
+    refusal,
+    reset,
+)
+from tests.support.reflecting import AT_ONCE, STEP, error_event, reflecting, scripted
+from upgrade_manager.kube.errors import REFUSED, Transient
+
+REOPENS, RELISTS = "watch 5", "list 5"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One symptom: what the watch does, what the next request is and how long after the watch's end."""
+
+    watch: Reply
+    then: str
+    wait: tuple[float, float]
+    reason: str
+    #: Seconds that the watch, with the client's own retries, takes.
+    lasts: tuple[float, float] = (0.0, 0.0)
+    #: Requests that it makes.
+    attempts: int = 1
+
+
+MATRIX = {
+    "the server ends the watch after an event": Row(FedStream(bookmark(5), None), REOPENS, AT_ONCE, "quick"),
+    "the stream breaks after an event": Row(FedStream(bookmark(5), reset()), REOPENS, AT_ONCE, "quick"),
+    "the stream closes at once with nothing": Row(FedStream(None), RELISTS, STEP, "short"),
+    "the stream breaks at once with nothing": Row(FedStream(reset()), RELISTS, STEP, "short"),
+    "connection refused": Row(Transient("no", reason=REFUSED), REOPENS, STEP, "refused"),
+    "status 429": Row(refusal(429, "TooManyRequests"), REOPENS, STEP, "throttled"),
+    "ERROR 429": Row(FedStream(error_event(429, "TooManyRequests")), REOPENS, STEP, "throttled"),
+    "ERROR 429 with a wait": Row(
+        FedStream(error_event(429, "TooManyRequests", retryAfterSeconds=20)), REOPENS, (20, 20), "throttled"
+    ),
+    "status 403": Row(refusal(403, "Forbidden"), RELISTS, STEP, "error"),
+    "status 404": Row(refusal(404, "NotFound"), RELISTS, STEP, "error"),
+    "status 500": Row(refusal(500, "InternalError"), RELISTS, STEP, "error"),
+    "status 410 Gone": Row(refusal(410, "Gone"), RELISTS, STEP, "expired"),
+    "status 410 Expired": Row(refusal(410, "Expired"), RELISTS, STEP, "expired"),
+    "ERROR 410 Gone": Row(FedStream(error_event(410, "Gone")), RELISTS, STEP, "expired"),
+    "ERROR 410 Expired": Row(FedStream(error_event(410, "Expired")), RELISTS, STEP, "expired"),
+    "ERROR 500": Row(FedStream(error_event(500, "InternalError")), RELISTS, STEP, "error"),
+    "ERROR 500 with a wait": Row(
+        FedStream(error_event(500, "InternalError", retryAfterSeconds=9)), RELISTS, (9, 9), "error"
+    ),
+    "ERROR 403": Row(FedStream(error_event(403, "Forbidden")), RELISTS, STEP, "error"),
+    "ERROR with what is no Status": Row(FedStream(event("ERROR", "what")), RELISTS, STEP, "undecodable"),
+    "bytes that are no JSON": Row(FedStream(b"upstream timed out\n"), RELISTS, STEP, "undecodable"),
+    "JSON that is no event": Row(FedStream(b'{"kind":"Status"}\n'), RELISTS, STEP, "undecodable"),
+    "JSON that is no object": Row(FedStream(b"[1]\n"), RELISTS, STEP, "undecodable"),
+}
+
+
+@pytest.mark.parametrize("row", MATRIX.values(), ids=MATRIX.keys())
+async def test_what_follows_the_end_of_a_watch(row: Row) -> None:
+    transport = scripted(row.watch)
+    async with reflecting(transport, seconds=25) as run:
+        pass
+    # A stream object is fed once; parametrised cases are not reused.
+    assert run.requests()[:3] == ["list 0 limit=500", "watch 5", row.then]
+    assert row.wait[0] <= transport.gaps[1] <= row.wait[1]
+    assert run.heard.endings[0] == row.reason
+    assert run.heard.relists == (["start", row.reason] if row.then == RELISTS else ["start"])
+
+
+@pytest.mark.parametrize("is_quiet", [False, True], ids=["with events", "without"])
+async def test_a_watch_that_lived_for_a_second_is_reopened_at_once(*, is_quiet: bool) -> None:
+    stream = FedStream()
+    async with reflecting(scripted(stream)) as run:
+        await asyncio.sleep(2)
+        if not is_quiet:
+            stream.feed(event("ADDED", node("a", 9)))
+        stream.feed(None)
+        await asyncio.sleep(0.001)
+        assert run.requests()[1:] == ["watch 5", "watch 5" if is_quiet else "watch 9"]
+        assert run.heard.endings == ["closed"]
+
+
+async def test_a_lost_connection_is_retried_ten_times_and_counts_as_a_very_short_watch_then() -> None:
+    transport = scripted(*[reset() for _ in range(11)])
+    async with reflecting(transport, seconds=30) as run:
+        pass
+    assert run.requests() == ["list 0 limit=500", *["watch 5"] * 11, "list 5", "watch 30"]
+    assert all(1.0 <= gap <= 1.1 for gap in transport.gaps[1:11])
+    assert 0.8 <= transport.gaps[11] <= 1.6
+    assert run.heard.endings == ["unreachable"]
+
+
+async def test_retry_after_is_obeyed_ten_times_before_the_backoff() -> None:
+    transport = scripted(*[refusal(429, "TooManyRequests", retry_after=2) for _ in range(11)])
+    async with reflecting(transport, seconds=60) as run:
+        pass
+    assert run.requests() == ["list 0 limit=500", *["watch 5"] * 12]
+    assert all(2.0 <= gap <= 2.2 for gap in transport.gaps[1:11])
+    assert transport.gaps[11] >= 2.0

@@ -1,0 +1,93 @@
+"""How often a reflector asks a server that fails, however it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from tests.support.kube_server import (
+    FedStream,
+    Reply,
+    ScriptedTransport,
+    bookmark,
+    initial_end,
+    listing,
+    refusal,
+    reset,
+)
+from tests.support.reflecting import error_event, reflecting
+from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from upgrade_manager.kube.transport import Request
+
+    Handler: TypeAlias = Callable[[Request], Reply]
+
+
+def at_once(*pieces: bytes) -> Handler:
+    """Lists are answered; every watch, and every streaming list, is closed at once after these bytes."""
+
+    def handler(request: Request) -> Reply:
+        return FedStream(*pieces, None) if "watch" in dict(request.query) else listing(version="5")
+
+    return handler
+
+
+HASTY: dict[str, Handler] = {
+    "closes at once": at_once(),
+    "sends a bookmark and closes": at_once(bookmark(5)),
+    "ends the initial events and closes": at_once(initial_end(5)),
+    "sends text": at_once(b"bad gateway\n"),
+    "sends 410": at_once(error_event(410, "Expired")),
+    "ends the initial events and sends 410": at_once(initial_end(5), error_event(410, "Expired")),
+    "sends 429": at_once(error_event(429, "TooManyRequests")),
+    "refuses": lambda _: Transient("no", reason=REFUSED),
+    "resets": lambda _: reset(),
+    "times out": lambda _: Transient("no", reason=TIMED_OUT),
+    "answers 404": lambda _: refusal(404, "NotFound"),
+    "answers 410": lambda _: refusal(410, "Expired"),
+    "answers 500": lambda _: refusal(500),
+    "answers 429, retry at once": lambda _: refusal(429, retry_after=0),
+    "answers 502": lambda _: refusal(502),
+}
+
+
+@pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])
+@pytest.mark.parametrize("handler", HASTY.values(), ids=HASTY.keys())
+async def test_no_failure_makes_a_tight_loop(handler: Handler, *, streaming: bool) -> None:
+    transport = ScriptedTransport(handler)
+    async with reflecting(transport, seconds=600, streaming=streaming):
+        pass
+    assert len(transport.requests) <= 1.3 * 600
+    assert max(transport.gaps) <= 60
+
+
+@pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])
+async def test_an_outage_of_ten_minutes_costs_about_18_attempts(*, streaming: bool) -> None:
+    transport = ScriptedTransport(lambda _: Transient("no", reason=REFUSED))
+    async with reflecting(transport, seconds=600, streaming=streaming):
+        pass
+    assert 15 <= len(transport.requests) <= 22
+
+
+async def test_health_of_two_minutes_makes_the_next_wait_short_again() -> None:
+    is_up = False
+
+    def handler(request: Request) -> Reply:
+        if not is_up:
+            return Transient("no", reason=REFUSED)
+        return FedStream() if "watch" in dict(request.query) else listing(version="5")
+
+    transport = ScriptedTransport(handler)
+    async with reflecting(transport, seconds=300):
+        assert transport.gaps[-1] > 20
+        is_up = True
+        await asyncio.sleep(60 + 180)
+        is_up = False
+        count = len(transport.requests)
+        await asyncio.sleep(90)
+        assert 0.8 <= transport.gaps[count] <= 1.6

@@ -125,7 +125,8 @@ class Client:
             query=selection.query() + options,
             accept=_PARTIAL if selection.metadata_only else _JSON,
         )
-        async with self._rest.open(request, about=_about("watch", resource, "", selection.namespace)) as stream:
+        about = _about("list" if initial_events else "watch", resource, "", selection.namespace)
+        async with self._rest.open(request, about=about) as stream:
             watch = Watch(stream, idle_timeout=IDLE_TIMEOUT, deadline=deadline_of(timeout))
             async with aclosing(watch):
                 yield watch

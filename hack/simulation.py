@@ -1,6 +1,7 @@
-"""A whole simulated Harvester in the test's own event loop: no sockets, virtual time, and one seed for everything.
+"""A whole simulated Harvester in the test's own event loop, and one seed for everything.
 
-The same scenario and seed give the same run to the byte; another seed gives other UIDs, durations and interleavings.
+On the embedded API server there are no sockets and time is virtual: the same scenario and seed give the same run to
+the byte; another seed gives other UIDs, durations and interleavings.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Self
 
@@ -18,47 +18,35 @@ from hack.actors.cast import Cast
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
 from hack.actors.repository_access import RepositoryFetcher
-from hack.apiserver.bearer import Bearer
-from hack.apiserver.server import ApiServer
-from hack.cluster.foreign import foreign_crds, our_crd
+from hack.cluster.foreign import our_crd
 from hack.cluster.seeds import Seeds
-from hack.latency import SlowTransport
+from hack.embeddedground import EmbeddedGround, virtual_ground
 from hack.middleware import Middleware
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
     from types import TracebackType
 
-    from hack.apiserver.posting import Poster, Target
+    from hack.apiserver.server import ApiServer
+    from hack.ground import Ground
     from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response, Transport
+    from upgrade_manager.kube.transport import Transport
 
-#: The wall time at the loop's time 0.
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-#: Seconds that an actor's request takes, there and back.
-LEAST_LATENCY, MOST_LATENCY = 0.002, 0.012
 #: Where the API server and the ISO would be, if anybody connected to them.
 API_URL = "https://10.53.0.1:443"
 ISO_HOST = "http://releases.simulator.internal"
 _USER_AGENT = "simulation"
 
 
-class NoPoster:
-    """Reaches no admission webhook."""
-
-    async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109, ARG002
-        """Fail."""
-        raise Transient(f"{target.url or target.service_name}: nothing is reached from inside a simulation")
-
-
 class Simulation:
     """The cluster, playing as long as its context is open.
 
-    `crds` says whether ours is installed too; `poster` reaches the webhook that a test runs; `scale` shortens all
-    durations; `actors` False leaves the stage empty, for tests that play the parts themselves.
+    `crds` says whether ours is installed too; `scale` shortens all durations; `actors` False leaves the stage empty,
+    for tests that play the parts themselves; `ground` makes the API server for a seed.
     """
 
     def __init__(
@@ -69,7 +57,7 @@ class Simulation:
         scale: float = 1.0,
         crds: bool = True,
         actors: bool = True,
-        poster: Poster | None = None,
+        ground: Callable[[int], Ground] = virtual_ground,
     ) -> None:
         self.scenario = scenarios.load(scenario) if isinstance(scenario, str) else scenario
         self.seed = seed
@@ -77,10 +65,10 @@ class Simulation:
         self._crds = crds
         self._plays = actors
         self.random = self._dice("manager")
-        self.server = ApiServer(now=self.now, random=self._dice("server"), poster=poster or NoPoster())
+        self.ground = ground(seed)
         #: What managers speak through: faults, counts and kills are hooked in here.
-        self.middleware = Middleware(self.server, random=self._dice("middleware"))
-        slow = SlowTransport(self.server, random=self._dice("latency"), least=LEAST_LATENCY, most=MOST_LATENCY)
+        self.middleware = Middleware(self.ground.transport, random=self._dice("middleware"))
+        slow = self.ground.slowed()
         self.hosts = Hosts(self.scenario)
         reader = Client(slow, user_agent="simulated-cluster", random=self._dice("caches"))
         context = ActorContext(
@@ -94,8 +82,8 @@ class Simulation:
             hosts=self.hosts,
             iso_url=self.iso_url,
         )
-        self.cast = Cast(context)
-        self.cast.answer(self.server.handlers)
+        self.cast = Cast(context, kubernetes=not self.ground.has_controllers)
+        self.cast.answer(self.ground.handlers)
         #: For managers that run inside: http://<plan>-repo.harvester-system/…
         self.fetcher = RepositoryFetcher(self.cast.repository)
         self._stack = AsyncExitStack()
@@ -105,58 +93,54 @@ class Simulation:
         """The only address from which images can be imported, and the Version's."""
         return f"{ISO_HOST}/iso/harvester-{self.scenario.release.harvester}-amd64.iso"
 
+    @property
+    def server(self) -> ApiServer:
+        """The embedded API server. Raises TypeError on another ground."""
+        if not isinstance(self.ground, EmbeddedGround):
+            raise TypeError(f"{type(self.ground).__name__} has no embedded API server")
+        return self.ground.server
+
     def now(self) -> datetime:
-        """The virtual wall time."""
-        return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
+        """The cluster's wall time."""
+        return self.ground.now()
 
-    def transport(self, token: str = "") -> Transport:
-        """The way to the API server for a manager, with the faults and counts of `middleware`.
-
-        With a token, as the user for whom it was registered with `server.authenticator`; else as an administrator.
-        """
-        return Bearer(self.middleware, token=token) if token else self.middleware
+    def transport(self) -> Transport:
+        """The way to the API server for a manager, as an administrator, with the faults and counts of `middleware`."""
+        return self.middleware
 
     def client(self, user_agent: str = _USER_AGENT) -> Client:
         """For the test itself: around the middleware, without latency, as an administrator."""
-        return Client(self.server, user_agent=user_agent, random=self._dice(user_agent))
+        return Client(self.ground.transport, user_agent=user_agent, random=self._dice(user_agent))
 
     async def apply(self, plan: Object) -> Object:
         """Create an UpgradePlan."""
         return await self.client().create(UPGRADE_PLANS, plan)
 
-    def dump(self) -> str:
+    async def dump(self) -> str:
         """All objects of all kinds as JSON lines, sorted: for comparing runs and end states."""
-        storage = self.server.storage
-        stored = [obj for collection in storage.collections() for obj in storage.objects(collection.name)]
-        return "\n".join(sorted(json.dumps(obj, sort_keys=True) for obj in stored))
+        return "\n".join(sorted(json.dumps(obj, sort_keys=True) for obj in await self.ground.objects()))
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.ground)
             group = await stack.enter_async_context(asyncio.TaskGroup())
-            tasks = [group.create_task(self.server.run(), name="API server")]
-            stack.push_async_callback(_cancel, tasks)
             await self._fill()
             if self._plays:
-                tasks.append(group.create_task(self.cast.run(), name="cast"))
+                stack.callback(group.create_task(self.cast.run(), name="cast").cancel)
                 await self.cast.ready()
             self._stack = stack.pop_all()
         return self
 
     async def _fill(self) -> None:
         seeds = Seeds(self.client(), self.scenario, now=self.now, iso_url=self.iso_url, api_url=API_URL)
-        await seeds.define([*foreign_crds(), *([our_crd()] if self._crds else [])])
+        await seeds.define([*self.ground.foreign_crds(), *([our_crd()] if self._crds else [])])
+        await self.ground.defined()
         await seeds.plant()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
-        self.server.close()
 
     def _dice(self, name: str) -> Random:
         return Random(f"{self.seed}/{name}")
-
-
-async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    for task in reversed(tasks):
-        task.cancel()

@@ -7,6 +7,7 @@ from upgrade_manager.kube.resource import Resource
 PERSISTENT_VOLUME_CLAIMS = Resource(
     group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"
 )
+BINDINGS = Resource(group="", version="v1", plural="bindings", kind="Binding")
 SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 CRDS = Resource(
     group="apiextensions.k8s.io",

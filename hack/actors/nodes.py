@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.keyed import KeyedLoop
-from hack.actors.taints import NO_EXECUTE, NO_SCHEDULE, UNREACHABLE, UNSCHEDULABLE
+from hack.actors.taints import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-_OURS = {UNREACHABLE, UNSCHEDULABLE}
+#: The API server itself gives every new node the second one.
+_OURS = {UNREACHABLE, NOT_READY, UNSCHEDULABLE}
 
 
 class NodeKeeper:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.keyed import KeyedLoop
+from hack.actors.kinds import BINDINGS
 from hack.actors.selectors import matches
 from hack.actors.taints import fits_node, refusal
 from hack.actors.timers import Timers
 from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.kinds import NODES, PODS
 from upgrade_manager.kube.patch import MergePatch
 
@@ -75,29 +76,43 @@ class Scheduler:
             await self._say(pod, why)
             return None
         self._timers.forget(objects.uid(pod))
-        await self._write(pod, {"spec": {"nodeName": node}})
-        conditions = _scheduled(pod, "True", at=self._context.timestamp())
-        await self._write(pod, {"status": {"conditions": conditions}}, subresource="status")
+        await self._assign(pod, node)
         return None
+
+    async def _assign(self, pod: Object, node: str) -> None:
+        """Bind it; the API server sets the node and the condition."""
+        name, namespace = objects.name(pod), objects.namespace(pod)
+        binding: Object = {
+            "apiVersion": BINDINGS.api_version,
+            "kind": BINDINGS.kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "target": {"apiVersion": NODES.api_version, "kind": NODES.kind, "name": node},
+        }
+        try:
+            await self._client.create(BINDINGS, binding)
+            await self._pods.seen(await self._client.get(PODS, name, namespace=namespace))
+        except (NotFound, Conflict):
+            # It is gone, or another one has its name or its node.
+            return
 
     def _delay(self) -> float:
         return self._context.scenario.durations.pod_schedule
 
     async def _say(self, pod: Object, why: str) -> None:
         at = self._context.timestamp()
-        conditions = _scheduled(pod, "False", at=at, reason="Unschedulable", message=why)
+        conditions = _unscheduled(pod, why, at=at)
         if conditions != objects.status(pod).get("conditions"):
             body: Object = {"status": {"conditions": conditions, "phase": "Pending"}}
-            await self._write(pod, body, subresource="status")
+            await self._write(pod, body)
 
-    async def _write(self, pod: Object, body: Object, *, subresource: str = "") -> None:
+    async def _write(self, pod: Object, body: Object) -> None:
         try:
             written = await self._client.patch(
                 PODS,
                 objects.name(pod),
                 MergePatch(body),
                 namespace=objects.namespace(pod),
-                subresource=subresource,
+                subresource="status",
             )
         except NotFound:
             return
@@ -169,6 +184,8 @@ def _is_over(pod: Object) -> bool:
     return objects.status(pod).get("phase") in {"Succeeded", "Failed"}
 
 
-def _scheduled(pod: Object, status: str, *, at: str, reason: str = "", message: str = "") -> list[Object]:
+def _unscheduled(pod: Object, why: str, *, at: str) -> list[Object]:
     conditions = objects.status(pod).get("conditions") or []
-    return with_condition(conditions, "PodScheduled", status, reason=reason, message=message, at=at, time=TRANSITION)
+    return with_condition(
+        conditions, "PodScheduled", "False", reason="Unschedulable", message=why, at=at, time=TRANSITION
+    )

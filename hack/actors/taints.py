@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"

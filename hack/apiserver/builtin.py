@@ -86,11 +86,20 @@ _CORE = (
     _row("", "persistentvolumes", "PersistentVolume", namespaced=False, short_names=("pv",), status_subresource=True),
     _workload("", "pods", "Pod", "po", selectable=_POD_FIELDS, graceful=True, initial_status={"phase": "Pending"}),
     _row("", "podtemplates", "PodTemplate"),
-    _workload("", "replicationcontrollers", "ReplicationController", "rc", scale=True, orphan_by_default=True),
+    _workload(
+        "",
+        "replicationcontrollers",
+        "ReplicationController",
+        "rc",
+        scale=True,
+        orphan_by_default=True,
+        selectable=("status.replicas",),
+    ),
     _row("", "resourcequotas", "ResourceQuota", short_names=("quota",), status_subresource=True),
     _row("", "secrets", "Secret", selectable=("type",)),
     _row("", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
-    _row("", "services", "Service", short_names=("svc",), categories=("all",), status_subresource=True),
+    _row("", "services", "Service", short_names=("svc",), categories=("all",), status_subresource=True, selectable=("spec.clusterIP", "spec.type")),
+    _row("", "bindings", "Binding", verbs=REVIEW_VERBS),
 )
 
 _REVIEWS = (
@@ -141,7 +150,15 @@ _GROUPS = (
     _workload("apps", "replicasets", "ReplicaSet", "rs", scale=True),
     _workload("apps", "statefulsets", "StatefulSet", "sts", scale=True),
     _workload("batch", "cronjobs", "CronJob", "cj"),
-    _workload("batch", "jobs", "Job", "", orphan_by_default=True, selectable=("status.successful",)),
+    _workload(
+        "batch",
+        "jobs",
+        "Job",
+        "",
+        orphan_by_default=True,
+        selectable=("status.successful",),
+        unselectable='field label "{}" not supported for Job',
+    ),
     _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False),
     _row("discovery.k8s.io", "endpointslices", "EndpointSlice", generation=True),
     _row(

@@ -10,6 +10,7 @@ from hack.apiserver import authorization, discovery, openapi
 from hack.apiserver.admission import Chain
 from hack.apiserver.asked import attributes_of
 from hack.apiserver.authentication import Authenticator
+from hack.apiserver.binding import Binder
 from hack.apiserver.bootstrap import bootstrap
 from hack.apiserver.collector import GarbageCollector
 from hack.apiserver.crds import DefinitionController, crd_stage
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from hack.apiserver.identity import User
     from hack.apiserver.posting import Poster
+    from hack.apiserver.route import Route
     from hack.apiserver.watch import Watch
     from upgrade_manager.kube.transport import Request, Stream
 
@@ -74,6 +76,7 @@ class ApiServer:
         )
         self._reader = Reader(storage=self.storage, lister=self.lister, now=now, random=random)
         self._scaling = Scaling(writer=writer)
+        self._binder = Binder(table=self.table, writer=writer, now=now)
         self._writing = Writing(writer=writer, authenticator=self.authenticator, now=now)
         bootstrap(self.storage, now=now, random=random)
 
@@ -133,8 +136,14 @@ class ApiServer:
         if route is None:
             return self._document(request, user)
         authorization.authorize(user, attributes_of(request), self.storage)
+        return await self._respond(route, request, user)
+
+    async def _respond(self, route: Route, request: Request, user: User) -> Response | Watch:
+        """What the kind's row asks for."""
         if route.subresource == "scale":
             return await self._scaling.respond(route, request, user)
+        if route.row.resource.name == "bindings":
+            return await self._binder.respond(route, request, user)
         if route.verb == "watch":
             return await self._reader.watch(route, request)
         if route.verb in {"get", "list"}:

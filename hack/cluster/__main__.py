@@ -8,8 +8,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from hack import scenario as scenarios
-from hack.cluster.embedded import cluster
 from hack.cluster.options import parse
+from hack.cluster.program import cluster, utc_now
+from hack.kube.errors import RealKubeError
+from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,14 +20,13 @@ if TYPE_CHECKING:
     from hack.scenario import Scenario
 
 _FAILED = 1
-_UNAVAILABLE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until a signal; the exit code."""
     options = parse(arguments)
-    if options.api == "real":
-        return _complain("--api real is not available yet; use --api embedded", code=_UNAVAILABLE)
+    # Standard output is for the ready line.
+    configure_logging(level="warning", log_format=LogFormat.AUTO, stream=sys.stderr, now=utc_now)
     try:
         scenario = scenarios.load(options.scenario)
     except scenarios.ScenarioError as error:
@@ -35,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asyncio.run(_serve(options, scenario))
     except* OSError as group:
         trouble = f"the cluster cannot be started: {_first(group)}"
+    except* RealKubeError as group:
+        trouble = str(_first(group))
     return _complain(trouble) if trouble else 0
 
 
@@ -57,9 +60,9 @@ def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
-def _complain(message: str, *, code: int = _FAILED) -> int:
+def _complain(message: str) -> int:
     print(f"error: {message}", file=sys.stderr)
-    return code
+    return _FAILED
 
 
 if __name__ == "__main__":

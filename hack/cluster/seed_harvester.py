@@ -195,12 +195,13 @@ def kubevirt() -> Object:
 def api_endpoints(api_url: str) -> Object:
     """Where the API server answers: the EndpointSlice of default/kubernetes."""
     parts = urlsplit(api_url)
+    host = parts.hostname or ""
     obj = _object("discovery.k8s.io/v1", "EndpointSlice", "kubernetes", DEFAULT_NAMESPACE)
     obj["metadata"]["labels"] = {LABEL_SERVICE_NAME: "kubernetes"}
     return {
         **obj,
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": [parts.hostname or ""], "conditions": {"ready": True}}],
+        "addressType": "IPv4" if host.replace(".", "").isdigit() else "FQDN",
+        "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
         "ports": [{"name": "https", "port": parts.port or 443, "protocol": "TCP"}],
     }
 

@@ -41,7 +41,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         "--api",
         choices=("embedded", "real"),
         default="embedded",
-        help="the API server to run on (%(default)s); real is not built yet",
+        help="the API server to run on (%(default)s); for real see `make real-kube`",
     )
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument("--time-scale", type=_positive, metavar="X", help="X times the scenario's durations")

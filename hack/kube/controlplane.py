@@ -68,6 +68,7 @@ class ControlPlane:
         self._guardian: subprocess.Popen[str]
         self._api_port = 0
         self._etcd_port = 0
+        self._running: set[str] = set()
 
     @property
     def url(self) -> str:
@@ -113,7 +114,9 @@ class ControlPlane:
         self._end()
 
     def start(self, name: str) -> None:
-        """Start one that was killed, or the controller manager, and wait until it is ready."""
+        """Start one that was killed, or the controller manager, and wait until it is ready; nothing where it runs."""
+        if name in self._running:
+            return
         argv = {ETCD: self._etcd_argv, API_SERVER: self._api_argv, CONTROLLER_MANAGER: self._manager_argv}[name]()
         answer = self._ask({"do": "start", "name": name, "argv": argv})
         if "error" in answer:
@@ -125,10 +128,12 @@ class ControlPlane:
             if time.monotonic() > deadline:
                 raise ControlPlaneError(f"{name} is not ready after {_PATIENCE:g} s: {self._last_words(name)}")
             time.sleep(_LOOK)
+        self._running.add(name)
 
     def kill(self, name: str) -> None:
         """End one without a chance to say goodbye."""
         self._ask({"do": "kill", "name": name})
+        self._running.discard(name)
 
     def compact(self) -> None:
         """Have etcd forget its history, so that every older watch gets 410."""

@@ -21,7 +21,7 @@ class _Fixed:
     authorities: str
     authorization: str
 
-    async def connect(self) -> Connection:
+    def snapshot(self) -> Connection:
         """The same every time."""
         return Connection(
             server=self.server,
@@ -30,9 +30,13 @@ class _Fixed:
             authorization=self.authorization,
         )
 
+    async def connect(self) -> Connection:
+        """As the protocol says."""
+        return self.snapshot()
 
-async def direct(plane: ControlPlane, *, token: str = "") -> HttpTransport:
-    """A transport to be entered; without a token, each request's own Authorization header counts."""
+
+def direct(plane: ControlPlane, *, token: str = "") -> HttpTransport:
+    """A transport, to be entered; without a token, each request's own Authorization header counts."""
     authorization = f"Bearer {token}" if token else ""
     fixed = _Fixed(server=plane.url, authorities=plane.certificate.decode(), authorization=authorization)
-    return HttpTransport(await fixed.connect(), observer=RequestObserver())
+    return HttpTransport(fixed.snapshot(), observer=RequestObserver())

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from hack.apiserver.identity import User
+from hack.actingas import ActingAs
+from hack.embeddedground import EPOCH
 from hack.faults import Match, Refuse, Rule
 from hack.scenario import Scenario, load
-from hack.simulation import EPOCH, Simulation
+from hack.simulation import Simulation
 from hack.virtualtime import run
 from tests.support.stage import eventually
 from tests.support.upgrade_script import UpgradeScript, job
@@ -32,7 +33,7 @@ async def upgraded(seed: int) -> str:
     """The end state of an upgrade."""
     async with Simulation(small(), seed=seed) as simulation:
         await script_for(simulation).run()
-        return simulation.dump()
+        return await simulation.dump()
 
 
 def outcome(dump: str) -> list[tuple[str, str]]:
@@ -81,10 +82,10 @@ async def test_managers_speak_through_the_middleware() -> None:
         assert (await simulation.client().list(NODES)).items
 
 
-async def test_a_manager_with_a_token_is_the_user_behind_it() -> None:
+async def test_a_manager_may_act_as_somebody_who_may_do_less() -> None:
     async with Simulation(small(), actors=False) as simulation:
-        simulation.server.authenticator.register("secret", User(name="nobody", groups=("system:authenticated",)))
-        nobody = Client(simulation.transport("secret"), user_agent="manager", random=simulation.random)
+        acting = ActingAs(simulation.transport(), user="nobody")
+        nobody = Client(acting, user_agent="manager", random=simulation.random)
         with pytest.raises(Forbidden):
             await nobody.list(NODES)
 

@@ -62,7 +62,7 @@ async def _ending(stage: Stage, phase: str, *, writes: int) -> Ending:
         phase=phase,
         recorded=phases_of(plan),
         generation=objects.status(plan)["provisionGeneration"],
-        state=end_state(stage.simulation),
+        state=await end_state(stage.simulation),
         created=stage.ledger.created,
         events=Counter(f"{event['reason']} {event['message']} x{event['count']}" for event in events),
         warnings=[event["message"] for event in events if event["type"] == "Warning"],

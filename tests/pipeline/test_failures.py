@@ -161,15 +161,15 @@ async def fail(stage: Stage) -> Object:
     return await stage.plan()
 
 
-def ours(simulation: Simulation, plan: str = "upgrade") -> list[str]:
+async def ours(simulation: Simulation, plan: str = "upgrade") -> list[str]:
     """Titles of what the manager and its helpers have created."""
-    state = end_state(simulation).items()
+    state = (await end_state(simulation)).items()
     return [title for title, obj in state if objects.labels(obj).get("management.harvesterhci.io/upgrade-plan") == plan]
 
 
-def settings(simulation: Simulation) -> list[Any]:
+async def settings(simulation: Simulation) -> list[Any]:
     """Of everything that an upgrade changes for its time, what it is now."""
-    state = end_state(simulation)
+    state = await end_state(simulation)
     nodes = [obj for obj in state.values() if obj["kind"] == "Node"]
     return [
         state["Setting longhorn-system/replica-replenishment-wait-interval"]["value"],
@@ -206,7 +206,7 @@ async def test_the_plan_says_what_failed_and_why(failure: Failure) -> None:
 @failures
 async def test_only_what_failed_is_kept_and_only_until_the_plan_is_deleted(failure: Failure) -> None:
     async with Simulation(Curable.of(**failure.faults)) as simulation:
-        before, client = settings(simulation), simulation.client()
+        before, client = await settings(simulation), simulation.client()
         stage = await Stage.set_up(simulation)
 
         async def pods() -> list[str]:
@@ -216,20 +216,20 @@ async def test_only_what_failed_is_kept_and_only_until_the_plan_is_deleted(failu
         async with stage.life():
             await fail(stage)
             await asyncio.sleep(LONG)
-            kept = ours(simulation)
+            kept = await ours(simulation)
             assert len(kept) == len(failure.kept)
             assert all(title.startswith(wanted) for title, wanted in zip(kept, failure.kept, strict=True))
             owners = {objects.uid(obj) for obj in map(_stored(simulation), kept)}
             assert set(await pods()) == owners
-            assert settings(simulation) == before
+            assert await settings(simulation) == before
             plan = await stage.plan()
             assert objects.finalizers(plan) == [FINALIZER]
             await client.delete(UPGRADE_PLANS, stage.name)
             assert await stage.until("gone") == "gone"
             await asyncio.sleep(FAREWELL)
-            assert ours(simulation) == []
+            assert await ours(simulation) == []
             assert await pods() == []
-            assert settings(simulation) == before
+            assert await settings(simulation) == before
 
 
 def _stored(simulation: Simulation) -> Any:
@@ -243,7 +243,7 @@ def _stored(simulation: Simulation) -> Any:
 async def test_the_next_plan_succeeds(failure: Failure, *, deleted: bool) -> None:
     scenario = Curable.of(**failure.faults)
     async with Simulation(scenario) as simulation:
-        client, before = simulation.client(), settings(simulation)
+        client, before = simulation.client(), await settings(simulation)
         stage = await Stage.set_up(simulation)
         following = replace(stage, name="next")
         async with stage.life():
@@ -257,7 +257,7 @@ async def test_the_next_plan_succeeds(failure: Failure, *, deleted: bool) -> Non
                 await following.until("NodeUpgrading")
                 await client.delete(UPGRADE_PLANS, stage.name)
                 await stage.until("gone")
-                interval, *_ = settings(simulation)
+                interval, *_ = await settings(simulation)
                 assert interval == "1800"
             assert await following.until_ended() == SUCCEEDED
             await asyncio.sleep(FAREWELL)
@@ -265,8 +265,8 @@ async def test_the_next_plan_succeeds(failure: Failure, *, deleted: bool) -> Non
         assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
         generation = objects.status(failed).get("provisionGeneration", 3)
         assert objects.status(plan)["provisionGeneration"] == generation + 1
-        assert settings(simulation) == before
-        assert ours(simulation, "next") == []
+        assert await settings(simulation) == before
+        assert await ours(simulation, "next") == []
         warnings = [event["reason"] for event in await following.events() if event["type"] == "Warning"]
         assert warnings == list(failure.warnings)
 
@@ -298,5 +298,6 @@ async def _cleaned(work: str, *, die_at: int = 0, after: bool = False) -> tuple[
                 await asyncio.sleep(FAREWELL)
         events = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
         plan = await stage.plan()
-        left = [ours(simulation), settings(simulation), sorted(events), phases_of(plan), objects.annotations_of(plan)]
+        found = [await ours(simulation), await settings(simulation)]
+        left = [*found, sorted(events), phases_of(plan), objects.annotations_of(plan)]
         return left, first.wire.writes

@@ -199,11 +199,11 @@ async def test_deleting_a_plan_that_has_succeeded_does_not_disturb_the_one_that_
             assert await stage.until_ended() == SUCCEEDED
             await following.create_plan(BY_VERSION)
             await following.until("NodeUpgrading")
-            before = end_state(simulation)
+            before = await end_state(simulation)
             await client.delete(UPGRADE_PLANS, stage.name)
             assert await stage.until("gone") == "gone"
             setting = "Setting longhorn-system/replica-replenishment-wait-interval"
-            assert end_state(simulation)[setting] == before[setting]
+            assert (await end_state(simulation))[setting] == before[setting]
             assert await following.until_ended() == SUCCEEDED
     assert objects.status(await following.plan())["provisionGeneration"] == 5
 

@@ -126,7 +126,7 @@ def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
             async with stage.life():
                 await stage.create_plan(BY_VERSION)
                 await stage.until_ended()
-            return simulation.dump()
+            return await simulation.dump()
 
     first = virtualtime.run(upgrade(7))
     assert virtualtime.run(upgrade(7)) == first
@@ -143,7 +143,7 @@ async def test_a_plan_that_is_deleted_on_the_way_leaves_nothing_behind(phase: st
             await stage.until(phase)
             await client.delete(UPGRADE_PLANS, stage.name)
             await stage.until("gone")
-        state = end_state(simulation)
+        state = await end_state(simulation)
     ours = [title for title, obj in state.items() if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)]
     assert ours == []
     interval = state["Setting longhorn-system/replica-replenishment-wait-interval"]

@@ -78,7 +78,7 @@ async def embedded_api(group: asyncio.TaskGroup) -> AsyncIterator[BareApi]:
 async def real_api(plane: ControlPlane) -> AsyncIterator[BareApi]:
     """The worker's server, with the real controllers at work."""
     async with AsyncExitStack() as stack:
-        transport = await stack.enter_async_context(await direct(plane, token=ADMIN.token))
+        transport = await stack.enter_async_context(direct(plane, token=ADMIN.token))
         yield await _furnished(REAL, transport, plane)
 
 

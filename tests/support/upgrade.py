@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from hack.apiserver.bearer import Bearer
-from hack.apiserver.identity import User
+from hack.actingas import ActingAs
 from tests.support.manager import Life
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
@@ -39,7 +38,6 @@ STUCK = 3600.0
 _CREATED = 201
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac"
 ACCOUNT = "system:serviceaccount:harvester-system:harvester-upgrade-manager"
-TOKEN = "the-managers-token"  # noqa: S105  # of a server that exists only in a test
 _RBAC_KINDS = {
     kind: Resource(
         group="rbac.authorization.k8s.io",
@@ -112,13 +110,11 @@ class Stage:
     @classmethod
     async def set_up(cls, simulation: Simulation, *, name: str = PLAN) -> Self:
         """Install the manager's account and rights."""
-        account = User(name=ACCOUNT, groups=("system:serviceaccounts", "system:authenticated"))
-        simulation.server.authenticator.register(TOKEN, account)
         client = simulation.client()
         for resource, manifest in _rights():
             with contextlib.suppress(AlreadyExists):
                 await client.create(resource, manifest)
-        ledger = Ledger(Bearer(simulation.transport(), token=TOKEN))
+        ledger = Ledger(ActingAs(simulation.transport(), user=ACCOUNT))
         return cls(simulation=simulation, name=name, ledger=ledger, fetcher=simulation.fetcher)
 
     def life(self, *, die_at: int = 0, after: bool = False, lose_at: int = 0, seed: str = "manager") -> Life:
@@ -199,10 +195,10 @@ _CHANCE = {
 }  # fmt: skip
 
 
-def end_state(simulation: Simulation) -> dict[str, Any]:
+async def end_state(simulation: Simulation) -> dict[str, Any]:
     """Every lasting object of the cluster, without what chance decides: equal for runs that ended alike."""
     found = {}
-    for line in simulation.dump().splitlines():
+    for line in (await simulation.dump()).splitlines():
         obj = json.loads(line)
         if obj["kind"] not in _PASSING:
             found[objects.title(obj)] = _settled(obj)

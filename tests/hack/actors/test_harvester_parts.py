@@ -108,9 +108,9 @@ async def test_a_seeded_cluster_keeps_still() -> None:
     """Nothing that is planted is a contradiction which an actor would have to resolve."""
     async with Simulation(load("three-nodes")) as simulation:
         await asyncio.sleep(5)
-        before = simulation.dump()
+        before = await simulation.dump()
         await asyncio.sleep(300)
-        assert simulation.dump() == before
+        assert await simulation.dump() == before
         await eventually(lambda: _ready(simulation))
 
 

@@ -1,15 +1,15 @@
-"""The simulated cluster on the embedded API server, in real time, behind HTTPS."""
+"""The simulated cluster in real time, behind HTTPS, on the API server that was asked for."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import Caches
@@ -18,13 +18,15 @@ from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
 from hack.actors.repository_access import RepositoryServer
 from hack.apiserver.httpposter import HttpPoster
-from hack.apiserver.identity import ADMIN
-from hack.apiserver.server import ApiServer
-from hack.certificates import Authority, server_context
-from hack.cluster.foreign import foreign_crds, our_crd
+from hack.certificates import LOOPBACK, Authority, server_context
+from hack.cluster.foreign import our_crd
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.cluster.seeds import Seeds
+from hack.embeddedground import EmbeddedGround
 from hack.gateway import Gateway
+from hack.kube.assets import find_assets
+from hack.kube.controlplane import ControlPlane
+from hack.kube.ground import RealGround
 from hack.middleware import Middleware
 from upgrade_manager.kube.client import Client
 
@@ -32,7 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hack.cluster.options import Options
+    from hack.ground import Ground
     from hack.scenario import Scenario
+
+
+#: The gateway's name where an EndpointSlice may hold no loopback address; names of that zone mean this machine.
+LOCAL_NAME = "kubernetes.localhost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,36 +60,44 @@ def utc_now() -> datetime:
 
 @asynccontextmanager
 async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running]:
-    """Start everything and stop it afterwards. Raises OSError where a port or a file is not to be had."""
+    """Start everything and stop it afterwards.
+
+    Raises OSError where a port or a file is not to be had, RealKubeError where a real API server is not.
+    """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="simulated-cluster-")))
         authority = Authority(now=utc_now())
-        server = ApiServer(now=utc_now, random=_dice(options, "server"), poster=HttpPoster(services={}))
+        ground = await stack.enter_async_context(await _ground(options, stack))
         # What clients speak to has the middleware in front, as in process; without rules it only counts.
-        middleware = Middleware(server, random=_dice(options, "middleware"))
-        tls = server_context(authority.server(), folder)
+        middleware = Middleware(ground.front, random=_dice(options, "middleware"))
+        tls = server_context(authority.server((*LOOPBACK, LOCAL_NAME)), folder)
         gateway = await stack.enter_async_context(Gateway(middleware, tls=tls, port=options.port))
         repository = await stack.enter_async_context(RepositoryServer())
         iso_url = f"{repository.url}/iso/harvester-{scenario.release.harvester}-amd64.iso"
-        cast = _cast(options, scenario, server, iso_url)
+        cast = _cast(options, scenario, ground, iso_url)
         repository.serve(cast.repository)
         group = await stack.enter_async_context(asyncio.TaskGroup())
-        tasks = [group.create_task(server.run(), name="API server")]
-        stack.push_async_callback(_cancel, tasks)
-        stack.callback(server.close)
-        await _fill(options, scenario, server, iso_url=iso_url, api_url=gateway.url)
-        tasks.append(group.create_task(cast.run(), name="cast"))
+        host = LOCAL_NAME if ground.has_controllers else "127.0.0.1"
+        await _fill(options, scenario, ground, iso_url=iso_url, api_url=f"https://{host}:{gateway.port}")
+        task = group.create_task(cast.run(), name="cast")
+        stack.callback(task.cancel)
         await cast.ready()
-        token = token_urlsafe()
-        server.authenticator.register(token, ADMIN)
-        write(options.kubeconfig, kubeconfig(server=gateway.url, authority=authority.certificate, token=token))
-        yield Running(api_url=gateway.url, repo_url=repository.url + "/{plan}", task=tasks[-1])
+        write(options.kubeconfig, kubeconfig(server=gateway.url, authority=authority.certificate, token=ground.token))
+        yield Running(api_url=gateway.url, repo_url=repository.url + "/{plan}", task=task)
 
 
-def _cast(options: Options, scenario: Scenario, server: ApiServer, iso_url: str) -> Cast:
-    reader = Client(server, user_agent="simulated-cluster", random=_dice(options, "caches"))
+async def _ground(options: Options, stack: AsyncExitStack) -> Ground:
+    if options.api == "embedded":
+        return EmbeddedGround(seed=options.seed, now=utc_now, poster=HttpPoster(services={}), least=0, most=0)
+    plane = ControlPlane(find_assets(os.environ))
+    await asyncio.to_thread(stack.enter_context, plane)
+    return RealGround(plane)
+
+
+def _cast(options: Options, scenario: Scenario, ground: Ground, iso_url: str) -> Cast:
+    reader = Client(ground.transport, user_agent="simulated-cluster", random=_dice(options, "caches"))
     context = ActorContext(
-        transport=server,
+        transport=ground.transport,
         scenario=scenario,
         seed=str(options.seed),
         random=_dice(options, "cast"),
@@ -92,22 +107,18 @@ def _cast(options: Options, scenario: Scenario, server: ApiServer, iso_url: str)
         hosts=Hosts(scenario),
         iso_url=iso_url,
     )
-    cast = Cast(context)
-    cast.answer(server.handlers)
+    cast = Cast(context, kubernetes=not ground.has_controllers)
+    cast.answer(ground.handlers)
     return cast
 
 
-async def _fill(options: Options, scenario: Scenario, server: ApiServer, *, iso_url: str, api_url: str) -> None:
-    client = Client(server, user_agent="simulated-cluster", random=_dice(options, "seeds"))
+async def _fill(options: Options, scenario: Scenario, ground: Ground, *, iso_url: str, api_url: str) -> None:
+    client = Client(ground.transport, user_agent="simulated-cluster", random=_dice(options, "seeds"))
     seeds = Seeds(client, scenario, now=utc_now, iso_url=iso_url, api_url=api_url)
-    await seeds.define([*foreign_crds(), *([our_crd()] if options.install_crds else [])])
+    await seeds.define([*ground.foreign_crds(), *([our_crd()] if options.install_crds else [])])
+    await ground.defined()
     await seeds.plant()
 
 
 def _dice(options: Options, name: str) -> Random:
     return Random(f"{options.seed}/{name}")
-
-
-async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    for task in reversed(tasks):
-        task.cancel()

@@ -1,0 +1,70 @@
+"""A real control plane as the ground of a simulated cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, Self
+
+from hack.apiserver.handlers import Handlers
+from hack.cluster.foreign import foreign_crds
+from hack.kube.controlplane import ADMIN, CONTROLLER_MANAGER
+from hack.kube.direct import direct
+from hack.kube.inventory import inventory
+from hack.kube.reviewed import Reviewed
+from upgrade_manager.kube.client import Client
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from hack.kube.controlplane import ControlPlane
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Transport
+
+
+class RealGround:
+    """Deployments, Jobs, EndpointSlices, garbage and time-outs are the real controllers' work."""
+
+    has_controllers = True
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self.token = ADMIN.token
+        self.handlers = Handlers()
+        self._direct = direct(plane, token=ADMIN.token)
+        self._open = direct(plane)
+        self.transport: Transport = Reviewed(self._direct, handlers=self.handlers)
+        self.front: Transport = Reviewed(self._open, handlers=self.handlers)
+        self._stack = AsyncExitStack()
+
+    def now(self) -> datetime:
+        """The wall time."""
+        return datetime.now(UTC)
+
+    def slowed(self) -> Transport:
+        """A real wire costs time by itself."""
+        return self.transport
+
+    def foreign_crds(self) -> list[Object]:
+        """The real ones where there are any."""
+        return foreign_crds()
+
+    async def defined(self) -> None:
+        """Start the controllers: the garbage collector looks for new kinds only now and then."""
+        await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
+
+    async def objects(self) -> list[Object]:
+        """Every object of every kind."""
+        return await inventory(Client(self.transport, user_agent="inventory", random=Random()))
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._direct)
+        await self._stack.enter_async_context(self._open)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)

@@ -13,6 +13,6 @@ if [ -z "$uv" ]; then
 fi
 
 # The order matters: each file is constrained by those before it (see the -c lines).
-for name in run test lint kubectl; do
+for name in run test lint kubectl go; do
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header "$@" "$name.in" -o "$name.txt"
 done

@@ -24,12 +24,14 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; the result is its exit code."""
-    _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     progress = Progress(write=_write, monotonic=time.monotonic)
     provisioning = Provisioning(environ=os.environ, runner=SystemRunner(), progress=progress)
     try:
+        if options.lock:
+            provisioning.lock()
         assets = provisioning.run()
     except RealKubeError as error:
         print(f"real-kube: {error}", file=sys.stderr)
@@ -43,12 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m hack.kube",
         description="Build etcd, kube-apiserver, kube-controller-manager and kubectl into the user's cache, once, and "
         "fetch the CustomResourceDefinitions of Harvester, Longhorn, Cluster API and KubeVirt.",
         epilog="KUBEBUILDER_ASSETS, where set, names a folder that has the four programs: they are not built then.",
     )
+    parser.add_argument(
+        "--lock",
+        action="store_true",
+        help="before that, write hack/kube/go/*/go.sum anew for the versions asked for there",
+    )
+    return parser
 
 
 def _write(line: str) -> None:

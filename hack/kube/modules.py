@@ -36,6 +36,8 @@ class Downloaded:
 
     folder: Path
     go_mod: Path
+    #: Of its content, as a go.sum has it.
+    sum: str
 
 
 def download(go: Go, modules: Iterable[Module], *, sums: str, work: Path) -> dict[str, Downloaded]:
@@ -53,7 +55,7 @@ def download(go: Go, modules: Iterable[Module], *, sums: str, work: Path) -> dic
     if finished.code:
         reasons = [document["Error"] for document in found if document.get("Error")]
         raise failure("\n".join(reasons) or finished.errors)
-    return {one["Path"]: Downloaded(folder=Path(one["Dir"]), go_mod=Path(one["GoMod"])) for one in found}
+    return {one["Path"]: Downloaded(Path(one["Dir"]), Path(one["GoMod"]), one["Sum"]) for one in found}
 
 
 def with_replacements(go_mod: str, kubernetes: Module, its_go_mod: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.kube import build, definitions
+from hack.kube import build, definitions, gosums
 from hack.kube.assets import VARIABLE, Assets, find_assets
 from hack.kube.cache import cache_root, is_whole, make_root, publish, sweep, workplace
 from hack.kube.disk import check_space, full
@@ -77,6 +77,16 @@ class Provisioning:
                 self._fill(self._missing())
         return find_assets(self.environ)
 
+    def lock(self) -> None:
+        """Bring hack/kube/go up to date after a version there was changed; raises what `run` does."""
+        _check_machine()
+        make_root(self.root)
+        with self._alone():
+            self.progress.total += gosums.STEPS
+            go = self._go()
+            with self._workplace(go) as (work, there):
+                gosums.refresh_sums(there, work)
+
     def _alone(self) -> AbstractContextManager[None]:
         waiting = "another process is building the same, waiting for it to end"
         return exclusive(self.root / "lock", waiting=lambda: self.progress.say(waiting))
@@ -91,7 +101,7 @@ class Provisioning:
                 steps=build.STEPS,
                 fill=build.build_programs,
                 room=700,
-                compiled=2000,
+                compiled=3200,
                 modules=1000,
             )
         yield _Part(
@@ -100,13 +110,13 @@ class Provisioning:
             fill=definitions.extract_definitions,
             room=50,
             compiled=10,
-            modules=500,
+            modules=300,
         )
 
     def _fill(self, parts: list[_Part]) -> None:
         if not parts:
             return
-        self.progress.total = sum(part.steps for part in parts)
+        self.progress.total += sum(part.steps for part in parts)
         go = self._go()
         built, compiled, modules = (self.root, Path(go.environ["GOCACHE"]), Path(go.environ["GOMODCACHE"]))
         for part in parts:
@@ -127,12 +137,17 @@ class Provisioning:
             return install_go(root=self.root, environ=self.environ, runner=self.runner, progress=self.progress)
 
     def _fill_one(self, part: _Part, go: Go) -> None:
+        with self._workplace(go) as (work, there):
+            part.fill(there, work)
+            publish(work / "out", part.folder)
+
+    @contextmanager
+    def _workplace(self, go: Go) -> Iterator[tuple[Path, Go]]:
+        """A folder to work in, and Go with its scratch space there: /tmp may be small."""
         caches = [Path(go.environ[name]) for name in ("GOCACHE", "GOMODCACHE")]
         with _told([self.root, *caches]), workplace(self.root) as work:
-            # What Go links on the way goes where there is room, not to a small /tmp.
             (work / "tmp").mkdir()
-            part.fill(replace(go, environ={"GOTMPDIR": str(work / "tmp"), **go.environ}), work)
-            publish(work / "out", part.folder)
+            yield work, replace(go, environ={"GOTMPDIR": str(work / "tmp"), **go.environ})
 
 
 @contextmanager

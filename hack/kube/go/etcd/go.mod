@@ -1,3 +1,4 @@
+// The whole of what is pinned by hand: one version.
 module harvester-upgrade-manager.local/hack/kube/etcd
 
 go 1.26.0

@@ -1,3 +1,4 @@
+// The whole of what is pinned by hand: one version. README.md beside this folder says where the replacements are.
 module harvester-upgrade-manager.local/hack/kube/kubernetes
 
 go 1.25.0

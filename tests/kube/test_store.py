@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,9 @@ from hypothesis import strategies as st
 from tests.support.kube_server import node
 from upgrade_manager.kube.objects import Object, labels, name, uid
 from upgrade_manager.kube.store import Change, ChangeKind, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ADDED, UPDATED, DELETED = ChangeKind.ADDED, ChangeKind.UPDATED, ChangeKind.DELETED
 
@@ -98,3 +103,48 @@ def test_indexes_always_agree_with_the_objects(history: list[tuple[str, str, str
         for wanted in ("x", "y"):
             expected = [obj for obj in found.list() if labels(obj).get("app") == wanted]
             assert found.by_index("app", wanted) == expected
+
+
+class TestMade:
+    """What is made of objects: once for each version of each."""
+
+    @pytest.fixture(autouse=True)
+    def _asked(self) -> None:
+        ASKED.clear()
+
+    def test_it_comes_in_the_order_of_the_list_and_nothing_is_asked_twice(self) -> None:
+        found = store(node("b", 1), node("a", 2))
+        assert [found.made(told_of), found.made(told_of)] == [["a@2", "b@1"]] * 2
+        assert sorted(ASKED) == ["a@2", "b@1"]
+
+    @pytest.mark.parametrize(
+        ("change", "made", "asked"),
+        [
+            pytest.param(lambda s: s.put(node("a", 8)), ["a@8", "b@2"], ["a@8"], id="changed"),
+            pytest.param(lambda s: s.put(node("a", 8, uid="x")), ["a@8", "b@2"], ["a@8"], id="another of its name"),
+            pytest.param(lambda s: s.put(node("c", 8)), ["a@1", "b@2", "c@8"], ["c@8"], id="added"),
+            pytest.param(lambda s: s.drop(node("a", 8)), ["b@2"], [], id="deleted"),
+            pytest.param(lambda s: s.replace([node("b", 2), node("c", 8)], "9"), ["b@2", "c@8"], ["c@8"], id="relist"),
+            pytest.param(lambda s: s.put(node("a", 1)), ["a@1", "b@2"], [], id="the same version once more"),
+        ],
+    )
+    def test_only_what_has_changed_is_asked_again(
+        self, change: Callable[[Store], object], made: list[str], asked: list[str]
+    ) -> None:
+        found = store(node("a", 1), node("b", 2))
+        found.made(told_of)
+        ASKED.clear()
+        change(found)
+        assert (found.made(told_of), ASKED) == (made, asked)
+
+    def test_what_two_functions_make_is_kept_apart(self) -> None:
+        found = store(node("a", 1))
+        assert (found.made(name), found.made(uid)) == (["a"], ["uid-a"])
+
+
+ASKED: list[str] = []
+
+
+def told_of(obj: Object) -> str:
+    ASKED.append(f"{name(obj)}@{obj['metadata']['resourceVersion']}")
+    return ASKED[-1]

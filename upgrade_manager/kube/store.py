@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from upgrade_manager.kube.objects import key, resource_version, uid
 
@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
+T = TypeVar("T")
 Key: TypeAlias = tuple[str, str]
 #: Inside `Store`, `list` is a method.
 Objects: TypeAlias = "list[Object]"
+Facts: TypeAlias = "list[T]"
+Keys: TypeAlias = "list[Key]"
 
 
 class ChangeKind(Enum):
@@ -59,6 +62,8 @@ class Store:
         self._indexes: dict[str, dict[str, set[Key]]] = {name: {} for name in indexers}
         #: All keys in order, until the set of keys changes.
         self._ordered: list[Key] | None = None
+        #: Function -> what it made of each object, unless that has changed since it was last asked.
+        self._made: dict[Callable[[Object], Any], dict[Key, Any]] = {}
         #: Where the store stands in the server's history; "" before the first list.
         self.resource_version = ""
 
@@ -71,9 +76,19 @@ class Store:
 
     def list(self) -> Objects:
         """All objects, ordered by namespace and name."""
-        if self._ordered is None:
-            self._ordered = sorted(self._objects)
-        return [self._objects[key] for key in self._ordered]
+        return [self._objects[key] for key in self._keys()]
+
+    def made(self, make: Callable[[Object], T]) -> Facts[T]:
+        """What `make` gives for each object, in the order of `list`; it is called once for each version of an object.
+
+        So a look at all objects costs what has changed since the last one. `make` must depend on the object alone, and
+        be a function of a module or a class: what it gave is kept with the store.
+        """
+        made = self._made.setdefault(make, {})
+        if len(made) < len(self._objects):
+            for where in self._objects.keys() - made.keys():
+                made[where] = make(self._objects[where])
+        return [made[where] for where in self._keys()]
 
     def by_index(self, index: str, value: str) -> Objects:
         """The objects for which the indexer of that name gave that value, ordered by namespace and name."""
@@ -85,18 +100,21 @@ class Store:
         Objects whose uid and resourceVersion are known already stay, without a change.
         """
         incoming = {key(obj): obj for obj in items}
+        self.resource_version = version
+        if not self._objects:
+            # The first list, as a rule, and the longest step that there is: nothing has to be compared.
+            return [self._add(where, obj) for where, obj in incoming.items()]
         gone = [known for known in self._objects if known not in incoming]
         deletions = [Change(ChangeKind.DELETED, self._remove(known), tombstone=True) for known in gone]
         additions: Changes = []
-        for obj in incoming.values():
-            for change in self._set(obj, tombstone=True):
+        for where, obj in incoming.items():
+            for change in self._set(where, obj, tombstone=True):
                 (deletions if change.kind is ChangeKind.DELETED else additions).append(change)
-        self.resource_version = version
         return deletions + additions
 
     def put(self, obj: Object) -> Changes:
         """Hold this object; nothing changes when exactly this version is there."""
-        return self._set(obj, tombstone=False)
+        return self._set(key(obj), obj, tombstone=False)
 
     def drop(self, obj: Object) -> Changes:
         """Forget the object of this one's name; the change carries the state given here, the last one."""
@@ -105,18 +123,29 @@ class Store:
         self._remove(key(obj))
         return [Change(ChangeKind.DELETED, obj)]
 
-    def _set(self, obj: Object, *, tombstone: bool) -> Changes:
-        where = key(obj)
+    def _keys(self) -> Keys:
+        if self._ordered is None:
+            self._ordered = sorted(self._objects)
+        return self._ordered
+
+    def _add(self, where: Key, obj: Object) -> Change:
+        if self._indexers:
+            self._reindex(where, None, obj)
+        self._objects[where] = obj
+        self._ordered = None
+        return Change(ChangeKind.ADDED, obj)
+
+    def _set(self, where: Key, obj: Object, *, tombstone: bool) -> Changes:
         old = self._objects.get(where)
-        is_same_object = old is not None and uid(old) == uid(obj)
-        if old is not None and is_same_object and _is_same_version(old, obj):
+        if old is None:
+            return [self._add(where, obj)]
+        is_same_object = uid(old) == uid(obj)
+        if is_same_object and _is_same_version(old, obj):
             return []
         if self._indexers:
             self._reindex(where, old, obj)
+        self._forget(where)
         self._objects[where] = obj
-        if old is None:
-            self._ordered = None
-            return [Change(ChangeKind.ADDED, obj)]
         if not is_same_object:
             return [Change(ChangeKind.DELETED, old, tombstone=tombstone), Change(ChangeKind.ADDED, obj)]
         return [Change(ChangeKind.UPDATED, obj, old)]
@@ -124,8 +153,13 @@ class Store:
     def _remove(self, where: Key) -> Object:
         old = self._objects.pop(where)
         self._ordered = None
+        self._forget(where)
         self._reindex(where, old, None)
         return old
+
+    def _forget(self, where: Key) -> None:
+        for made in self._made.values():
+            made.pop(where, None)
 
     def _reindex(self, where: Key, old: Object | None, new: Object | None) -> None:
         for name, values_of in self._indexers.items():

@@ -9,12 +9,16 @@ import pytest
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.pipeline.draft import StatusDraft
-from upgrade_manager.pipeline.nodeviews import node_views
+from upgrade_manager.pipeline.nodeviews import Judged, Observed, judged_nodes
+from upgrade_manager.resources.owner import Owner
 
 PRE = "management.harvesterhci.io/pre-hook"
 QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
+POST_QUESTION = json.dumps({"postDrainHooks": [{"annotation": "management.harvesterhci.io/post-hook"}]})
+OWNER = Owner(name="upgrade", uid="u")
 DRAFT = StatusDraft(
     {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PreDraining"}, "n9": {"state": "Polishing"}}}},
     now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
@@ -40,12 +44,26 @@ def job(node_name: str, kind: str) -> dict[str, Any]:
         "management.harvesterhci.io/node": label_value(node_name),
         "management.harvesterhci.io/job-type": kind,
     }
-    return {"metadata": {"name": f"{kind}-{node_name}", "labels": labels}}
+    owners = [{"uid": OWNER.uid, "controller": True}]
+    return {"metadata": {"name": f"{kind}-{node_name}", "labels": labels, "ownerReferences": owners}}
+
+
+def stored(objs: list[dict[str, Any]]) -> Store:
+    store = Store(indexers={})
+    store.replace(objs, "1")
+    return store
+
+
+def observed(**given: Any) -> Observed:
+    return Observed(**{kind: stored(given.get(kind, [])) for kind in ("nodes", "secrets", "machines", "jobs")})
+
+
+def judged(seen: Observed, draft: StatusDraft = DRAFT) -> list[Judged]:
+    return judged_nodes(draft, seen, owner=OWNER, release_os="Harvester v1.7.0")
 
 
 def views(**given: Any) -> dict[str, Any]:
-    found = {"nodes": [], "secrets": [], "machines": [], "jobs": [], **given}
-    return {view.name: view for view in node_views(DRAFT, **found)}
+    return {view.name: view for view, _ in judged(observed(**given))}
 
 
 def test_everything_about_a_node_comes_together() -> None:
@@ -111,5 +129,53 @@ def test_a_long_named_nodes_job_is_found_by_its_shortened_label() -> None:
     draft = StatusDraft(
         {"metadata": {}, "status": {"nodeUpgradeStatuses": {name: {"state": "PreDraining"}}}}, now=DRAFT._now
     )
-    (seen,) = node_views(draft, nodes=[node(name)], secrets=[], machines=[], jobs=[job(name, "pre-drain")])
+    ((seen, _),) = judged(observed(nodes=[node(name)], jobs=[job(name, "pre-drain")]), draft)
     assert JobType.PRE_DRAIN in seen.jobs
+
+
+def test_another_plans_jobs_are_passed_over() -> None:
+    foreign = job("n1", "pre-drain")
+    foreign["metadata"]["ownerReferences"] = [{"uid": "namesake", "controller": True}]
+    assert views(nodes=[node("n1")], jobs=[foreign])["n1"].jobs == {}
+
+
+def versioned(obj: dict[str, Any], version: str, **more: Any) -> dict[str, Any]:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}, **more}
+
+
+def asked(version: str) -> dict[str, Any]:
+    return versioned(secret("s1", "m1", **{"rke.cattle.io/pre-drain": QUESTION}), version)
+
+
+NEWS = [
+    pytest.param("nodes", versioned(node("n1"), "9", status={"nodeInfo": {"osImage": "new"}}), id="the Node"),
+    pytest.param("secrets", asked("9"), id="its Secret"),
+    pytest.param("machines", versioned(machine("m1", ""), "9"), id="its Machine"),
+    pytest.param("jobs", versioned(job("n1", "pre-drain"), "9", status={"failed": 1}), id="its Job"),
+]
+
+
+@pytest.mark.parametrize(("kind", "obj"), NEWS)
+def test_a_node_is_judged_anew_when_something_about_it_changes_and_only_then(kind: str, obj: dict[str, Any]) -> None:
+    given: dict[str, Any] = {
+        "nodes": [versioned(node("n1"), "1"), versioned(node("n9"), "1")],
+        "secrets": [versioned(secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_QUESTION}), "1")],
+        "machines": [versioned(machine("m1", "n1"), "1"), versioned(machine("m9", "n9"), "1")],
+        "jobs": [versioned(job("n1", "pre-drain"), "1"), versioned(job("n9", "pre-drain"), "1")],
+    }
+    seen = observed(**given)
+    first = judged(seen)
+    assert [again is before for again, before in zip(judged(seen), first, strict=True)] == [True, True]
+    getattr(seen, kind).put(obj)
+    news = judged(seen)
+    assert [again is before for again, before in zip(news, first, strict=True)] == [False, True]
+    fresh = observed(**{name: getattr(seen, name).list() for name in given})
+    assert news == judged(fresh)
+
+
+def test_a_node_is_judged_anew_when_its_recorded_state_changes() -> None:
+    seen = observed(nodes=[node("n1")])
+    (before,) = judged(seen)
+    moved = {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PostDrained"}}}}
+    ((view, decision),) = judged(seen, StatusDraft(moved, now=DRAFT._now))
+    assert (before[0].state, view.state, decision.state) == (NodeState.PRE_DRAINING, *[NodeState.POST_DRAINED] * 2)

@@ -9,10 +9,11 @@ import pytest
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
-from upgrade_manager.pipeline.sucwork import States, follow, judge, prepare_nodes
+from upgrade_manager.pipeline.sucwork import PlanJob, States, follow, judge, prepare_nodes
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -44,6 +45,12 @@ def job(
         "spec": {"parallelism": parallelism},
         "status": {"failed": failed, "conditions": [{"type": verdict, "status": "True"}] if verdict else []},
     }
+
+
+def stored(*jobs: dict[str, Any]) -> Store:
+    store = Store(indexers={})
+    store.replace(jobs, "1")
+    return store
 
 
 @pytest.mark.parametrize(
@@ -90,13 +97,15 @@ def job(
 def test_a_failed_job_is_the_first_sign_the_reason_the_second(
     raw: dict[str, Any], jobs: list[dict[str, Any]], verdict: str
 ) -> None:
-    work = judge(raw, jobs)
+    work = judge(raw, map(PlanJob.of, jobs))
     found = "failed" if work.failed or work.failure else "complete" if work.complete else "runs"
     assert found == verdict
 
 
 def test_a_nodes_newest_job_tells_how_far_it_is() -> None:
-    work = judge(plan(), [job("n1", created=2), job("n1", "Complete", created=1), job("n2", "Complete")])
+    work = judge(
+        plan(), map(PlanJob.of, [job("n1", created=2), job("n1", "Complete", created=1), job("n2", "Complete")])
+    )
     assert {node: state.progress for node, state in work.nodes.items()} == {
         "n1": Progress.RUNNING,
         "n2": Progress.COMPLETE,
@@ -108,7 +117,7 @@ class TestFollow:
         await cluster.nodes("n1", "n2", "n3")
         scope = cluster.scope(await cluster.plan())
         jobs = [job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0)]
-        outcome = await follow(scope, plan("False", "SyncJob"), jobs, states=STATES, what="image preload")
+        outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
         assert outcome == Waiting(
             message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes; "
             "node n2: 1 failed attempts so far"
@@ -122,7 +131,7 @@ class TestFollow:
         scope = cluster.scope(await cluster.plan())
         jobs = [job("n1", "FailureTarget")]
         jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
-        outcome = await follow(scope, plan("False", "SyncJob"), jobs, states=STATES, what="image preload")
+        outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
         assert "node n1: it has failed (DeadlineExceeded) and waits for its Pod to end" in outcome.message
 
@@ -147,7 +156,7 @@ class TestFollow:
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = created
         scope = cluster.scope(await cluster.plan())
-        outcome = await follow(scope, raw, [], states=STATES, what="image preload")
+        outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
         assert outcome.after == (None if after is None else pytest.approx(after, abs=1))
         assert ("kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload" in outcome.message) is said
@@ -155,7 +164,7 @@ class TestFollow:
     async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
         scope = cluster.scope(await cluster.plan())
-        assert await follow(scope, plan("True", "Complete"), [], states=STATES, what="x") == Completed()
+        assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
         assert [scope.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
 
     @pytest.mark.parametrize(
@@ -180,12 +189,12 @@ class TestFollow:
     ) -> None:
         await cluster.nodes("n1", "n2")
         scope = cluster.scope(await cluster.plan())
-        assert await follow(scope, raw, jobs, states=STATES, what="image preload") == Failed(cause=cause)
+        assert await follow(scope, raw, stored(*jobs), states=STATES, what="image preload") == Failed(cause=cause)
 
     async def test_the_other_nodes_states_stay(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
         scope = cluster.scope(await cluster.plan())
-        await follow(scope, plan(), [job("n1", "Failed"), job("n2")], states=STATES, what="x")
+        await follow(scope, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, what="x")
         states = [scope.draft.node_state(node) for node in ("n1", "n2")]
         assert states == [NodeState.IMAGE_PRELOAD_FAILED, NodeState.IMAGE_PRELOADING]
 

@@ -60,15 +60,13 @@ _GROUPS: tuple[tuple[NodeState, ...], ...] = (
     (NodeState.IMAGE_CLEANED, NodeState.IMAGE_CLEAN_FAILED),
 )
 _GROUP = {state: index for index, group in enumerate(_GROUPS) for state in group}
+_STATES = {state.value: state for state in NodeState}
 _FATAL = frozenset({NodeState.PRE_DRAIN_FAILED, NodeState.POST_DRAIN_FAILED, NodeState.SINGLE_NODE_UPGRADE_FAILED})
 
 
-def state_of(value: str) -> NodeState | None:
-    """The state of that name; None for an empty one and for one that only a newer version knows."""
-    try:
-        return NodeState(value)
-    except ValueError:
-        return None
+def state_of(value: object) -> NodeState | None:
+    """The state of that name; None for an empty one, for one that only a newer version knows, and for no text."""
+    return _STATES.get(value) if isinstance(value, str) else None
 
 
 def merge(old: str | None, new: NodeState) -> str:

@@ -21,9 +21,18 @@ if TYPE_CHECKING:
 
 def node_of(secret: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> str:
     """The node behind the Secret's Machine; empty where there is no Machine or it has no node yet."""
-    machine = machines.get((secret["metadata"].get("labels") or {}).get(RKE_MACHINE_NAME, ""))
-    reference: dict[str, str] = ((machine or {}).get("status") or {}).get("nodeRef") or {}
-    return reference.get("name", "")
+    machine = machines.get(machine_of(secret))
+    return node_of_machine(machine) if machine else ""
+
+
+def machine_of(secret: Mapping[str, Any]) -> str:
+    """The name of the Secret's Machine; empty where it names none."""
+    return str((secret["metadata"].get("labels") or {}).get(RKE_MACHINE_NAME, ""))
+
+
+def node_of_machine(machine: Mapping[str, Any]) -> str:
+    """The name of the Machine's node; empty while it has none."""
+    return str(((machine.get("status") or {}).get("nodeRef") or {}).get("name", ""))
 
 
 def pre_drain(secret: Mapping[str, Any]) -> Hook:

@@ -46,7 +46,7 @@ def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeVi
 
 
 def _starts(decision: Decision) -> bool:
-    return any(isinstance(effect, StartJob) for effect in decision.effects)
+    return bool(decision.effects) and any(isinstance(effect, StartJob) for effect in decision.effects)
 
 
 def _state(view: NodeView, decision: Decision) -> NodeState | None:

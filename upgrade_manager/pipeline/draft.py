@@ -95,7 +95,11 @@ class StatusDraft:
 
     def move_node(self, node: str, state: NodeState, *, message: str = "") -> None:
         """Move a node forward; a move back is no move."""
-        nodes = self._status["nodeUpgradeStatuses"] = self._nodes()
+        nodes = self._nodes()
+        if not message and nodes.get(node) == {"state": state}:
+            # Of a thousand nodes nearly all are where they were.
+            return
+        self._status["nodeUpgradeStatuses"] = nodes
         nodes[node] = node_entry(nodes.get(node), state, message=sentence(message))
 
     def age(self, obj: Mapping[str, Any]) -> float:

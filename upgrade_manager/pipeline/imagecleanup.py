@@ -46,7 +46,7 @@ class ImageCleanup(Phase):
             await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings))
             return not_done(name, WHAT, done=0, nodes=len(nodes))
         jobs = await scope.observe(suc_jobs(scope.owner))
-        return await follow(scope, plan, jobs.list(), states=_STATES, what=WHAT)
+        return await follow(scope, plan, jobs, states=_STATES, what=WHAT)
 
 
 async def _images(scope: Scope) -> list[str]:

@@ -58,7 +58,7 @@ class ImagePreload(Phase):
             manifest = image_preload_plan(scope.owner, scope.plan_settings, concurrency=concurrency)
             await scope.ensure(SUC_PLANS, manifest)
             return not_done(name, WHAT, done=0, nodes=len(nodes))
-        return await follow(scope, plan, jobs.list(), states=_STATES, what=WHAT)
+        return await follow(scope, plan, jobs, states=_STATES, what=WHAT)
 
 
 def resolve_concurrency(asked: int, *, nodes: int) -> int | None:

@@ -10,14 +10,13 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS
 from upgrade_manager.nodes import machineplan
-from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, StartJob
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.nodes.turns import in_turn
 from upgrade_manager.pipeline import rancher, temporary
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.lastwords import with_last_words
-from upgrade_manager.pipeline.nodeviews import node_views
+from upgrade_manager.pipeline.nodeviews import Observed, judged_nodes
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.watches import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
 from upgrade_manager.resources.jobs import node_job, node_job_name
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.drain import Decision
     from upgrade_manager.nodes.effects import Effect
     from upgrade_manager.nodes.view import NodeView
+    from upgrade_manager.pipeline.nodeviews import Judged
     from upgrade_manager.pipeline.phase import Outcome
     from upgrade_manager.pipeline.scope import Scope
 
@@ -71,31 +71,20 @@ class NodeUpgrade(Phase):
             scope.draft.waiting(f"waiting for {NOBODY_BUSY}")
             # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
             await scope.persist()
-        views = node_views(
-            scope.draft,
-            nodes=nodes.list(),
-            secrets=secrets.list(),
-            machines=machines.list(),
-            jobs=[job for job in jobs.list() if scope.owner.owns(job)],
-        )
-        if not views:
-            raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
+        observed = Observed(nodes=nodes, secrets=secrets, machines=machines, jobs=jobs)
         release_os = scope.draft["releaseMetadata"]["os"]
-        decisions = in_turn((view, decide(view, release_os=release_os)) for view in views)
+        decisions = in_turn(judged_nodes(scope.draft, observed, owner=scope.owner, release_os=release_os))
+        if not decisions:
+            raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
         for view, decision in decisions:
-            await _follow(scope, view, decision)
+            for effect in decision.effects:
+                await _apply(scope, effect)
+            if decision.state is not None:
+                scope.draft.move_node(view.name, decision.state, message=decision.note)
         failed = next(((view, decision) for view, decision in decisions if decision.failure), None)
         if failed is not None:
             return Failed(cause=await _cause(scope, *failed))
-        by_name = {objects.name(machine): machine for machine in machines.list()}
-        return _judge(scope, decisions, machineplan.still_asking(secrets.list(), by_name))
-
-
-async def _follow(scope: Scope, view: NodeView, decision: Decision) -> None:
-    for effect in decision.effects:
-        await _apply(scope, effect)
-    if decision.state is not None:
-        scope.draft.move_node(view.name, decision.state, message=decision.note)
+        return _judge(scope, decisions, observed)
 
 
 async def _apply(scope: Scope, effect: Effect) -> None:
@@ -142,12 +131,14 @@ def _waits_for(scope: Scope, decision: Decision) -> str:
     return decision.waits_for
 
 
-def _judge(scope: Scope, decisions: list[tuple[NodeView, Decision]], asking: list[str]) -> Outcome:
+def _judge(scope: Scope, decisions: list[Judged], observed: Observed) -> Outcome:
     pending = [decision for _, decision in decisions if decision.state is not NodeState.POST_DRAINED]
     if pending:
         busy = [_waits_for(scope, decision) for decision in pending if decision.state is not None]
         shown = "; ".join(busy[:NAMED]) or NOBODY_BUSY
         return Waiting(message=f"waiting for {shown} ({len(decisions) - len(pending)} of {len(decisions)} nodes done)")
+    by_name = {objects.name(machine): machine for machine in observed.machines.list()}
+    asking = machineplan.still_asking(observed.secrets.list(), by_name)
     if asking:
         return Waiting(message=f"waiting for Rancher to finish Secret {FLEET_LOCAL}/{asking[0]} (all nodes done)")
     return Completed()

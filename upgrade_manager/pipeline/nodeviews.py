@@ -1,66 +1,171 @@
-"""What is observed, brought together per node."""
+"""What is observed, brought together per node, and what follows from it.
+
+Of a thousand nodes one is upgraded at a time, so nearly all that is known about them is as it was at the last look.
+Whatever is worked out from one version of an object is therefore kept beside it in its store, and a node is judged
+anew only when something about it is different. Nothing else is remembered: an empty cache gives the same decisions.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_JOB_TYPE, LABEL_NODE, JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes import machineplan
+from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.jobstate import JobState
 from upgrade_manager.nodes.view import Hook, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from upgrade_manager.api.nodestates import NodeState
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.nodes.drain import Decision
     from upgrade_manager.pipeline.draft import StatusDraft
+    from upgrade_manager.resources.owner import Owner
+
+Judged: TypeAlias = "tuple[NodeView, Decision]"
 
 
-def node_views(
-    draft: StatusDraft,
-    *,
-    nodes: Iterable[Object],
-    secrets: Iterable[Object],
-    machines: Iterable[Object],
-    jobs: Iterable[Object],
-) -> list[NodeView]:
-    """One view per node that takes part: it was there when the phase began, or Rancher asks about it all the same."""
-    plans = _by_node(secrets, machines)
-    steps = _jobs_by_node(jobs)
-    views = [
-        _view(draft, node, plans.get(objects.name(node)), steps.get(label_value(objects.name(node)), {}))
-        for node in nodes
-    ]
-    return [view for view in views if draft.has_node(view.name) or view.pre_drain.open or view.post_drain.open]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The stores that tell about nodes."""
+
+    nodes: Store
+    #: Machine-plan Secrets.
+    secrets: Store
+    machines: Store
+    jobs: Store
 
 
-def _view(draft: StatusDraft, node: Object, secret: Object | None, jobs: dict[JobType, JobState]) -> NodeView:
-    name = objects.name(node)
-    return NodeView(
-        name=name,
-        state=draft.node_state(name),
-        os_image=(objects.status(node).get("nodeInfo") or {}).get("osImage", ""),
-        ready=objects.is_condition_true(node, "Ready"),
-        pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
-        secret=objects.name(secret) if secret else "",
-        pre_drain=machineplan.pre_drain(secret) if secret else Hook(),
-        post_drain=machineplan.post_drain(secret) if secret else Hook(),
-        jobs=jobs,
+def judged_nodes(draft: StatusDraft, observed: Observed, *, owner: Owner, release_os: str) -> list[Judged]:
+    """Every node that takes part: it was there when the phase began, or Rancher asks about it all the same."""
+    questions = _by_node(observed.secrets, observed.machines)
+    steps = _by_label(observed.jobs, owner)
+    result = []
+    for card in observed.nodes.made(_Card):
+        question = questions.get(card.name, _NO_QUESTION)
+        if draft.has_node(card.name) or question.pre_drain.open or question.post_drain.open:
+            basis = _Basis(draft.node_state(card.name), question, steps.get(card.label, _NO_STEPS), release_os)
+            result.append(card.judged(basis))
+    return result
+
+
+_NO_HOOK = Hook()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What a machine-plan Secret says."""
+
+    secret: str = ""
+    machine: str = ""
+    pre_drain: Hook = _NO_HOOK
+    post_drain: Hook = _NO_HOOK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What a Job says."""
+
+    #: The uid of the plan that it belongs to.
+    owner: str
+    #: As the label has it.
+    node: str
+    job_type: JobType
+    state: JobState
+
+
+_NO_QUESTION = _Question()
+_NO_STEPS: list[_Step] = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What a judgement rests on, beside the Node itself."""
+
+    state: NodeState | None
+    question: _Question
+    steps: list[_Step]
+    release_os: str
+
+
+class _Card:
+    """What one version of a Node says, and the latest judgement of it."""
+
+    def __init__(self, node: Object) -> None:
+        self.name = objects.name(node)
+        #: Its name as Jobs carry it.
+        self.label = label_value(self.name)
+        self._node = node
+        self._latest: tuple[_Basis, Judged] | None = None
+
+    def judged(self, basis: _Basis) -> Judged:
+        """The same again, as long as it rests on the same."""
+        if self._latest is None or self._latest[0] != basis:
+            view = self._view(basis)
+            self._latest = basis, (view, decide(view, release_os=basis.release_os))
+        return self._latest[1]
+
+    def _view(self, basis: _Basis) -> NodeView:
+        node, question = self._node, basis.question
+        return NodeView(
+            name=self.name,
+            state=basis.state,
+            os_image=(objects.status(node).get("nodeInfo") or {}).get("osImage", ""),
+            ready=objects.is_condition_true(node, "Ready"),
+            pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
+            secret=question.secret,
+            pre_drain=question.pre_drain,
+            post_drain=question.post_drain,
+            jobs={step.job_type: step.state for step in basis.steps},
+        )
+
+
+def _by_node(secrets: Store, machines: Store) -> Mapping[str, _Question]:
+    """Secrets without a Machine, and Machines without a node, are nobody's yet."""
+    nodes = dict(machines.made(_node_of))
+    asked = ((nodes.get(question.machine), question) for question in secrets.made(_question))
+    return {node: question for node, question in asked if node}
+
+
+def _by_label(jobs: Store, owner: Owner) -> Mapping[str, list[_Step]]:
+    result: dict[str, list[_Step]] = {}
+    for step in _present(jobs.made(_step)):
+        if step.owner == owner.uid:
+            result.setdefault(step.node, []).append(step)
+    return result
+
+
+def _present(steps: Iterable[_Step | None]) -> Iterable[_Step]:
+    return (step for step in steps if step is not None)
+
+
+def _node_of(machine: Object) -> tuple[str, str]:
+    return objects.name(machine), machineplan.node_of_machine(machine)
+
+
+def _question(secret: Object) -> _Question:
+    return _Question(
+        secret=objects.name(secret),
+        machine=machineplan.machine_of(secret),
+        pre_drain=machineplan.pre_drain(secret),
+        post_drain=machineplan.post_drain(secret),
     )
 
 
-def _by_node(secrets: Iterable[Object], machines: Iterable[Object]) -> Mapping[str, Object]:
-    """Secrets without a Machine, and Machines without a node, are nobody's yet."""
-    by_name = {objects.name(machine): machine for machine in machines}
-    return {node: secret for secret in secrets if (node := machineplan.node_of(secret, by_name))}
-
-
-def _jobs_by_node(jobs: Iterable[Object]) -> dict[str, dict[JobType, JobState]]:
-    result: dict[str, dict[JobType, JobState]] = {}
-    for job in jobs:
-        labels = objects.labels(job)
-        if labels.get(LABEL_JOB_TYPE) in JobType.__members__.values() and LABEL_NODE in labels:
-            result.setdefault(labels[LABEL_NODE], {})[JobType(labels[LABEL_JOB_TYPE])] = JobState.of(job)
-    return result
+def _step(job: Object) -> _Step | None:
+    """None for a Job that is no node's, or of a type that we do not know."""
+    labels = objects.labels(job)
+    if labels.get(LABEL_JOB_TYPE) not in JobType.__members__.values() or LABEL_NODE not in labels:
+        return None
+    return _Step(
+        owner=objects.owner_uid(job),
+        node=labels[LABEL_NODE],
+        job_type=JobType(labels[LABEL_JOB_TYPE]),
+        state=JobState.of(job),
+    )

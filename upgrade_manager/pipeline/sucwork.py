@@ -8,6 +8,7 @@ gone is no sign at all.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_HOSTNAME, suc_node_label
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.nodestates import NodeState
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.phase import Outcome
     from upgrade_manager.pipeline.scope import Scope
 
@@ -46,17 +48,47 @@ class Work:
     nodes: dict[str, JobState]
 
 
-def judge(plan: Object, jobs: Iterable[Object]) -> Work:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanJob:
+    """What one of the controller's Jobs says."""
+
+    #: Of the Plan; empty where the Job has no owner.
+    owner: str
+    #: By its text the Jobs of a node are put in order.
+    created: str
+    #: Empty where the Job carries no node's label.
+    node: str
+    paused: bool
+    state: JobState
+
+    @classmethod
+    def of(cls, job: Object) -> PlanJob:
+        """Read it from the object."""
+        return cls(
+            owner=objects.owner_uid(job),
+            created=str(objects.metadata(job).get("creationTimestamp") or ""),
+            node=objects.labels(job).get(LABEL_SUC_NODE, ""),
+            paused=objects.spec(job).get("parallelism", 1) == 0,
+            state=JobState.of(job),
+        )
+
+    @property
+    def counts(self) -> bool:
+        """The controller creates Jobs paused, and often makes them anew before they start; a verdict counts always."""
+        return not self.paused or self.state.progress is not Progress.RUNNING
+
+
+def judge(plan: Object, jobs: Iterable[PlanJob]) -> Work:
     """Read the Plan and its Jobs; those of an earlier Plan of the same name may still be about."""
-    own = sorted((job for job in jobs if objects.owner_uid(job) in {"", objects.uid(plan)}), key=_age)
-    states = [(objects.labels(job).get(LABEL_SUC_NODE, ""), JobState.of(job)) for job in own if _counts(job)]
+    of_this = {"", objects.uid(plan)}
+    own = sorted((job for job in jobs if job.owner in of_this and job.counts), key=attrgetter("created"))
     complete = objects.condition(plan, "Complete") or {}
     is_failed = complete.get("reason") == "JobFailed" and complete.get("status") != "True"
     return Work(
         complete=complete.get("status") == "True",
-        failed=next((state for _, state in states if state.progress is Progress.FAILED), None),
+        failed=next((job.state for job in own if job.state.progress is Progress.FAILED), None),
         failure=(complete.get("message") or "a Job failed") if is_failed else "",
-        nodes={node: state for node, state in states if node},
+        nodes={job.node: job.state for job in own if job.node},
     )
 
 
@@ -73,16 +105,16 @@ class States:
         return {Progress.RUNNING: self.running, Progress.COMPLETE: self.done, Progress.FAILED: self.failed}[progress]
 
 
-async def follow(scope: Scope, plan: Object, jobs: Iterable[Object], *, states: States, what: str) -> Outcome:
+async def follow(scope: Scope, plan: Object, jobs: Store, *, states: States, what: str) -> Outcome:
     """Take over what is known of a Plan that runs: the nodes' states, and its verdict. `what` names the work."""
-    work = judge(plan, jobs)
+    work = judge(plan, jobs.made(PlanJob.of))
     for node, state in work.nodes.items():
         scope.draft.move_node(node, states.of(state.progress), message=_note(state))
     if work.failed is not None:
         return Failed(cause=f"{what} failed: {await with_last_words(scope.client, work.failed)}")
     if work.failure:
         return Failed(cause=f"{what} failed: {work.failure}")
-    managed = [objects.name(node) for node in (await scope.observe(MANAGED_NODES)).list()]
+    managed = (await scope.observe(MANAGED_NODES)).made(objects.name)
     if work.complete:
         for node in managed:
             scope.draft.move_node(node, states.done)
@@ -132,15 +164,6 @@ async def prepare_nodes(scope: Scope, nodes: Sequence[Object], plan_object: str)
         return
     for name in labelled:
         await scope.mark(NODES, name, {"labels": {label: None}})
-
-
-def _counts(job: Object) -> bool:
-    """The controller creates Jobs paused, and often creates them anew before they start; a verdict counts always."""
-    return objects.spec(job).get("parallelism", 1) != 0 or JobState.of(job).progress is not Progress.RUNNING
-
-
-def _age(job: Object) -> str:
-    return str(objects.metadata(job).get("creationTimestamp") or "")
 
 
 def _note(state: JobState) -> str:

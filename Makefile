@@ -13,6 +13,8 @@ PYTHON ?=
 DEMO_ARGS ?=
 TEST_ARGS ?=
 BENCH_ARGS ?=
+# On the real API server most of the time is spent waiting for its controllers: more workers than processors.
+REAL_WORKERS ?= 5
 
 .PHONY: help
 help: ## List the targets
@@ -23,12 +25,16 @@ setup: ## Install everything into .venv; instant when nothing changed
 	@PYTHON="$(PYTHON)" hack/setup.sh
 
 .PHONY: demo
-demo: setup ## Watch an upgrade of a simulated cluster; DEMO_ARGS="--help" lists what can be changed
+demo: setup $(if $(findstring real,$(DEMO_ARGS)),real-kube) ## Watch an upgrade of a simulated cluster; DEMO_ARGS="--help" lists what can be changed
 	@$(BIN)/python -m hack.demo $(DEMO_ARGS)
 
 .PHONY: test
 test: setup kubectl ## Run all tests; TEST_ARGS=tests/kube narrows them
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 $(TEST_ARGS)
+
+.PHONY: test-real
+test-real: real-kube kubectl ## Run all tests on the real API server too, which is built first where that was not done
+	@$(BIN)/python -m pytest -n $(REAL_WORKERS) $(TEST_ARGS)
 
 .PHONY: real-kube
 real-kube: setup ## Build a real control plane into the user's cache, once; takes about 5 minutes

@@ -22,6 +22,7 @@ from hack.cluster.foreign import our_crd
 from hack.cluster.seeds import Seeds
 from hack.embeddedground import EmbeddedGround, virtual_ground
 from hack.middleware import Middleware
+from hack.strict import Strict
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
 
@@ -66,8 +67,8 @@ class Simulation:
         self._plays = actors
         self.random = self._dice("manager")
         self.ground = ground(seed)
-        #: What managers speak through: faults, counts and kills are hooked in here.
-        self.middleware = Middleware(self.ground.transport, random=self._dice("middleware"))
+        #: What managers speak through: faults, counts and kills are hooked in here, and every write is strict.
+        self.middleware = Middleware(Strict(self.ground.transport), random=self._dice("middleware"))
         slow = self.ground.slowed()
         self.hosts = Hosts(self.scenario)
         reader = Client(slow, user_agent="simulated-cluster", random=self._dice("caches"))
@@ -110,7 +111,7 @@ class Simulation:
 
     def client(self, user_agent: str = _USER_AGENT) -> Client:
         """For the test itself: around the middleware, without latency, as an administrator."""
-        return Client(self.ground.transport, user_agent=user_agent, random=self._dice(user_agent))
+        return Client(Strict(self.ground.transport), user_agent=user_agent, random=self._dice(user_agent))
 
     async def apply(self, plan: Object) -> Object:
         """Create an UpgradePlan."""

@@ -25,6 +25,7 @@ settings.load_profile("steady")
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_loop: the test needs sockets or processes, so time is real")
     config.addinivalue_line("markers", f"{servers.MARKER}: the test runs once on each API server")
+    config.addinivalue_line("markers", f"{servers.ASSETS}: the test runs on the real API server alone, or on its files")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

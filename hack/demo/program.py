@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import shlex
 import shutil
@@ -21,6 +22,7 @@ from hack.demo.follow import follow
 from hack.demo.processes import family
 from hack.demo.screen import Lines, Terminal
 from hack.demo.stage import DemoError, prepare
+from hack.kube.assets import find_assets
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import kinds, objects
 from upgrade_manager.kube.client import Client
@@ -100,7 +102,7 @@ async def _play(options: Options, screen: Screen, relatives: Family) -> int:
     stage = await prepare(options, relatives)
     async with _client(stage.kubeconfig) as client:
         plan = await client.create(kinds.UPGRADE_PLANS, requested)
-        screen.say(introduction(stage, plan))
+        screen.say(introduction(stage, plan, kubectl=own_kubectl(options.api)))
         view = await _watch(client, stage, screen, plan=plan, within=options.timeout)
     screen.say(verdict(view))
     is_well = view.outcome == SUCCEEDED
@@ -137,25 +139,30 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def introduction(stage: Stage, plan: Object) -> str:
+def introduction(stage: Stage, plan: Object, *, kubectl: tuple[str, str]) -> str:
     """Say what runs and what can be tried while it does."""
-    program, note = _kubectl()
-    kubectl = f"  {program} --kubeconfig {shlex.quote(str(stage.kubeconfig))}"
+    program, note = kubectl
+    kubectl_line = f"  {program} --kubeconfig {shlex.quote(str(stage.kubeconfig))}"
     return "\n".join(
         [
             f"kubeconfig: {stage.kubeconfig}",
             f"Try in another terminal{note}:",
-            f"{kubectl} get up",
-            f"{kubectl} describe up/{objects.name(plan)}",
-            f"{kubectl} explain upgradeplans.spec",
+            f"{kubectl_line} get up",
+            f"{kubectl_line} describe up/{objects.name(plan)}",
+            f"{kubectl_line} explain upgradeplans.spec",
             f"  kill -9 {stage.manager.process.pid}   # the manager: it is started again and carries on",
             "",
         ]
     )
 
 
-def _kubectl() -> tuple[str, str]:
-    """How users call kubectl, and a remark where they have none; make puts .venv/bin on our PATH, not on theirs."""
+def own_kubectl(api: str) -> tuple[str, str]:
+    """How users call kubectl, and a remark where they have none; make puts .venv/bin on our PATH, not on theirs.
+
+    A real cluster brings its own along.
+    """
+    if api == "real":
+        return shlex.quote(str(find_assets(os.environ).kubectl)), ""
     found = shutil.which("kubectl")
     if found is None:
         return "kubectl", " (no kubectl found; `make kubectl` puts one into .venv/bin)"

@@ -71,6 +71,11 @@ class ControlPlane:
         self._running: set[str] = set()
 
     @property
+    def assets(self) -> Assets:
+        """What it is made of."""
+        return self._assets
+
+    @property
     def url(self) -> str:
         """Of kube-apiserver; stays the same when it is started again."""
         return f"https://127.0.0.1:{self._api_port}"

@@ -9,8 +9,8 @@ from random import Random
 from typing import TYPE_CHECKING, Self
 
 from hack.apiserver.handlers import Handlers
-from hack.cluster.foreign import foreign_crds
 from hack.kube.controlplane import ADMIN, CONTROLLER_MANAGER
+from hack.kube.crds import real_crds
 from hack.kube.direct import direct
 from hack.kube.inventory import inventory
 from hack.kube.reviewed import Reviewed
@@ -48,8 +48,8 @@ class RealGround:
         return self.transport
 
     def foreign_crds(self) -> list[Object]:
-        """The real ones where there are any."""
-        return foreign_crds()
+        """Their projects' own, where those are to be had. Raises AssetsError."""
+        return real_crds(self._plane.assets)
 
     async def defined(self) -> None:
         """Start the controllers: the garbage collector looks for new kinds only now and then."""

@@ -11,12 +11,12 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / ".ci/run"
 SUMMARY = "====== 3 passed in 0.12s ======"
-TARGETS = ("setup", "lint", "types", "layers", "manifests", "coverage", "test", "demo")
+TARGETS = ("setup", "lint", "types", "layers", "manifests", "real-kube", "coverage", "test", "test-real", "demo")
 
 
 def run(tree: Path, **recipes: str) -> subprocess.CompletedProcess[str]:
     """Run the script; each target does what its recipe says, else it succeeds."""
-    recipes = {"test": f"echo '{SUMMARY}'", **recipes}
+    recipes = {"test-real": f"echo '{SUMMARY}'", "test": "echo '=== 1 passed in 0.10s ==='", **recipes}
     rules = [f".PHONY: {name}\n{name}:\n\t@{recipes.get(name, 'true')}\n" for name in TARGETS]
     (tree / "Makefile").write_text("\n".join(rules))
     environment = {name: value for name, value in os.environ.items() if name != "UPGRADE_MANAGER_CI"}
@@ -50,21 +50,33 @@ def test_when_all_steps_pass_it_ends_with_the_tests_summary(tree: Path) -> None:
     assert ended.stdout.splitlines()[-2:] == ["── 0 step(s) failed", SUMMARY]
 
 
-@pytest.mark.parametrize("step", ["lint", "types", "layers", "manifests", "coverage", "demo"])
+@pytest.mark.parametrize("step", ["lint", "types", "layers", "manifests", "coverage"])
 def test_a_failed_step_fails_the_run_and_the_others_are_run_all_the_same(tree: Path, step: str) -> None:
     ended = run(tree, **{step: "false"})
     assert ended.returncode != 0
     assert ended.stdout.splitlines()[-2:] == [f"── 1 step(s) failed: {step}", SUMMARY]
 
 
+def test_a_demo_that_fails_fails_on_both_api_servers(tree: Path) -> None:
+    ended = run(tree, demo="false")
+    assert ended.returncode != 0
+    assert ended.stdout.splitlines()[-2:] == ["── 2 step(s) failed: demo demo-real", SUMMARY]
+
+
+def test_without_a_real_api_server_the_run_fails_and_what_can_be_tested_is(tree: Path) -> None:
+    ended = run(tree, **{"real-kube": "false"})
+    assert ended.returncode != 0
+    assert ended.stdout.splitlines()[-2:] == ["── 1 step(s) failed: real-kube", "=== 1 passed in 0.10s ==="]
+
+
 def test_failed_tests_fail_the_run_and_their_summary_stands_last(tree: Path) -> None:
-    ended = run(tree, test="echo '=== 1 failed, 2 passed in 1.00s ==='; exit 1")
+    ended = run(tree, **{"test-real": "echo '=== 1 failed, 2 passed in 1.00s ==='; exit 1"})
     assert ended.returncode != 0
     assert ended.stdout.splitlines()[-1] == "=== 1 failed, 2 passed in 1.00s ==="
 
 
 def test_no_summary_is_a_failure(tree: Path) -> None:
-    ended = run(tree, test="true")
+    ended = run(tree, **{"test-real": "true"})
     assert ended.returncode != 0
     assert ended.stdout.splitlines()[-1] == "no test summary"
 

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.support import servers
+from tests.support import simulate as simulating
 from tests.support.harvester import Harvester
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from tests.support.simulate import Simulate
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
@@ -23,3 +27,11 @@ async def cluster() -> AsyncIterator[Harvester]:
         harvester = Harvester(group)
         await harvester.install()
         yield harvester
+
+
+@pytest.fixture
+def simulate(request: pytest.FixtureRequest) -> Simulate:
+    """Makes clusters on the API server whose turn it is."""
+    if servers.server_of(request.node) == servers.EMBEDDED:
+        return simulating.embedded
+    return simulating.simulate_on(request.getfixturevalue("control_plane"))

@@ -17,10 +17,9 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import PODS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
+    from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
-#: Virtual seconds in which everything that an end sets off is done.
-FAREWELL = 10.0
 #: Longer than the quarter of an hour that the system-upgrade-controller leaves to Jobs that ended.
 LONG = 3600.0
 ENDED = "Entered one of the terminal phases"
@@ -157,7 +156,7 @@ async def fail(stage: Stage) -> Object:
     """Have an upgrade fail; the plan when all is done."""
     await stage.create_plan(BY_VERSION)
     assert await stage.until_ended() == FAILED
-    await asyncio.sleep(FAREWELL)
+    await stage.settle()
     return await stage.plan()
 
 
@@ -180,9 +179,10 @@ async def settings(simulation: Simulation) -> list[Any]:
     ]
 
 
+@pytest.mark.servers
 @failures
-async def test_the_plan_says_what_failed_and_why(failure: Failure) -> None:
-    async with Simulation(Curable.of(**failure.faults)) as simulation:
+async def test_the_plan_says_what_failed_and_why(simulate: Simulate, failure: Failure) -> None:
+    async with simulate(Curable.of(**failure.faults)) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
             plan = await fail(stage)
@@ -203,9 +203,12 @@ async def test_the_plan_says_what_failed_and_why(failure: Failure) -> None:
     assert stage.ledger.conflicts == []
 
 
+@pytest.mark.servers
 @failures
-async def test_only_what_failed_is_kept_and_only_until_the_plan_is_deleted(failure: Failure) -> None:
-    async with Simulation(Curable.of(**failure.faults)) as simulation:
+async def test_only_what_failed_is_kept_and_only_until_the_plan_is_deleted(
+    simulate: Simulate, failure: Failure
+) -> None:
+    async with simulate(Curable.of(**failure.faults)) as simulation:
         before, client = await settings(simulation), simulation.client()
         stage = await Stage.set_up(simulation)
 
@@ -215,34 +218,30 @@ async def test_only_what_failed_is_kept_and_only_until_the_plan_is_deleted(failu
 
         async with stage.life():
             await fail(stage)
-            await asyncio.sleep(LONG)
+            if not simulation.ground.has_controllers:
+                await asyncio.sleep(LONG)
             kept = await ours(simulation)
             assert len(kept) == len(failure.kept)
             assert all(title.startswith(wanted) for title, wanted in zip(kept, failure.kept, strict=True))
-            owners = {objects.uid(obj) for obj in map(_stored(simulation), kept)}
+            owners = {objects.uid(obj) for obj in await simulation.ground.objects() if objects.title(obj) in kept}
             assert set(await pods()) == owners
             assert await settings(simulation) == before
             plan = await stage.plan()
             assert objects.finalizers(plan) == [FINALIZER]
             await client.delete(UPGRADE_PLANS, stage.name)
             assert await stage.until("gone") == "gone"
-            await asyncio.sleep(FAREWELL)
+            await stage.settle()
             assert await ours(simulation) == []
             assert await pods() == []
             assert await settings(simulation) == before
 
 
-def _stored(simulation: Simulation) -> Any:
-    storage = simulation.server.storage
-    stored = [obj for collection in storage.collections() for obj in storage.objects(collection.name)]
-    return {objects.title(obj): obj for obj in stored}.__getitem__
-
-
+@pytest.mark.servers
 @failures
 @pytest.mark.parametrize("deleted", [True, False], ids=["deleted at once", "deleted while the next one runs"])
-async def test_the_next_plan_succeeds(failure: Failure, *, deleted: bool) -> None:
+async def test_the_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
     scenario = Curable.of(**failure.faults)
-    async with Simulation(scenario) as simulation:
+    async with simulate(scenario) as simulation:
         client, before = simulation.client(), await settings(simulation)
         stage = await Stage.set_up(simulation)
         following = replace(stage, name="next")
@@ -260,7 +259,7 @@ async def test_the_next_plan_succeeds(failure: Failure, *, deleted: bool) -> Non
                 interval, *_ = await settings(simulation)
                 assert interval == "1800"
             assert await following.until_ended() == SUCCEEDED
-            await asyncio.sleep(FAREWELL)
+            await stage.settle()
         plan = await following.plan()
         assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
         generation = objects.status(failed).get("provisionGeneration", 3)
@@ -291,11 +290,11 @@ async def _cleaned(work: str, *, die_at: int = 0, after: bool = False) -> tuple[
         async with stage.life(die_at=die_at, after=after) as first:
             await stage.create_plan(BY_VERSION)
             await stage.until_ended(died=first.wire.died)
-            await asyncio.sleep(FAREWELL)
+            await stage.settle()
         if first.wire.died.is_set():
             async with stage.life(seed="successor"):
                 await stage.until_ended()
-                await asyncio.sleep(FAREWELL)
+                await stage.settle()
         events = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
         plan = await stage.plan()
         found = [await ours(simulation), await settings(simulation)]

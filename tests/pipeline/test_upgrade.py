@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,12 +25,16 @@ from upgrade_manager.kube.kinds import (
     VIRTUAL_MACHINE_IMAGES,
 )
 
+if TYPE_CHECKING:
+    from tests.support.simulate import Simulate
+
 ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id="by-image")]
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
-async def test_a_three_node_upgrade_succeeds(spec: dict[str, Any]) -> None:
-    async with Simulation("three-nodes") as simulation:
+async def test_a_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, Any]) -> None:
+    async with simulate("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(spec)
@@ -48,9 +52,10 @@ async def test_a_three_node_upgrade_succeeds(spec: dict[str, Any]) -> None:
     assert stage.ledger.conflicts == []
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
-async def test_each_phase_is_announced_once_and_nothing_warns(spec: dict[str, Any]) -> None:
-    async with Simulation("three-nodes") as simulation:
+async def test_each_phase_is_announced_once_and_nothing_warns(simulate: Simulate, spec: dict[str, Any]) -> None:
+    async with simulate("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(spec)
@@ -62,9 +67,12 @@ async def test_each_phase_is_announced_once_and_nothing_warns(spec: dict[str, An
     assert {event["count"] for event in events} == {1}
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
-async def test_success_puts_back_what_was_changed_and_removes_what_was_made(spec: dict[str, Any]) -> None:
-    async with Simulation("three-nodes") as simulation:
+async def test_success_puts_back_what_was_changed_and_removes_what_was_made(
+    simulate: Simulate, spec: dict[str, Any]
+) -> None:
+    async with simulate("three-nodes") as simulation:
         client = simulation.client()
         before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
         stage = await Stage.set_up(simulation)
@@ -98,8 +106,9 @@ async def test_success_puts_back_what_was_changed_and_removes_what_was_made(spec
         assert "management.harvesterhci.io/pendingOSImage" not in objects.annotations_of(node)
 
 
-async def test_a_second_plan_is_blocked_for_good() -> None:
-    async with Simulation("three-nodes") as simulation:
+@pytest.mark.servers
+async def test_a_second_plan_is_blocked_for_good(simulate: Simulate) -> None:
+    async with simulate("three-nodes") as simulation:
         first, second = await Stage.set_up(simulation, name="first"), await Stage.set_up(simulation, name="second")
         async with first.life():
             await first.create_plan(BY_VERSION)
@@ -133,9 +142,10 @@ def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
     assert virtualtime.run(upgrade(8)) != first
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("phase", ["ISODownloading", "ImagePreloading", "ClusterUpgrading", "NodeUpgrading"])
-async def test_a_plan_that_is_deleted_on_the_way_leaves_nothing_behind(phase: str) -> None:
-    async with Simulation("three-nodes") as simulation:
+async def test_a_plan_that_is_deleted_on_the_way_leaves_nothing_behind(simulate: Simulate, phase: str) -> None:
+    async with simulate("three-nodes") as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
         async with stage.life():

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 EMBEDDED = "embedded"
 REAL = "real"
 MARKER = "servers"
+#: For tests that need what is provisioned with the real server, and nothing of the embedded one.
+ASSETS = "assets"
 #: Under which a test's server travels from the worker to the summary.
 _PROPERTY = "server"
+#: Seconds; time is real there, and the machine may be busy.
+_REAL_TIMEOUT = 300
 #: pytest-asyncio's parameter, whose value is one of the factories below.
 _LOOP = "_asyncio_loop_factory"
 
@@ -54,17 +58,21 @@ def loops(item: pytest.Item) -> Loops:
 
 def server_of(item: pytest.Item) -> str:
     """`embedded` or `real`."""
+    if item.get_closest_marker(ASSETS) is not None:
+        return REAL
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     return REAL if parameters.get(_LOOP) is _real_loop else EMBEDDED
 
 
 def sort_out(items: list[pytest.Item]) -> None:
     """Note each test's server for the summary, and leave out the real one's where there is none."""
-    marked = [item for item in items if item.get_closest_marker(MARKER) is not None]
+    marked = [item for item in items if any(item.get_closest_marker(name) for name in (MARKER, ASSETS))]
     missing = _missing() if marked else ""
     for item in marked:
         server = server_of(item)
         item.user_properties.append((_PROPERTY, server))
+        if server == REAL and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_REAL_TIMEOUT))
         if server == REAL and missing:
             item.add_marker(pytest.mark.skip(reason=missing))
 
@@ -89,9 +97,9 @@ def tell(reporter: TerminalReporter) -> None:
         for report in reports:
             # A test that was skipped has no call, one that failed may have more than one report.
             properties = dict(getattr(report, "user_properties", ()))
-            if _PROPERTY in properties and (report.when == "call" or outcome in {"skipped", "error"}):
+            if _PROPERTY in properties and (getattr(report, "when", "") == "call" or outcome in {"skipped", "error"}):
                 counts[properties[_PROPERTY], outcome] += 1
     for server in (EMBEDDED, REAL):
         found = [f"{number} {outcome}" for (name, outcome), number in sorted(counts.items()) if name == server]
         if found:
-            reporter.write_line(f"tests that run on both API servers, on the {server} one: {', '.join(found)}")
+            reporter.write_line(f"tests of both API servers, on the {server} one: {', '.join(found)}")

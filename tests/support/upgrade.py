@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 PLAN = "upgrade"
 BY_VERSION: dict[str, Any] = {"version": "v1.8.0"}
 BY_IMAGE: dict[str, Any] = {"image": "harvester-v1.8.0"}
-#: Virtual seconds between two looks at the plan, and until an upgrade counts as stuck.
-LOOK = 0.25
-STUCK = 3600.0
+#: Seconds between two looks at the plan, and until an upgrade counts as stuck: of virtual time, and of real time.
+LOOK, STUCK = 0.25, 3600.0
+REAL_LOOK, REAL_STUCK = 0.02, 240.0
+#: Seconds in which everything that an end sets off is done; in real time, without a change.
+FAREWELL, REAL_FAREWELL = 10.0, 1.5
 _CREATED = 201
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac"
 ACCOUNT = "system:serviceaccount:harvester-system:harvester-upgrade-manager"
@@ -153,16 +155,30 @@ class Stage:
 
     async def until(self, *phases: str, died: asyncio.Event | None = None) -> str:
         """Wait until the plan is in one of the phases, or the manager has died. Raises TimeoutError."""
-        async with asyncio.timeout(STUCK):
+        is_real = self.simulation.ground.has_controllers
+        async with asyncio.timeout(REAL_STUCK if is_real else STUCK):
             while True:
                 phase = await self.phase()
                 if phase in phases or (died is not None and died.is_set()):
                     return phase
-                await asyncio.sleep(LOOK)
+                await asyncio.sleep(REAL_LOOK if is_real else LOOK)
 
     async def until_ended(self, *, died: asyncio.Event | None = None) -> str:
         """Wait for the end."""
         return await self.until(*TERMINAL, died=died)
+
+    async def settle(self) -> None:
+        """Let happen what an end sets off."""
+        if not self.simulation.ground.has_controllers:
+            await asyncio.sleep(FAREWELL)
+            return
+        async with asyncio.timeout(REAL_STUCK):
+            state, since = await end_state(self.simulation), asyncio.get_running_loop().time()
+            while asyncio.get_running_loop().time() - since < REAL_FAREWELL:
+                await asyncio.sleep(REAL_FAREWELL / 10)
+                now = await end_state(self.simulation)
+                if now != state:
+                    state, since = now, asyncio.get_running_loop().time()
 
     async def events(self, reason: str = "") -> list[Object]:
         """The plan's events, oldest first."""

@@ -1,0 +1,52 @@
+"""Whole simulated clusters for tests that run on both API servers."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from hack.kube.ground import RealGround
+from hack.simulation import Simulation
+from tests.support.tidying import tidy
+from upgrade_manager.kube.client import Client
+
+if TYPE_CHECKING:
+    from hack.kube.controlplane import ControlPlane
+    from hack.scenario import Scenario
+
+#: On the real server durations are real: this factor makes them short, and yet none of them nothing.
+PACE = 0.02
+
+
+class Simulate(Protocol):
+    """Makes a cluster, as `Simulation` does."""
+
+    def __call__(self, scenario: str | Scenario = "three-nodes", *, scale: float = 1.0, **more: Any) -> Simulation:
+        """On the API server whose turn it is."""
+        ...
+
+
+class SharedGround(RealGround):
+    """The worker's control plane, empty."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        super().__init__(plane)
+        self._shared = plane
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        await tidy(self._shared, self.transport, Client(self.transport, user_agent="tidying", random=Random()))
+        return self
+
+
+def simulate_on(plane: ControlPlane) -> Simulate:
+    """On the real server, at its pace."""
+
+    def simulate(scenario: str | Scenario = "three-nodes", *, scale: float = 1.0, **more: Any) -> Simulation:
+        return Simulation(scenario, scale=scale * PACE, ground=lambda _: SharedGround(plane), **more)
+
+    return simulate
+
+
+embedded: Simulate = partial(Simulation)

@@ -98,7 +98,15 @@ _CORE = (
     _row("", "resourcequotas", "ResourceQuota", short_names=("quota",), status_subresource=True),
     _row("", "secrets", "Secret", selectable=("type",)),
     _row("", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
-    _row("", "services", "Service", short_names=("svc",), categories=("all",), status_subresource=True, selectable=("spec.clusterIP", "spec.type")),
+    _row(
+        "",
+        "services",
+        "Service",
+        short_names=("svc",),
+        categories=("all",),
+        status_subresource=True,
+        selectable=("spec.clusterIP", "spec.type"),
+    ),
     _row("", "bindings", "Binding", verbs=REVIEW_VERBS),
 )
 

@@ -1,7 +1,7 @@
 """The printer columns of built-in kinds, as `kubectl get` users know them.
 
 A column's path is JSONPath as in a CustomResourceDefinition, or, with `=` in front, a CEL expression over `self` for
-what JSONPath cannot compute. An expression about something absent leaves its cell empty.
+what JSONPath cannot compute. An expression about something absent has no value; the column's word for that is shown.
 """
 
 from __future__ import annotations
@@ -11,23 +11,36 @@ from dataclasses import replace
 from hack.apiserver.resources import Column
 
 NAME = Column(name="Name", type="string", json_path=".metadata.name", format="name", description="Name of the object")
+#: What custom kinds show; built-in ones call the same column a string.
 AGE = Column(
     name="Age", type="date", json_path=".metadata.creationTimestamp", description="Time since the object was created"
 )
+BUILTIN_AGE = replace(AGE, declared="string", absent="<unknown>")
+_NONE, _UNSET, _UNKNOWN = "<none>", "<unset>", "<unknown>"
 
 
-def _text(name: str, path: str, *, priority: int = 0) -> Column:
-    return Column(name=name, type="string", json_path=path, priority=priority)
+def _text(name: str, path: str, *, priority: int = 0, absent: str = "") -> Column:
+    return Column(name=name, type="string", json_path=path, priority=priority, absent=absent)
 
 
-def _number(name: str, path: str, *, priority: int = 0) -> Column:
-    return Column(name=name, type="integer", json_path=path, priority=priority)
+def _wide(name: str, path: str, *, absent: str = _NONE) -> Column:
+    return _text(name, path, priority=1, absent=absent)
+
+
+def _number(name: str, path: str, *, priority: int = 0, declared: str = "") -> Column:
+    return Column(name=name, type="integer", json_path=path, priority=priority, declared=declared)
+
+
+def _yes_or_no(name: str, field: str, *, declared: str = "") -> Column:
+    path = f"=has({field}) && {field}"
+    return Column(name=name, type="boolean", json_path=path, declared=declared)
 
 
 def _date(name: str, path: str, *, priority: int = 0) -> Column:
-    return Column(name=name, type="date", json_path=path, priority=priority)
+    return Column(name=name, type="date", json_path=path, priority=priority, declared="string", absent=_UNKNOWN)
 
 
+_CREATED = Column(name="Created At", type="string", json_path=".metadata.creationTimestamp", declared="date")
 _READY_NODE = (
     "=(!has(self.status) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Ready')"
     " ? 'Unknown' : self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') ? 'Ready' : 'NotReady')"
@@ -35,49 +48,115 @@ _READY_NODE = (
 )
 _ROLE = "node-role.kubernetes.io/"
 _ROLES = (
-    f"=has(self.metadata.labels) && self.metadata.labels.exists(k, k.startsWith('{_ROLE}'))"
-    f" ? self.metadata.labels.filter(k, k.startsWith('{_ROLE}')).map(k, k.substring({len(_ROLE)})).sort().join(',')"
-    " : '<none>'"
+    f"=self.metadata.labels.filter(k, k.startsWith('{_ROLE}') && k.size() > {len(_ROLE)})"
+    f".map(k, k.substring({len(_ROLE)})).sort().join(',')"
 )
 _POD_READY = (
     "=string(has(self.status) && has(self.status.containerStatuses)"
     " ? self.status.containerStatuses.filter(c, c.ready).size() : 0)"
     " + '/' + string(self.spec.containers.size())"
 )
+
+
+def _why(state: str) -> str:
+    """What a container's state says that is neither running nor done well."""
+    return (
+        f"(has({state}.waiting) ? {state}.waiting.reason"
+        f" : has({state}.terminated.reason) && {state}.terminated.reason != '' ? {state}.terminated.reason"
+        f" : 'ExitCode:' + string({state}.terminated.exitCode))"
+    )
+
+
+_STOPPED = "has(c.state) && (has(c.state.waiting) || has(c.state.terminated))"
+_DONE = "has(c.state) && has(c.state.terminated) && c.state.terminated.exitCode == 0"
+_INITIAL = "self.status.initContainerStatuses"
 _POD_STATUS = (
-    "=has(self.metadata.deletionTimestamp) ? 'Terminating'"
-    " : has(self.status) && has(self.status.containerStatuses)"
-    " && self.status.containerStatuses.exists(c, has(c.state) && has(c.state.waiting))"
-    " ? self.status.containerStatuses.filter(c, has(c.state) && has(c.state.waiting))[0].state.waiting.reason"
-    " : has(self.status) && has(self.status.reason) ? self.status.reason"
-    " : has(self.status) && has(self.status.phase) ? (self.status.phase == 'Succeeded' ? 'Completed'"
-    " : self.status.phase == 'Failed' ? 'Error' : self.status.phase) : 'Unknown'"
+    "=has(self.metadata.deletionTimestamp) && !(has(self.status) && has(self.status.phase)"
+    " && self.status.phase in ['Succeeded', 'Failed']) ? 'Terminating'"
+    f" : has({_INITIAL}) && {_INITIAL}.exists(c, !({_DONE}))"
+    f" ? 'Init:' + ({_INITIAL}.exists(c, {_STOPPED} && !({_DONE}) && {_why('c.state')} != 'PodInitializing')"
+    f" ? {_INITIAL}.filter(c, {_STOPPED} && !({_DONE})).map(c, {_why('c.state')})[0]"
+    f" : string({_INITIAL}.filter(c, {_DONE}).size()) + '/' + string(self.spec.initContainers.size()))"
+    f" : has(self.status.containerStatuses) && self.status.containerStatuses.exists(c, {_STOPPED})"
+    f" ? self.status.containerStatuses.filter(c, {_STOPPED}).map(c, {_why('c.state')})[0]"
+    " : has(self.status.conditions) && self.status.conditions.exists("
+    "c, c.type == 'PodScheduled' && has(c.reason) && c.reason == 'SchedulingGated') ? 'SchedulingGated'"
+    " : has(self.status.reason) && self.status.reason != '' ? self.status.reason : self.status.phase"
 )
 _RESTARTS = (
     "=has(self.status) && has(self.status.containerStatuses)"
     " ? self.status.containerStatuses.map(c, has(c.restartCount) ? c.restartCount : 0).sum() : 0"
 )
-_JOB_STATUS = (
-    "=has(self.status) && has(self.status.conditions)"
-    " && self.status.conditions.exists(c, c.type == 'Complete' && c.status == 'True') ? 'Complete'"
-    " : has(self.status) && has(self.status.conditions)"
-    " && self.status.conditions.exists(c, c.type == 'Failed' && c.status == 'True') ? 'Failed'"
-    " : has(self.metadata.deletionTimestamp) ? 'Terminating'"
-    " : has(self.spec.suspend) && self.spec.suspend ? 'Suspended' : 'Running'"
-)
+_JOB_CONDITIONS = ("Complete", "Failed", "Suspended", "SuccessCriteriaMet", "FailureTarget")
+
+
+def _job_status() -> str:
+    has = "has(self.status) && has(self.status.conditions) && self.status.conditions.exists"
+    told = {kind: f"{has}(c, c.type == '{kind}' && c.status == 'True') ? '{kind}'" for kind in _JOB_CONDITIONS}
+    going = "has(self.metadata.deletionTimestamp) ? 'Terminating'"
+    return "=" + " : ".join([told.pop("Complete"), told.pop("Failed"), going, *told.values(), "'Running'"])
+
+
 _COMPLETIONS = (
-    "=string(has(self.status) && has(self.status.succeeded) ? self.status.succeeded : 0)"
-    " + '/' + string(has(self.spec.completions) ? self.spec.completions : 1)"
+    "=string(has(self.status) && has(self.status.succeeded) ? self.status.succeeded : 0) + '/'"
+    " + (has(self.spec.completions) ? string(self.spec.completions)"
+    " : has(self.spec.parallelism) && self.spec.parallelism > 1 ? '1 of ' + string(self.spec.parallelism) : '1')"
 )
-_EVENT_OBJECT = "=self.involvedObject.kind.lowerAscii() + '/' + self.involvedObject.name"
 _IMAGES = "=self.spec.template.spec.containers.map(c, c.image).join(',')"
 _CONTAINERS = "=self.spec.template.spec.containers.map(c, c.name).join(',')"
-_SELECTOR = "=self.spec.selector.matchLabels.map(k, k + '=' + self.spec.selector.matchLabels[k]).sort().join(',')"
-_LAST_SEEN = (
-    "=has(self.lastTimestamp) && self.lastTimestamp != null ? self.lastTimestamp"
-    " : has(self.eventTime) && self.eventTime != null ? self.eventTime"
-    " : has(self.firstTimestamp) ? self.firstTimestamp : self.metadata.creationTimestamp"
+
+
+def _pairs(path: str) -> str:
+    """A map as a=b,c=d."""
+    return f"{path}.map(k, k + '=' + {path}[k]).sort()"
+
+
+_EXPRESSIONS = (
+    "self.spec.selector.matchExpressions.map(e, e.operator == 'Exists' ? e.key : e.operator == 'DoesNotExist'"
+    " ? '!' + e.key : e.key + (e.operator == 'In' ? ' in (' : ' notin (') + e.values.join(',') + ')')"
 )
+_SELECTOR = (
+    f"=((has(self.spec.selector.matchLabels) ? {_pairs('self.spec.selector.matchLabels')} : [])"
+    f" + (has(self.spec.selector.matchExpressions) ? {_EXPRESSIONS} : [])).join(',')"
+)
+_EXTERNAL = (
+    "=has(self.spec.type) && self.spec.type == 'ExternalName' ? self.spec.externalName"
+    " : has(self.spec.externalIPs) ? self.spec.externalIPs.join(',')"
+    " : has(self.spec.type) && self.spec.type == 'LoadBalancer'"
+    " ? (has(self.status.loadBalancer.ingress) ? self.status.loadBalancer.ingress[0].ip : '<pending>') : '<none>'"
+)
+_PORTS = (
+    "=self.spec.ports.map(p, string(p.port) + (has(p.nodePort) && p.nodePort > 0 ? ':' + string(p.nodePort) : '')"
+    " + '/' + (has(p.protocol) ? p.protocol : 'TCP')).join(',')"
+)
+_EVENT_OBJECT = "=self.involvedObject.kind.lowerAscii() + '/' + self.involvedObject.name"
+_EVENT_SOURCE = (
+    "=(has(self.source) && has(self.source.component) ? self.source.component"
+    " : has(self.reportingComponent) ? self.reportingComponent : '')"
+    " + (has(self.source) && has(self.source.host) ? ', ' + self.source.host : '')"
+)
+_TIMED = "has(self.eventTime) && self.eventTime != null ? self.eventTime : null"
+_FIRST_SEEN = f"has(self.firstTimestamp) && self.firstTimestamp != null ? self.firstTimestamp : {_TIMED}"
+_LAST_SEEN = (
+    "=has(self.series) && self.series != null ? self.series.lastObservedTime"
+    f" : has(self.lastTimestamp) && self.lastTimestamp != null ? self.lastTimestamp : {_FIRST_SEEN}"
+)
+_EVENT_COUNT = (
+    "=has(self.series) && self.series != null ? self.series.count : has(self.count) && self.count > 0 ? self.count : 1"
+)
+
+
+def _modes(path: str) -> str:
+    """Access modes by their initials."""
+    short = (
+        "m == 'ReadWriteOnce' ? 'RWO' : m == 'ReadOnlyMany' ? 'ROX' : m == 'ReadWriteMany' ? 'RWX'"
+        " : m == 'ReadWriteOncePod' ? 'RWOP' : m"
+    )
+    return f"={path}.map(m, {short}).join(',')"
+
+
+def _subjects(kind: str, shown: str = "s.name") -> str:
+    return f"=self.subjects.filter(s, s.kind == '{kind}').map(s, {shown}).join(', ')"
 
 
 def _count(field: str) -> str:
@@ -92,135 +171,183 @@ def _ready_of(wanted: str = "replicas") -> str:
     )
 
 
-_WORKLOAD_WIDE = (
-    _text("Containers", _CONTAINERS, priority=1),
-    _text("Images", _IMAGES, priority=1),
-    _text("Selector", _SELECTOR, priority=1),
+_TEMPLATE = (_wide("Containers", _CONTAINERS), _wide("Images", _IMAGES))
+_WORKLOAD_WIDE = (*_TEMPLATE, _wide("Selector", _SELECTOR))
+_BINDING = (
+    _text("Role", "=self.roleRef.kind + '/' + self.roleRef.name"),
+    BUILTIN_AGE,
+    _wide("Users", _subjects("User"), absent=""),
+    _wide("Groups", _subjects("Group"), absent=""),
+    _wide("ServiceAccounts", _subjects("ServiceAccount", "s.namespace + '/' + s.name"), absent=""),
 )
+_HOOKS = (_number("Webhooks", "=has(self.webhooks) ? self.webhooks.size() : 0"), BUILTIN_AGE)
+_DATA = _number("Data", "=(has(self.data) ? self.data.size() : 0)", declared="string")
 
 #: By plural and group. The name's column comes first unless it is among them; kinds not here show name and age.
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "nodes": (
         _text("Status", _READY_NODE),
-        _text("Roles", _ROLES),
-        AGE,
+        _text("Roles", _ROLES, absent=_NONE),
+        BUILTIN_AGE,
         _text("Version", ".status.nodeInfo.kubeletVersion"),
-        _text("Internal-IP", ".status.addresses[?(@.type=='InternalIP')].address", priority=1),
-        _text("External-IP", ".status.addresses[?(@.type=='ExternalIP')].address", priority=1),
-        _text("OS-Image", ".status.nodeInfo.osImage", priority=1),
-        _text("Kernel-Version", ".status.nodeInfo.kernelVersion", priority=1),
-        _text("Container-Runtime", ".status.nodeInfo.containerRuntimeVersion", priority=1),
+        _wide("Internal-IP", ".status.addresses[?(@.type=='InternalIP')].address"),
+        _wide("External-IP", ".status.addresses[?(@.type=='ExternalIP')].address"),
+        _wide("OS-Image", ".status.nodeInfo.osImage", absent=_UNKNOWN),
+        _wide("Kernel-Version", ".status.nodeInfo.kernelVersion", absent=_UNKNOWN),
+        _wide("Container-Runtime", ".status.nodeInfo.containerRuntimeVersion", absent=_UNKNOWN),
     ),
-    "namespaces": (_text("Status", ".status.phase"), AGE),
+    "namespaces": (_text("Status", ".status.phase"), BUILTIN_AGE),
     "pods": (
         _text("Ready", _POD_READY),
         _text("Status", _POD_STATUS),
         _text("Restarts", _RESTARTS),
-        AGE,
-        _text("IP", ".status.podIP", priority=1),
-        _text("Node", ".spec.nodeName", priority=1),
+        BUILTIN_AGE,
+        _wide("IP", ".status.podIP"),
+        _wide("Node", ".spec.nodeName"),
+        _wide("Nominated Node", ".status.nominatedNodeName"),
+        _wide("Readiness Gates", "=string(self.spec.readinessGates.size())"),
     ),
-    "secrets": (
-        _text("Type", ".type"),
-        _number("Data", "=has(self.data) ? self.data.size() : 0"),
-        AGE,
+    "secrets": (_text("Type", ".type"), _DATA, BUILTIN_AGE),
+    "configmaps": (
+        replace(_DATA, json_path=f"{_DATA.json_path} + (has(self.binaryData) ? self.binaryData.size() : 0)"),
+        BUILTIN_AGE,
     ),
-    "configmaps": (_number("Data", "=has(self.data) ? self.data.size() : 0"), AGE),
+    "serviceaccounts": (BUILTIN_AGE,),
     "services": (
-        _text("Type", "=has(self.spec.type) ? self.spec.type : 'ClusterIP'"),
-        _text("Cluster-IP", "=has(self.spec.clusterIP) ? self.spec.clusterIP : '<none>'"),
-        _text("External-IP", "=has(self.spec.externalIPs) ? self.spec.externalIPs.join(',') : '<none>'"),
-        _text(
-            "Port(s)",
-            "=has(self.spec.ports) ? self.spec.ports.map(p, string(p.port) + '/'"
-            " + (has(p.protocol) ? p.protocol : 'TCP')).join(',') : '<none>'",
-        ),
-        AGE,
+        _text("Type", ".spec.type", absent="ClusterIP"),
+        _text("Cluster-IP", ".spec.clusterIP", absent=_NONE),
+        _text("External-IP", _EXTERNAL, absent=_NONE),
+        _text("Port(s)", _PORTS, absent=_NONE),
+        BUILTIN_AGE,
+        _wide("Selector", f"={_pairs('self.spec.selector')}.join(',')"),
     ),
     "events": (
         _date("Last Seen", _LAST_SEEN),
         _text("Type", ".type"),
         _text("Reason", ".reason"),
         _text("Object", _EVENT_OBJECT),
-        _text("Subobject", ".involvedObject.fieldPath", priority=1),
-        _text("Source", ".source.component", priority=1),
+        _wide("Subobject", ".involvedObject.fieldPath", absent=""),
+        _wide("Source", _EVENT_SOURCE, absent=""),
         _text("Message", "=self.message.trim()"),
-        _date("First Seen", "=has(self.firstTimestamp) ? self.firstTimestamp : self.eventTime", priority=1),
-        _number("Count", "=has(self.count) ? self.count : 1", priority=1),
+        _date("First Seen", f"={_FIRST_SEEN}", priority=1),
+        _number("Count", _EVENT_COUNT, priority=1, declared="string"),
         replace(NAME, priority=1),
     ),
+    "persistentvolumes": (
+        _text("Capacity", ".spec.capacity.storage"),
+        _text("Access Modes", _modes("self.spec.accessModes")),
+        _text("Reclaim Policy", ".spec.persistentVolumeReclaimPolicy", absent="Retain"),
+        _text("Status", "=has(self.metadata.deletionTimestamp) ? 'Terminating' : self.status.phase"),
+        _text("Claim", "=self.spec.claimRef.namespace + '/' + self.spec.claimRef.name"),
+        _text("StorageClass", ".spec.storageClassName"),
+        _text("VolumeAttributesClass", ".spec.volumeAttributesClassName", absent=_UNSET),
+        _text("Reason", ".status.reason"),
+        BUILTIN_AGE,
+        _wide("VolumeMode", ".spec.volumeMode", absent="Filesystem"),
+    ),
     "persistentvolumeclaims": (
-        _text("Status", ".status.phase"),
+        _text("Status", "=has(self.metadata.deletionTimestamp) ? 'Terminating' : self.status.phase"),
         _text("Volume", ".spec.volumeName"),
         _text("Capacity", ".status.capacity.storage"),
-        _text("Access Modes", "=self.status.accessModes.join(',')"),
+        _text("Access Modes", _modes("self.status.accessModes")),
         _text("StorageClass", ".spec.storageClassName"),
-        AGE,
+        _text("VolumeAttributesClass", ".spec.volumeAttributesClassName", absent=_UNSET),
+        BUILTIN_AGE,
+        _wide("VolumeMode", ".spec.volumeMode", absent="Filesystem"),
     ),
     "deployments.apps": (
         _text("Ready", _ready_of()),
-        _number("Up-to-date", _count("updatedReplicas")),
-        _number("Available", _count("availableReplicas")),
-        AGE,
+        _number("Up-to-date", _count("updatedReplicas"), declared="string"),
+        _number("Available", _count("availableReplicas"), declared="string"),
+        BUILTIN_AGE,
         *_WORKLOAD_WIDE,
     ),
     "replicasets.apps": (
         _number("Desired", "=has(self.spec.replicas) ? self.spec.replicas : 1"),
         _number("Current", _count("replicas")),
         _number("Ready", _count("readyReplicas")),
-        AGE,
+        BUILTIN_AGE,
         *_WORKLOAD_WIDE,
     ),
-    "statefulsets.apps": (_text("Ready", _ready_of()), AGE),
+    "statefulsets.apps": (_text("Ready", _ready_of()), BUILTIN_AGE, *_TEMPLATE),
     "daemonsets.apps": (
         _number("Desired", _count("desiredNumberScheduled")),
         _number("Current", _count("currentNumberScheduled")),
         _number("Ready", _count("numberReady")),
         _number("Up-to-date", _count("updatedNumberScheduled")),
         _number("Available", _count("numberAvailable")),
-        AGE,
+        _text("Node Selector", f"={_pairs('self.spec.template.spec.nodeSelector')}.join(',')", absent=_NONE),
+        BUILTIN_AGE,
         *_WORKLOAD_WIDE,
     ),
     "jobs.batch": (
-        _text("Status", _JOB_STATUS),
+        _text("Status", _job_status()),
         _text("Completions", _COMPLETIONS),
-        Column(name="Duration", type="duration", json_path=".status"),
-        AGE,
+        Column(name="Duration", type="duration", json_path=".status", declared="string", absent=""),
+        BUILTIN_AGE,
         *_WORKLOAD_WIDE,
     ),
-    "leases.coordination.k8s.io": (_text("Holder", ".spec.holderIdentity"), AGE),
+    "leases.coordination.k8s.io": (_text("Holder", ".spec.holderIdentity"), BUILTIN_AGE),
     "endpointslices.discovery.k8s.io": (
         _text("AddressType", ".addressType"),
-        _text("Ports", "=has(self.ports) ? self.ports.map(p, string(p.port)).join(',') : '<unset>'"),
-        _text("Endpoints", "=self.endpoints.map(e, e.addresses.join(',')).join(',')"),
-        AGE,
+        _text("Ports", "=self.ports.map(p, string(p.port)).join(',')", absent=_UNSET),
+        _text("Endpoints", "=self.endpoints.map(e, e.addresses.join(',')).join(',')", absent=_UNSET),
+        BUILTIN_AGE,
     ),
     "poddisruptionbudgets.policy": (
-        _text("Min Available", "=has(self.spec.minAvailable) ? string(self.spec.minAvailable) : 'N/A'"),
-        _text("Max Unavailable", "=has(self.spec.maxUnavailable) ? string(self.spec.maxUnavailable) : 'N/A'"),
+        _text("Min Available", "=string(self.spec.minAvailable)", absent="N/A"),
+        _text("Max Unavailable", "=string(self.spec.maxUnavailable)", absent="N/A"),
         _number("Allowed Disruptions", _count("disruptionsAllowed")),
-        AGE,
+        BUILTIN_AGE,
     ),
-    "customresourcedefinitions.apiextensions.k8s.io": (
-        Column(name="Created At", type="string", json_path=".metadata.creationTimestamp"),
+    "customresourcedefinitions.apiextensions.k8s.io": (_CREATED,),
+    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
+    "rolebindings.rbac.authorization.k8s.io": _BINDING,
+    "clusterroles.rbac.authorization.k8s.io": (_CREATED,),
+    "roles.rbac.authorization.k8s.io": (_CREATED,),
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
+    "storageclasses.storage.k8s.io": (
+        _text("Provisioner", ".provisioner"),
+        _text("ReclaimPolicy", ".reclaimPolicy", absent="Delete"),
+        _text("VolumeBindingMode", ".volumeBindingMode", absent="Immediate"),
+        _yes_or_no("AllowVolumeExpansion", "self.allowVolumeExpansion", declared="string"),
+        BUILTIN_AGE,
     ),
-    "clusterrolebindings.rbac.authorization.k8s.io": (
-        _text("Role", "=self.roleRef.kind + '/' + self.roleRef.name"),
-        AGE,
+    "volumeattachments.storage.k8s.io": (
+        replace(_text("Attacher", ".spec.attacher"), format="name"),
+        _text("PV", ".spec.source.persistentVolumeName"),
+        _text("Node", ".spec.nodeName"),
+        Column(
+            name="Attached",
+            type="boolean",
+            json_path="=has(self.status) && has(self.status.attached) && self.status.attached",
+        ),
+        BUILTIN_AGE,
     ),
-    "rolebindings.rbac.authorization.k8s.io": (_text("Role", "=self.roleRef.kind + '/' + self.roleRef.name"), AGE),
-    "clusterroles.rbac.authorization.k8s.io": (
-        Column(name="Created At", type="string", json_path=".metadata.creationTimestamp"),
+    "priorityclasses.scheduling.k8s.io": (
+        _number("Value", ".value"),
+        _yes_or_no("Global-Default", "self.globalDefault"),
+        BUILTIN_AGE,
+        _text("PreemptionPolicy", ".preemptionPolicy", absent="PreemptLowerPriority"),
     ),
-    "roles.rbac.authorization.k8s.io": (
-        Column(name="Created At", type="string", json_path=".metadata.creationTimestamp"),
-    ),
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": (
-        _number("Webhooks", "=has(self.webhooks) ? self.webhooks.size() : 0"),
-        AGE,
-    ),
-    "storageclasses.storage.k8s.io": (_text("Provisioner", ".provisioner"), AGE),
 }
-COLUMNS["mutatingwebhookconfigurations.admissionregistration.k8s.io"] = COLUMNS[
-    "validatingwebhookconfigurations.admissionregistration.k8s.io"
-]
+
+
+def _renamed(column: Column) -> Column:
+    """The same column of an Event as events.k8s.io/v1 names its fields."""
+    path = column.json_path
+    for stored, shown in (
+        ("involvedObject", "regarding"),
+        ("message", "note"),
+        ("self.source", "self.deprecatedSource"),
+        ("firstTimestamp", "deprecatedFirstTimestamp"),
+        ("lastTimestamp", "deprecatedLastTimestamp"),
+        ("self.count", "self.deprecatedCount"),
+        ("reportingComponent", "reportingController"),
+    ):
+        path = path.replace(stored, shown)
+    return replace(column, json_path=path)
+
+
+COLUMNS["events.events.k8s.io"] = tuple(_renamed(column) for column in COLUMNS["events"])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hack.apiserver.listoptions import ListOptions
+    from hack.apiserver.status import StatusError
     from hack.apiserver.storage import Collection, Storage
     from hack.apiserver.stored import Stored
 
@@ -23,6 +24,7 @@ TOKEN_SECONDS = 300.0
 #: Seconds for which a request waits for a revision that does not exist yet.
 FUTURE_SECONDS = 3.0
 
+_FORMAT = "meta.k8s.io/v1"
 _OUTDATED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -42,23 +44,39 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Token:
-    """Where the next page begins; revision -1 for a list that is not consistent any more."""
+    """Which object the page before ended with; revision -1 for a list that is not consistent any more.
+
+    As text it is that of the real server: the key that follows that object's, below the path of the collection.
+    """
 
     revision: int
-    start: tuple[str, str]
+    after: tuple[str, str]
 
     def text(self) -> str:
-        value = {"v": "meta.k8s.io/v1", "rv": self.revision, "start": "/".join(self.start)}
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+        value = {"v": _FORMAT, "rv": self.revision, "start": "/".join(self.after) + "\0"}
+        return base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
 
     @classmethod
     def parse(cls, text: str) -> _Token:
         try:
-            value = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-            namespace, _, name = value["start"].partition("/")
-            return cls(revision=int(value["rv"]), start=(namespace, name))
+            value = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
+            version, revision, start = str(value["v"]), int(value["rv"]), str(value["start"])
         except (ValueError, KeyError, TypeError, binascii.Error) as error:
-            raise bad_request("continue key is not valid: illegal base64 data or unknown version") from error
+            raise _bad_token("it is no JSON in base64") from error
+        if version != _FORMAT:
+            raise _bad_token(f"server does not recognize this encoded version {version}")
+        if not revision:
+            raise _bad_token(f"incorrect encoded start resourceVersion (version {version})")
+        if not start:
+            raise _bad_token(f"encoded start key empty (version {version})")
+        if ".." in start.split("/"):
+            raise _bad_token(start)
+        namespace, _, name = start.removesuffix("\0").partition("/")
+        return cls(revision=revision, after=(namespace, name))
+
+
+def _bad_token(why: str) -> StatusError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
 class Lister:
@@ -88,7 +106,7 @@ class Lister:
             return self._cut(collection, namespace, options, limit, revision=self._storage.revision)
         states = collection.states_at(revision, namespace)
         if states is None:
-            raise expired(f"The resourceVersion for the provided list is too old: {revision}")
+            raise expired("The resourceVersion for the provided list is too old.")
         return self._slice(collection, namespace, options, limit, revision=revision, states=states)
 
     def _cut(self, collection: Collection, namespace: str, options: ListOptions, limit: int, *, revision: int) -> Page:
@@ -108,13 +126,14 @@ class Lister:
             revision, states = self._storage.revision, collection.states(namespace)
         else:
             revision, states = token.revision, self._thawed(collection, namespace, token)
-        rest = [state for state in states if (state.namespace, state.name) >= token.start]
-        return self._slice(collection, namespace, options, options.limit, revision=revision, states=rest)
+        rest = [state for state in states if (state.namespace, state.name) > token.after]
+        limit = 0 if options.resource_version == "0" else options.limit
+        return self._slice(collection, namespace, options, limit, revision=revision, states=rest)
 
     def _thawed(self, collection: Collection, namespace: str, token: _Token) -> list[Stored]:
         expires, states = self._frozen.get((collection.name, namespace, token.revision), (0.0, []))
         if expires < self._now().timestamp():
-            again = _Token(revision=-1, start=token.start).text()
+            again = _Token(revision=-1, after=token.after).text()
             raise expired(_OUTDATED, continue_token=again)
         return states
 
@@ -133,8 +152,8 @@ class Lister:
         metadata: dict[str, Any] = {"resourceVersion": str(revision)}
         if not limit or len(matching) <= limit:
             return Page(states=matching, metadata=metadata)
-        following = matching[limit]
-        metadata["continue"] = _Token(revision=revision, start=(following.namespace, following.name)).text()
+        last = matching[limit - 1]
+        metadata["continue"] = _Token(revision=revision, after=(last.namespace, last.name)).text()
         if not selector:
             metadata["remainingItemCount"] = len(matching) - limit
         self._freeze((collection.name, namespace, revision), states)

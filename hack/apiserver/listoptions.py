@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hack.apiserver.fieldselector import parse_fields
+from hack.apiserver.labelselector import parse_labels
 from hack.apiserver.route import flag
-from hack.apiserver.selectors import Selector, parse_fields, parse_labels
-from hack.apiserver.status import bad_request, invalid
+from hack.apiserver.selectors import Selector
+from hack.apiserver.status import bad_request, invalid, not_a_version
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
 _OPTIONS = Resource(group="meta.k8s.io", version="v1", plural="listoptions", kind="ListOptions")
-_MATCHES = {"Exact", "NotOlderThan"}
+_EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +37,11 @@ class ListOptions:
 
     @property
     def revision(self) -> int:
-        """The resourceVersion as a number; 0 when it is empty."""
-        return int(self.resource_version or 0)
+        """The resourceVersion as a number; 0 when it is empty. Raises StatusError 400."""
+        text = self.resource_version
+        if text and not text.isdigit():
+            raise bad_request(f"invalid resource version: {not_a_version(text)}")
+        return int(text or 0)
 
 
 def list_options(request: Request, row: Row) -> ListOptions:
@@ -55,8 +60,6 @@ def list_options(request: Request, row: Row) -> ListOptions:
         allow_bookmarks=flag(request, "allowWatchBookmarks"),
         timeout_seconds=_number(query, "timeoutSeconds"),
     )
-    if options.resource_version and not options.resource_version.isdigit():
-        raise bad_request(f'Invalid value: "{options.resource_version}": strconv.ParseUint: invalid syntax')
     faults = _watch_faults(options, query) if options.watch else _list_faults(options, query)
     if faults:
         raise invalid(_OPTIONS, "", faults)
@@ -75,8 +78,9 @@ def _forbidden(field: str, message: str) -> dict[str, str]:
     return {"reason": "FieldValueForbidden", "message": f"Forbidden: {message}", "field": field}
 
 
-def _unknown_match(match: str) -> dict[str, str]:
-    message = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+def _unknown_match(match: str, *supported: str) -> dict[str, str]:
+    known = ", ".join(f'"{one}"' for one in supported)
+    message = f'Unsupported value: "{match}": supported values: {known}'
     return {"reason": "FieldValueNotSupported", "message": message, "field": "resourceVersionMatch"}
 
 
@@ -87,8 +91,8 @@ def _list_faults(options: ListOptions, query: dict[str, str]) -> list[dict[str, 
         faults.append(_forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
     if options.match and options.continue_token:
         faults.append(_forbidden(field, f"{field} is forbidden when continue is provided"))
-    if options.match and options.match not in _MATCHES:
-        faults.append(_unknown_match(options.match))
+    if options.match not in {"", _EXACT, _NOT_OLDER}:
+        faults.append(_unknown_match(options.match, _EXACT, _NOT_OLDER, ""))
     if options.match == "Exact" and options.resource_version == "0":
         faults.append(_forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
     if "sendInitialEvents" in query:
@@ -101,10 +105,14 @@ def _watch_faults(options: ListOptions, query: dict[str, str]) -> list[dict[str,
     field, initial = "resourceVersionMatch", "sendInitialEvents"
     faults = []
     if initial in query:
-        if options.match != "NotOlderThan":
+        if options.match != _NOT_OLDER:
             faults.append(_forbidden(field, f"{initial} requires setting {field} to NotOlderThan"))
         gate = f"{initial} is forbidden for watch unless the WatchList feature gate is enabled"
         faults.append(_forbidden(initial, gate))
     elif options.match:
         faults.append(_forbidden(field, f"{field} is forbidden for watch unless {initial} is provided"))
+    if options.match not in {"", _NOT_OLDER}:
+        faults.append(_unknown_match(options.match, _NOT_OLDER))
+    if options.match and options.continue_token:
+        faults.append(_forbidden(field, f"{field} is forbidden when continue is provided"))
     return faults

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.selectors import Requirement
+from hack.apiserver.requirement import Requirement
 from upgrade_manager.kube.kinds import NAMESPACES
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.apiserver import table
 from hack.apiserver.conversion import shown
-from hack.apiserver.status import StatusError
+from hack.apiserver.status import bad_request, not_acceptable
 from hack.apiserver.stored import encode
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hack.apiserver.resources import Row
     from hack.apiserver.stored import Stored
 
-_JSON = {"application/json", "application/*", "*/*", ""}
+_JSON = {"application/json", "*/*", ""}
 _META = "meta.k8s.io/v1"
 
 
@@ -28,13 +28,14 @@ class Form(Enum):
 
     OBJECT = "object"
     METADATA = "metadata"
+    METADATA_LIST = "metadata list"
     TABLE = "table"
 
 
 _FORMS = {
     "Table": Form.TABLE,
     "PartialObjectMetadata": Form.METADATA,
-    "PartialObjectMetadataList": Form.METADATA,
+    "PartialObjectMetadataList": Form.METADATA_LIST,
 }
 
 
@@ -50,8 +51,26 @@ def negotiate(accept: str) -> Form:
             return Form.OBJECT
         if wanted in _FORMS and parameters.get("v") == "v1" and parameters.get("g") == "meta.k8s.io":
             return _FORMS[wanted]
-    message = "only the following media types are accepted: application/json"
-    raise StatusError(code=406, reason="NotAcceptable", message=message)
+    raise not_acceptable("only the following media types are accepted: application/json")
+
+
+def fitting(form: Form, *, many: bool) -> Form:
+    """The form, when an answer that is one object, or many, can have it. Raises StatusError 406."""
+    if form is Form.METADATA and many:
+        raise not_acceptable("you requested PartialObjectMetadata, but the requested object is a list")
+    if form is not Form.METADATA_LIST:
+        return form
+    if many:
+        return Form.METADATA
+    raise not_acceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
+
+
+def included(form: Form, include: str) -> str:
+    """The includeObject parameter, checked where it counts. Raises StatusError 400."""
+    if form is Form.TABLE and include not in {"", "None", "Metadata", "Object"}:
+        fault = f"Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: includeObject: {fault}")
+    return include
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +112,7 @@ class View:
 
     def bookmark(self, revision: int) -> bytes:
         """A line of a watch that says how far it has come."""
-        metadata = {"resourceVersion": str(revision), "creationTimestamp": None}
+        metadata = {"resourceVersion": str(revision)}
         obj = {"kind": self.row.resource.kind, "apiVersion": self.row.resource.api_version, "metadata": metadata}
         if self.form is Form.METADATA:
             obj |= {"kind": "PartialObjectMetadata", "apiVersion": _META}

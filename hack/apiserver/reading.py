@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver.listing import FUTURE_SECONDS, Lister
 from hack.apiserver.listoptions import ListOptions, list_options
-from hack.apiserver.presentation import View, negotiate
-from hack.apiserver.status import JSON_HEADERS, not_found, too_large_version
+from hack.apiserver.presentation import View, fitting, included, negotiate
+from hack.apiserver.status import JSON_HEADERS, StatusError, not_a_version, not_found, too_large_version
 from hack.apiserver.watch import Watch, WatchOptions
 from upgrade_manager.kube.transport import Response
 
@@ -27,8 +27,8 @@ LEAST_WATCH_SECONDS = 1800.0
 
 def view(route: Route, request: Request, now: Callable[[], datetime]) -> View:
     """How the client of a request wants to see objects. Raises StatusError 406."""
-    form = negotiate(request.headers.get("accept", ""))
-    include = dict(request.query).get("includeObject", "Metadata")
+    form = fitting(negotiate(request.headers.get("accept", "")), many=route.verb in {"list", "deletecollection"})
+    include = included(form, dict(request.query).get("includeObject", ""))
     return View(row=route.row, form=form, include_object=include, now=now)
 
 
@@ -45,6 +45,7 @@ class Reader:
         """Answer a get or list. Raises StatusError."""
         seen = view(route, request, self.now)
         if route.verb == "get":
+            await self._reached(_revision(dict(request.query).get("resourceVersion", "")))
             stored = self.storage.get(route.row.storage, route.key)
             if stored is None:
                 raise not_found(route.row.resource, route.name)
@@ -57,9 +58,7 @@ class Reader:
         """A watch, which the caller must close. Raises StatusError."""
         seen = view(route, request, self.now)
         options = list_options(request, route.row)
-        revision = options.revision
-        if revision > self.storage.revision and not await self.storage.reached(revision, timeout=FUTURE_SECONDS):
-            raise too_large_version(revision, self.storage.revision)
+        revision = _revision(options.resource_version)
         wanted = WatchOptions(
             namespace=route.namespace,
             selector=options.selector,
@@ -69,5 +68,17 @@ class Reader:
         )
         return Watch(self.storage, self.storage.collection(route.row.storage), seen, wanted)
 
+    async def _reached(self, revision: int) -> None:
+        """Wait for a revision that does not exist yet. Raises StatusError 504."""
+        if revision > self.storage.revision and not await self.storage.reached(revision, timeout=FUTURE_SECONDS):
+            raise too_large_version(revision, self.storage.revision)
+
     def _duration(self, options: ListOptions) -> float:
         return float(options.timeout_seconds) or LEAST_WATCH_SECONDS * (1 + self.random.random())
+
+
+def _revision(text: str) -> int:
+    """A resourceVersion as a number, 0 for none. Raises StatusError 500: only lists call it a bad request."""
+    if text and not text.isdigit():
+        raise StatusError(code=500, reason="", message=not_a_version(text))
+    return int(text or 0)

@@ -29,6 +29,10 @@ class Column:
     format: str = ""
     description: str = ""
     priority: int = 0
+    #: Shown where there is no value; None leaves the cell null, as for custom kinds.
+    absent: str | None = None
+    #: The type that clients are told, where it differs from how the value is shown.
+    declared: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,8 @@ class Row:
     custom: bool = False
     #: Field selector paths besides metadata.name and metadata.namespace.
     selectable: tuple[str, ...] = ()
+    #: How a selector of another field is refused, with {} for the field; empty for the usual words.
+    unselectable: str = ""
     #: Whether metadata.generation counts the changes of the desired state.
     generation: bool = False
     #: Whether an update without a resourceVersion is taken.
@@ -76,6 +82,11 @@ class Row:
     def storage(self) -> str:
         """The name of the collection in the store, the same for all versions of a kind."""
         return self.stored_as or self.resource.name
+
+    @property
+    def selects_itself(self) -> bool:
+        """Whether the kind has field selectors of its own: it then says in its own words what it does not have."""
+        return self.custom or bool(self.selectable)
 
 
 class ResourceTable:

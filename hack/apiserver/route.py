@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from hack.apiserver.resources import ResourceTable, Row
     from upgrade_manager.kube.transport import Request
 
-_ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "HEAD": "get"}
-_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection", "HEAD": "list"}
+_ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 #: What may be done to a subresource.
 _SUBRESOURCE_VERBS = ("get", "update", "patch")
 
@@ -36,7 +36,7 @@ class Route:
 
 def truthy(value: str) -> bool:
     """A boolean parameter: `watch` alone means yes."""
-    return value not in {"false", "0", "False", "FALSE", "f", "F"}
+    return value.lower() not in {"false", "0"}
 
 
 def flag(request: Request, name: str) -> bool:

@@ -20,6 +20,7 @@ from hack.apiserver.jobs import job_stage
 from hack.apiserver.listing import Lister
 from hack.apiserver.namespacecontroller import NamespaceController
 from hack.apiserver.namespaces import namespace_stage
+from hack.apiserver.presentation import negotiate
 from hack.apiserver.reading import Reader
 from hack.apiserver.resources import ResourceTable
 from hack.apiserver.route import resolve
@@ -136,6 +137,8 @@ class ApiServer:
         if route is None:
             return self._document(request, user)
         authorization.authorize(user, attributes_of(request), self.storage)
+        # Who cannot read the answer must not have changed anything.
+        negotiate(request.headers.get("accept", ""))
         return await self._respond(route, request, user)
 
     async def _respond(self, route: Route, request: Request, user: User) -> Response | Watch:

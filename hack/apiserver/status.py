@@ -72,11 +72,23 @@ def not_found(resource: Resource, name: str) -> StatusError:
     )
 
 
+class NoSuchPathError(StatusError):
+    """The one refusal that is no Status: nobody knows who would have to say it."""
+
+    def response(self) -> Response:
+        """Plain text, which clients put into words of their own."""
+        headers = {"content-type": "text/plain; charset=utf-8"}
+        return Response(status=self.code, headers=headers, body=f"{self.message}\n".encode())
+
+
 def no_such_path() -> StatusError:
     """There is no such kind or subresource, or a path that means nothing."""
-    return StatusError(
-        code=404, reason="NotFound", message="the server could not find the requested resource", details={}
-    )
+    return NoSuchPathError(code=404, reason="NotFound", message="404 page not found")
+
+
+def not_acceptable(message: str) -> StatusError:
+    """The answer cannot have the form that the client wants."""
+    return StatusError(code=406, reason="NotAcceptable", message=message)
 
 
 def already_exists(resource: Resource, name: str) -> StatusError:
@@ -140,6 +152,11 @@ def invalid(resource: Resource, name: str, causes: list[dict[str, str]]) -> Stat
     details = {key: value for key, value in details.items() if value}
     message = f'{kind} "{name}" is invalid: {joined}'
     return StatusError(code=422, reason="Invalid", message=message, details=details)
+
+
+def not_a_version(text: str) -> str:
+    """What is wrong with a resourceVersion that is no number."""
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
 
 
 def expired(message: str, *, continue_token: str = "") -> StatusError:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.age import age, human_duration
-from hack.apiserver.columns import AGE, NAME
+from hack.apiserver.columns import AGE, BUILTIN_AGE, NAME
 from hack.apiserver.expression import ExpressionError, evaluate
 from hack.apiserver.jsonpath import find
 
@@ -30,8 +30,8 @@ def render(
     `metadata` is the list's own (resourceVersion, continue, remainingItemCount). `include_object` is None, Metadata
     (the default) or Object. `columns` is False from the second event of a watch on, when definitions are left out.
     """
-    shown = row.columns or (AGE,)
-    if all(column.format != "name" for column in shown):
+    shown = row.columns or (AGE if row.custom else BUILTIN_AGE,)
+    if all(column.name != NAME.name for column in shown):
         shown = (NAME, *shown)
     table: Object = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
     table["columnDefinitions"] = [_definition(column) for column in shown] if columns else []
@@ -49,7 +49,7 @@ def _definition(column: Column) -> dict[str, Any]:
     path = f"Custom resource definition column (in JSONPath format): {column.json_path}"
     return {
         "name": column.name,
-        "type": "string" if column.type == "duration" else column.type,
+        "type": column.declared or column.type,
         "format": column.format,
         "description": column.description or path,
         "priority": column.priority,
@@ -67,15 +67,18 @@ def _included(item: Object, include_object: str) -> Object | None:
 def cell(column: Column, item: Object, now: datetime) -> Any:
     """What a column shows for an object; None where there is nothing to show."""
     value = _value(column, item)
-    if column.type == "duration":
+    shown = None if value is None else _shown(column.type, value, now)
+    return column.absent if shown is None or (shown == "" and column.absent is not None) else shown
+
+
+def _shown(kind: str, value: Any, now: datetime) -> Any:
+    if kind == "duration":
         return _duration(value, now)
-    if value is None:
-        return None
-    if column.type == "date":
+    if kind == "date":
         return age(value, now) if isinstance(value, str) else None
-    if column.type == "string":
+    if kind == "string":
         return _text(value)
-    return _typed(column.type, value)
+    return _typed(kind, value)
 
 
 def _value(column: Column, item: Object) -> Any:
@@ -99,7 +102,7 @@ def _typed(kind: str, value: Any) -> Any:
         return value if isinstance(value, bool) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if kind == "integer" else float(value)
+    return int(value) if kind == "integer" else value
 
 
 def _duration(status: Any, now: datetime) -> str | None:

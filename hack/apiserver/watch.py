@@ -126,7 +126,9 @@ class Watch:
     def _seen(self, entry: Entry) -> bytes:
         """An event as this watch sees it: an object that enters or leaves the selection is added or deleted."""
         namespace, selector = self._options.namespace, self._options.selector
-        if namespace and entry.stored.namespace != namespace:
+        # A watch may begin in the future: what happens until then is none of its business.
+        early = entry.stored.revision <= (self._options.since or 0)
+        if early or (namespace and entry.stored.namespace != namespace):
             return b""
         if not selector:
             return self._line(entry.kind, entry.stored)

@@ -58,7 +58,7 @@ def test_a_node() -> None:
     cells = shown("nodes", {"metadata": META | {"labels": ROLES}, "spec": {}, "status": status})
     assert cells["Roles"] == "control-plane,etcd"
     assert (cells["Age"], cells["Version"], cells["OS-Image"]) == ("60m", "v1.34.2", "Harvester v1.7.1")
-    assert (cells["Internal-IP"], cells["External-IP"]) == ("10.0.0.1", None)
+    assert (cells["Internal-IP"], cells["External-IP"]) == ("10.0.0.1", "<none>")
     assert shown("nodes", {"spec": {}})["Roles"] == "<none>"
 
 
@@ -66,8 +66,8 @@ def test_a_node() -> None:
     ("item", "status"),
     [
         pytest.param({"status": {"phase": "Running"}}, "Running", id="running"),
-        pytest.param({"status": {"phase": "Succeeded"}}, "Completed", id="completed"),
-        pytest.param({"status": {"phase": "Failed"}}, "Error", id="failed"),
+        pytest.param({"status": {"phase": "Succeeded"}}, "Succeeded", id="succeeded"),
+        pytest.param({"status": {"phase": "Failed"}}, "Failed", id="failed"),
         pytest.param({"status": {"phase": "Failed", "reason": "Evicted"}}, "Evicted", id="with a reason"),
         pytest.param({"metadata": META | {"deletionTimestamp": "x"}}, "Terminating", id="going"),
         pytest.param(
@@ -75,11 +75,27 @@ def test_a_node() -> None:
             "ImagePullBackOff",
             id="waiting",
         ),
-        pytest.param({}, "Unknown", id="unknown"),
+        pytest.param(
+            {"status": {"containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}}, "ExitCode:3", id="ended"
+        ),
+        pytest.param(
+            {"status": {"initContainerStatuses": [{"state": {"running": {}}}]}}, "Init:0/1", id="initializing"
+        ),
+        pytest.param(
+            {
+                "status": {
+                    "initContainerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+                    "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}],
+                }
+            },
+            "Init:CrashLoopBackOff",
+            id="never initialized",
+        ),
+        pytest.param({}, "", id="new"),
     ],
 )
 def test_the_status_of_a_pod(item: dict[str, Any], status: str) -> None:
-    assert shown("pods", {"spec": TEMPLATE["spec"]} | item)["Status"] == status
+    assert shown("pods", {"spec": TEMPLATE["spec"] | {"initContainers": [{}]}} | item)["Status"] == status
 
 
 def test_a_pod() -> None:
@@ -92,8 +108,13 @@ def test_a_pod() -> None:
 @pytest.mark.parametrize(
     ("item", "status", "duration"),
     [
-        pytest.param({"spec": {}}, "Running", None, id="new"),
-        pytest.param({"spec": {"suspend": True}}, "Suspended", None, id="suspended"),
+        pytest.param({"spec": {}}, "Running", "", id="new"),
+        pytest.param(
+            {"spec": {}, "status": {"conditions": [{"type": "Suspended", "status": "True"}]}},
+            "Suspended",
+            "",
+            id="suspended",
+        ),
         pytest.param({"spec": {}, "status": {"startTime": "2026-01-01T00:58:00Z"}}, "Running", "2m", id="running"),
         pytest.param(
             {
@@ -109,12 +130,12 @@ def test_a_pod() -> None:
             id="complete",
         ),
         pytest.param(
-            {"spec": {}, "status": {"conditions": [{"type": "Failed", "status": "True"}]}}, "Failed", None, id="failed"
+            {"spec": {}, "status": {"conditions": [{"type": "Failed", "status": "True"}]}}, "Failed", "", id="failed"
         ),
-        pytest.param({"metadata": META | {"deletionTimestamp": "x"}, "spec": {}}, "Terminating", None, id="going"),
+        pytest.param({"metadata": META | {"deletionTimestamp": "x"}, "spec": {}}, "Terminating", "", id="going"),
     ],
 )
-def test_a_job(item: dict[str, Any], status: str, duration: str | None) -> None:
+def test_a_job(item: dict[str, Any], status: str, duration: str) -> None:
     cells = shown("jobs.batch", item)
     assert (cells["Status"], cells["Duration"]) == (status, duration)
 
@@ -130,13 +151,18 @@ def test_a_deployment() -> None:
 
 
 def test_a_service() -> None:
-    spec = {"clusterIP": "10.53.0.1", "ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]}
+    spec = {
+        "clusterIP": "10.53.0.1",
+        "selector": {"b": "c", "a": "b"},
+        "ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}],
+    }
     assert list(shown("services", {"spec": spec}).values()) == [
         "ClusterIP",
         "10.53.0.1",
         "<none>",
         "80/TCP,53/UDP",
         "60m",
+        "a=b,b=c",
     ]
 
 
@@ -146,7 +172,7 @@ def test_a_service() -> None:
         pytest.param({"lastTimestamp": "2026-01-01T00:59:00Z"}, "60s", id="last"),
         pytest.param({"lastTimestamp": None, "eventTime": "2026-01-01T00:58:00.000000Z"}, "2m", id="of the new kind"),
         pytest.param({"firstTimestamp": "2026-01-01T00:57:00Z"}, "3m", id="first"),
-        pytest.param({}, "60m", id="none"),
+        pytest.param({}, "<unknown>", id="none"),
     ],
 )
 def test_when_an_event_was_seen(item: dict[str, Any], seen: str) -> None:

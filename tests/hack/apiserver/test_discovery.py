@@ -75,7 +75,7 @@ async def test_a_review_can_only_be_created(wire: Wire) -> None:
 @pytest.mark.parametrize("path", ["/apis/nosuch.io", "/apis/nosuch.io/v1", "/apis/example.io/v9", "/api/v9"])
 async def test_what_is_not_there(wire: Wire, path: str) -> None:
     answer = await wire.get(path)
-    assert (answer.status, answer.body["message"]) == (404, "the server could not find the requested resource")
+    assert (answer.status, answer.body) == (404, b"404 page not found\n")
 
 
 @pytest.mark.parametrize("version", ["v2", "v2beta1"])
@@ -121,7 +121,7 @@ async def test_an_unchanged_document_is_not_sent_again(server: ApiServer) -> Non
     etag = (await Wire(server, headers=headers).get("/apis")).headers["etag"]
     asking = Wire(server, headers=headers | {"if-none-match": etag})
     assert (await asking.get("/apis")).status == 304
-    await asking.post(DEFINITIONS, WIDGET)
+    await Wire(server).post(DEFINITIONS, WIDGET)
     assert (await asking.get("/apis")).status == 200
 
 

@@ -1,0 +1,60 @@
+"""Field selectors as text: the grammar of apimachinery, and which fields a kind offers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from hack.apiserver.requirement import Requirement
+from hack.apiserver.status import bad_request
+
+if TYPE_CHECKING:
+    from hack.apiserver.resources import Row
+
+_TERM_END = re.compile(r"(?<!\\),")
+_TERM = re.compile(r"^(?P<key>.*?)(?P<op>==|!=|=)(?P<value>.*)$", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_OPERATORS = {"=": "in", "==": "in", "!=": "notin"}
+
+
+def parse_fields(text: str, row: Row) -> tuple[Requirement, ...]:
+    """The terms of a fieldSelector, as far as the kind offers them. Raises StatusError 400."""
+    terms = [_term(part) for part in _TERM_END.split(text) if part] if text else []
+    return tuple(_offered(term, row) for term in terms)
+
+
+def _term(text: str) -> Requirement:
+    match = _TERM.match(text)
+    if match is None:
+        raise bad_request(f"invalid selector: '{text}'; can't understand '{text}'")
+    return Requirement(match["key"], _OPERATORS[match["op"]], (_unescaped(match["value"]),))
+
+
+def _unescaped(value: str) -> str:
+    for found in _ESCAPE.findall(value):
+        if found not in {"\\", ",", "="}:
+            raise bad_request(f"invalid field selector: invalid escape sequence: \\{found}")
+    if "=" in _ESCAPE.sub("", value):
+        raise bad_request(f"invalid field selector: unescaped character in value: {ord('=')}")
+    return _ESCAPE.sub(r"\1", value)
+
+
+def _offered(term: Requirement, row: Row) -> Requirement:
+    """The term with the path under which the field is stored. Raises StatusError 400."""
+    common = {"metadata.name", "metadata.namespace"}
+    if row.selects_itself and not row.resource.namespaced:
+        common = {"metadata.name"}
+    if term.key not in {*common, *row.selectable}:
+        raise bad_request(_refusal(term.key, row))
+    for stored, shown in row.renames:
+        if term.key == shown or term.key.startswith(shown + "."):
+            return Requirement(stored + term.key.removeprefix(shown), term.operator, term.values)
+    return term
+
+
+def _refusal(key: str, row: Row) -> str:
+    if row.unselectable:
+        return row.unselectable.format(key)
+    if row.selects_itself:
+        return f"field label not supported: {key}"
+    return f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'

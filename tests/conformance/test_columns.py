@@ -1,0 +1,413 @@
+"""What `kubectl get` shows of each kind: names and types of the columns, and the cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kinds import define, drop, widget
+from tests.support.wire import Wire
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+TEXT = "string"
+
+
+async def table(api: BareApi, path: str, **query: str) -> dict[str, Any]:
+    answer = await Wire(api.transport, headers={"accept": TABLE}).get(path, **query)
+    assert answer.status == 200, answer.body
+    body: dict[str, Any] = answer.body
+    return body
+
+
+RBAC = "rbac.authorization.k8s.io/v1"
+WORKLOAD = "Containers* Images* Selector*"
+BINDING = "Role Age Users* Groups* ServiceAccounts*"
+VOLUMES = (
+    "Name Capacity Access_Modes Reclaim_Policy Status Claim StorageClass VolumeAttributesClass Reason Age VolumeMode*"
+)
+EVENTS = "Last_Seen Type Reason Object Subobject* Source* Message First_Seen* Count* Name*"
+
+
+@pytest.mark.parametrize(
+    ("path", "columns"),
+    [
+        (
+            "/api/v1/nodes",
+            "Name Status Roles Age Version Internal-IP* External-IP* OS-Image* Kernel-Version* Container-Runtime*",
+        ),
+        ("/api/v1/namespaces", "Name Status Age"),
+        ("/api/v1/pods", "Name Ready Status Restarts Age IP* Node* Nominated_Node* Readiness_Gates*"),
+        ("/api/v1/secrets", "Name Type Data Age"),
+        ("/api/v1/configmaps", "Name Data Age"),
+        ("/api/v1/serviceaccounts", "Name Age"),
+        ("/api/v1/services", "Name Type Cluster-IP External-IP Port(s) Age Selector*"),
+        ("/api/v1/events", EVENTS),
+        ("/apis/events.k8s.io/v1/events", EVENTS),
+        (
+            "/api/v1/persistentvolumes",
+            VOLUMES,
+        ),
+        (
+            "/api/v1/persistentvolumeclaims",
+            "Name Status Volume Capacity Access_Modes StorageClass VolumeAttributesClass Age VolumeMode*",
+        ),
+        ("/apis/apps/v1/deployments", f"Name Ready Up-to-date Available Age {WORKLOAD}"),
+        ("/apis/apps/v1/replicasets", f"Name Desired:integer Current:integer Ready:integer Age {WORKLOAD}"),
+        ("/apis/apps/v1/statefulsets", "Name Ready Age Containers* Images*"),
+        (
+            "/apis/apps/v1/daemonsets",
+            "Name Desired:integer Current:integer Ready:integer Up-to-date:integer Available:integer Node_Selector Age "
+            + WORKLOAD,
+        ),
+        ("/apis/batch/v1/jobs", f"Name Status Completions Duration Age {WORKLOAD}"),
+        ("/apis/coordination.k8s.io/v1/leases", "Name Holder Age"),
+        ("/apis/discovery.k8s.io/v1/endpointslices", "Name AddressType Ports Endpoints Age"),
+        (
+            "/apis/policy/v1/poddisruptionbudgets",
+            "Name Min_Available Max_Unavailable Allowed_Disruptions:integer Age",
+        ),
+        (f"/apis/{RBAC}/roles", "Name Created_At:date"),
+        (f"/apis/{RBAC}/clusterroles", "Name Created_At:date"),
+        (f"/apis/{RBAC}/rolebindings", f"Name {BINDING}"),
+        (f"/apis/{RBAC}/clusterrolebindings", f"Name {BINDING}"),
+        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name Created_At:date"),
+        ("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "Name Webhooks:integer Age"),
+        ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "Name Webhooks:integer Age"),
+        (
+            "/apis/storage.k8s.io/v1/storageclasses",
+            "Name Provisioner ReclaimPolicy VolumeBindingMode AllowVolumeExpansion Age",
+        ),
+        ("/apis/storage.k8s.io/v1/volumeattachments", "Name Attacher PV Node Attached:boolean Age"),
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            "Name Value:integer Global-Default:boolean Age PreemptionPolicy",
+        ),
+    ],
+)
+async def test_the_columns_of_a_built_in_kind(api: BareApi, path: str, columns: str) -> None:
+    """A star marks what only `-o wide` shows; types other than string stand behind a colon."""
+    definitions = (await table(api, path, limit="1"))["columnDefinitions"]
+    found = [
+        one["name"].replace(" ", "_")
+        + ("*" if one["priority"] else "")
+        + ("" if one["type"] == TEXT else f":{one['type']}")
+        for one in definitions
+    ]
+    assert found == columns.split()
+
+
+def state(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "image": "i", "imageID": "", "ready": False, "restartCount": 0} | more
+
+
+@pytest.mark.parametrize(
+    ("status", "cells"),
+    [
+        pytest.param({}, ["0/2", "Pending", "0"], id="new"),
+        pytest.param(
+            {
+                "phase": "Running",
+                "containerStatuses": [
+                    state("c", ready=True, state={"running": {}}),
+                    state("d", restartCount=3, state={"waiting": {"reason": "CrashLoopBackOff"}}),
+                ],
+            },
+            ["1/2", "CrashLoopBackOff", "3"],
+            id="crashing",
+        ),
+        pytest.param({"phase": "Succeeded"}, ["0/2", "Succeeded", "0"], id="succeeded"),
+        pytest.param(
+            {
+                "phase": "Succeeded",
+                "containerStatuses": [state("c", state={"terminated": {"exitCode": 0, "reason": "Completed"}})],
+            },
+            ["0/2", "Completed", "0"],
+            id="completed",
+        ),
+        pytest.param({"phase": "Failed", "reason": "Evicted"}, ["0/2", "Evicted", "0"], id="evicted"),
+        pytest.param(
+            {"phase": "Failed", "containerStatuses": [state("c", state={"terminated": {"exitCode": 3}})]},
+            ["0/2", "ExitCode:3", "0"],
+            id="ended without a reason",
+        ),
+        pytest.param(
+            {"phase": "Pending", "initContainerStatuses": [state("i", state={"running": {}})]},
+            ["0/2", "Init:0/1", "0"],
+            id="initializing",
+        ),
+    ],
+)
+async def test_a_pod(api: BareApi, status: dict[str, Any], cells: list[str]) -> None:
+    await api.admin.post(api.path("serviceaccounts"), {"metadata": {"name": "runner"}})
+    spec = {
+        "serviceAccountName": "runner",
+        "initContainers": [{"name": "i", "image": "i"}],
+        "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}],
+    }
+    path = api.path("pods")
+    assert (await api.admin.post(path, {"metadata": {"name": "a"}, "spec": spec})).status == 201
+    assert (await api.admin.patch(f"{path}/a/status", {"status": status})).status == 200
+    (row,) = (await table(api, path))["rows"]
+    assert row["cells"][1:4] == cells
+    assert row["cells"][5:] == ["<none>"] * 4
+    await api.admin.delete(f"{path}/a", gracePeriodSeconds="0")
+
+
+READY = {"type": "Ready", "status": "True"}
+INFO = dict.fromkeys(("architecture", "bootID", "kubeProxyVersion", "machineID", "operatingSystem", "systemUUID"), "")
+
+
+@pytest.mark.parametrize(
+    ("labels", "spec", "status", "cells"),
+    [
+        pytest.param({}, {}, {}, ["Unknown", "<none>", "", *["<none>"] * 2, *["<unknown>"] * 3], id="new"),
+        pytest.param(
+            {"node-role.kubernetes.io/etcd": "true", "node-role.kubernetes.io/control-plane": ""},
+            {"unschedulable": True},
+            {
+                "conditions": [READY],
+                "addresses": [{"type": "Hostname", "address": "h"}, {"type": "InternalIP", "address": "10.0.0.1"}],
+                "nodeInfo": INFO
+                | {"kubeletVersion": "v1", "osImage": "OS", "kernelVersion": "6", "containerRuntimeVersion": "c"},
+            },
+            ["Ready,SchedulingDisabled", "control-plane,etcd", "v1", "10.0.0.1", "<none>", "OS", "6", "c"],
+            id="cordoned",
+        ),
+        pytest.param(
+            {},
+            {},
+            {"conditions": [READY | {"status": "Unknown"}]},
+            ["NotReady", "<none>", "", *["<none>"] * 2, *["<unknown>"] * 3],
+            id="lost",
+        ),
+    ],
+)
+async def test_a_node(
+    api: BareApi, labels: dict[str, str], spec: dict[str, Any], status: dict[str, Any], cells: list[str]
+) -> None:
+    node = f"/api/v1/nodes/{api.word}"
+    await api.admin.post("/api/v1/nodes", {"metadata": {"name": api.word, "labels": labels}, "spec": spec})
+    assert (await api.admin.patch(f"{node}/status", {"status": status})).status == 200
+    (row,) = (await table(api, node))["rows"]
+    assert [*row["cells"][1:3], *row["cells"][4:]] == cells
+    await api.admin.delete(node)
+
+
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b", "c": "d"}},
+    "spec": {
+        "nodeSelector": {"k": "v"},
+        "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}],
+    },
+}
+SELECTOR = {"matchLabels": {"c": "d", "a": "b"}}
+ON_FAILURE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+ANY = object()
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "content", "cells"),
+    [
+        pytest.param(
+            "apps",
+            "deployments",
+            {"spec": {"replicas": 0, "paused": True, "selector": SELECTOR, "template": TEMPLATE}},
+            ["0/0", 0, 0, ANY, "c,d", "i,j", "a=b,c=d"],
+            id="a Deployment",
+        ),
+        pytest.param(
+            "apps",
+            "daemonsets",
+            {"spec": {"selector": SELECTOR, "template": TEMPLATE}},
+            [0, 0, 0, 0, 0, "k=v", ANY, "c,d", "i,j", "a=b,c=d"],
+            id="a DaemonSet",
+        ),
+        pytest.param(
+            "apps",
+            "statefulsets",
+            {"spec": {"replicas": 2, "selector": SELECTOR, "template": TEMPLATE}},
+            ["0/2", ANY, "c,d", "i,j"],
+            id="a StatefulSet",
+        ),
+        pytest.param(
+            "batch",
+            "jobs",
+            {"spec": {"completions": 3, "suspend": True, "template": ON_FAILURE}},
+            [ANY, "0/3", "", ANY, "c", "i", ANY],
+            id="a Job",
+        ),
+        pytest.param(
+            "batch",
+            "jobs",
+            {"spec": {"parallelism": 3, "suspend": True, "template": ON_FAILURE}},
+            [ANY, "0/1 of 3", "", ANY, "c", "i", ANY],
+            id="a Job whose Pods share work",
+        ),
+        pytest.param(
+            "",
+            "services",
+            {
+                "spec": {
+                    "clusterIP": "None",
+                    "selector": {"c": "d", "a": "b"},
+                    "ports": [{"name": "m", "port": 80}, {"name": "n", "port": 81, "protocol": "UDP"}],
+                }
+            },
+            ["ClusterIP", "None", "<none>", "80/TCP,81/UDP", ANY, "a=b,c=d"],
+            id="a Service",
+        ),
+        pytest.param(
+            "",
+            "services",
+            {"spec": {"type": "ExternalName", "externalName": "e.com"}},
+            ["ExternalName", "<none>", "e.com", "<none>", ANY, "<none>"],
+            id="a Service elsewhere",
+        ),
+        pytest.param("", "secrets", {"data": {"a": ""}}, ["Opaque", 1, ANY], id="a Secret"),
+        pytest.param("", "configmaps", {"data": {"a": "", "b": ""}}, [2, ANY], id="a ConfigMap"),
+        pytest.param("coordination.k8s.io", "leases", {"spec": {"holderIdentity": "me"}}, ["me", ANY], id="a Lease"),
+        pytest.param("coordination.k8s.io", "leases", {"spec": {}}, ["", ANY], id="a Lease of nobody"),
+        pytest.param(
+            "policy", "poddisruptionbudgets", {"spec": {"minAvailable": "50%"}}, ["50%", "N/A", 0, ANY], id="a budget"
+        ),
+        pytest.param(
+            "policy", "poddisruptionbudgets", {"spec": {"maxUnavailable": 1}}, ["N/A", "1", 0, ANY], id="another budget"
+        ),
+        pytest.param(
+            "discovery.k8s.io",
+            "endpointslices",
+            {
+                "addressType": "IPv4",
+                "endpoints": [{"addresses": ["10.0.0.1"]}, {"addresses": ["10.0.0.2"]}],
+                "ports": [{"port": 80}, {"name": "z", "port": 81}],
+            },
+            ["IPv4", "80,81", "10.0.0.1,10.0.0.2", ANY],
+            id="an EndpointSlice",
+        ),
+        pytest.param(
+            "discovery.k8s.io",
+            "endpointslices",
+            {"addressType": "IPv4", "endpoints": []},
+            ["IPv4", "<unset>", "<unset>", ANY],
+            id="an empty EndpointSlice",
+        ),
+        pytest.param(
+            "rbac.authorization.k8s.io",
+            "rolebindings",
+            {
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+                "subjects": [
+                    {"kind": "User", "name": "u", "apiGroup": "rbac.authorization.k8s.io"},
+                    {"kind": "Group", "name": "g", "apiGroup": "rbac.authorization.k8s.io"},
+                    {"kind": "ServiceAccount", "name": "s", "namespace": "n"},
+                ],
+            },
+            ["ClusterRole/view", ANY, "u", "g", "n/s"],
+            id="a RoleBinding",
+        ),
+        pytest.param(
+            "",
+            "events",
+            {
+                "involvedObject": {"kind": "Pod", "name": "p"},
+                "reason": "R",
+                "type": "Normal",
+                "message": " m\n",
+                "source": {"component": "c", "host": "h"},
+            },
+            ["<unknown>", "Normal", "R", "pod/p", "", "c, h", "m", "<unknown>", 1, "a"],
+            id="an Event without times",
+        ),
+    ],
+)
+async def test_the_cells_of(api: BareApi, group: str, plural: str, content: dict[str, Any], cells: list[Any]) -> None:
+    path = api.path(plural, group=group)
+    if plural == "events":
+        content["involvedObject"]["namespace"] = api.namespace
+    answer = await api.admin.post(path, {"metadata": {"name": "a"}} | content)
+    assert answer.status == 201, answer.body
+    (row,) = (await table(api, f"{path}/a"))["rows"]
+    shown = row["cells"] if plural == "events" else row["cells"][1:]
+    assert [ANY if wanted is ANY else cell for cell, wanted in zip(shown, cells, strict=True)] == cells
+
+
+async def test_an_event_under_its_newer_name(api: BareApi) -> None:
+    about = {"kind": "Pod", "name": "p", "namespace": api.namespace}
+    seen = {"firstTimestamp": "2020-01-01T00:00:00Z", "lastTimestamp": "2021-01-01T00:00:00Z", "count": 5}
+    event = {"metadata": {"name": "a"}, "involvedObject": about, "reason": "R", "type": "Normal", "message": "m"}
+    await api.admin.post(api.path("events"), event | seen | {"source": {"component": "c"}})
+    (row,) = (await table(api, api.path("events", "a", group="events.k8s.io")))["rows"]
+    assert row["cells"][1:7] == ["Normal", "R", "pod/p", "", "c", "m"]
+    assert row["cells"][8:] == [5, "a"]
+
+
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
+    {"name": "Share", "type": "number", "jsonPath": ".spec.share"},
+    {"name": "Big", "type": "boolean", "jsonPath": ".spec.big"},
+    {"name": "When", "type": "date", "jsonPath": ".spec.when"},
+    {"name": "List", "type": "string", "jsonPath": ".spec.list"},
+    {"name": "First", "type": "string", "jsonPath": ".spec.list[0]"},
+    {"name": "All", "type": "string", "jsonPath": ".spec.list[*]"},
+    {"name": "Map", "type": "string", "jsonPath": ".spec.map"},
+    {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
+    {"name": "Size as text", "type": "string", "jsonPath": ".spec.size"},
+    {"name": "Text as number", "type": "integer", "jsonPath": ".spec.when"},
+    {"name": "Text as date", "type": "date", "jsonPath": ".spec.list[0]"},
+    {"name": "Label", "type": "string", "jsonPath": r".metadata.labels.a\.b/c"},
+    {"name": "Wide", "type": "string", "jsonPath": ".spec.map.a", "priority": 1, "format": "password"},
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "cells"),
+    [
+        pytest.param(
+            {
+                "spec": {
+                    "size": 1,
+                    "share": 1.5,
+                    "big": True,
+                    "when": "2999-11-01T00:00:00Z",
+                    "list": ["p", "q"],
+                    "map": {"a": "b"},
+                },
+                "status": {"conditions": [{"type": "Other", "status": "x"}, {"type": "Ready", "status": "True"}]},
+            },
+            [1, 1.5, True, "<invalid>", '["p","q"]', "p", "p", '{"a":"b"}', "True", "1", None, "<invalid>", "L", "b"],
+            id="full",
+        ),
+        pytest.param({"spec": {}}, [*[None] * 12, "L", None], id="empty"),
+        pytest.param(
+            {"spec": {"list": [], "share": 2}}, [None, 2, None, None, "[]", *[None] * 7, "L", None], id="an empty list"
+        ),
+    ],
+)
+async def test_a_custom_kind(api: BareApi, content: dict[str, Any], cells: list[Any]) -> None:
+    path = await define(api, additionalPrinterColumns=COLUMNS)
+    created = await api.admin.post(
+        path, widget(api, "a") | content | {"metadata": {"name": "a", "labels": {"a.b/c": "L"}}}
+    )
+    assert created.status == 201, created.body
+    found = await table(api, path)
+    definitions = found["columnDefinitions"][1:]
+    assert [(one["name"], one["type"]) for one in definitions] == [(one["name"], one["type"]) for one in COLUMNS]
+    assert definitions[0]["description"] == "Custom resource definition column (in JSONPath format): .spec.size"
+    assert (definitions[-1]["priority"], definitions[-1]["format"]) == (1, "password")
+    assert found["rows"][0]["cells"] == ["a", *cells]
+    await drop(api)
+
+
+async def test_a_custom_kind_without_columns(api: BareApi) -> None:
+    path = await define(api)
+    await api.admin.post(path, widget(api, "a"))
+    found = await table(api, path)
+    assert [(one["name"], one["type"]) for one in found["columnDefinitions"]] == [("Name", TEXT), ("Age", "date")]
+    assert found["rows"][0]["cells"][0] == "a"
+    await drop(api)

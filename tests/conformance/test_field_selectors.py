@@ -1,0 +1,193 @@
+"""Field selectors: which kinds offer which fields, and how the others are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kinds import define, drop, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+EVENT: dict[str, Any] = {
+    "metadata": {"name": "e"},
+    "involvedObject": {"kind": "Pod", "name": "p", "uid": "u", "apiVersion": "v1", "fieldPath": "spec.x"},
+    "reason": "R",
+    "type": "Normal",
+    "source": {"component": "c"},
+}
+
+
+async def create(api: BareApi, plural: str, *objects: dict[str, Any], group: str = "") -> str:
+    path = api.path(plural, group=group)
+    for one in objects:
+        answer = await api.admin.post(path, one)
+        assert answer.status == 201, answer.body
+    return path
+
+
+@pytest.mark.parametrize(
+    ("selector", "chosen"),
+    [
+        pytest.param("metadata.name=a", "a", id="a name"),
+        pytest.param("metadata.name==a", "a", id="a name, twice equal"),
+        pytest.param("metadata.name!=a", "b", id="all names but one"),
+        pytest.param("metadata.name=a,metadata.name=b", "", id="two names"),
+        pytest.param("metadata.name=a,", "a", id="a comma too many"),
+        pytest.param(r"metadata.name=a\,b", "", id="an escaped comma"),
+        pytest.param("metadata.namespace=nowhere", "", id="another namespace"),
+        pytest.param("type=Opaque", "a", id="the type of Secrets"),
+        pytest.param("type!=Opaque", "b", id="another type"),
+    ],
+)
+async def test_a_field_chooses(api: BareApi, selector: str, chosen: str) -> None:
+    two = {"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "type": "example.io/x"}
+    answer = await api.admin.get(await create(api, "secrets", *two), fieldSelector=selector)
+    assert (answer.status, answer.names) == (200, chosen.split())
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_chosen"),
+    [
+        pytest.param("involvedObject.kind=Pod", True, id="kind"),
+        pytest.param("involvedObject.name=p", True, id="name"),
+        pytest.param("involvedObject.name=q", False, id="another name"),
+        pytest.param("involvedObject.uid=u,involvedObject.apiVersion=v1", True, id="uid and version"),
+        pytest.param("involvedObject.fieldPath=spec.x", True, id="path"),
+        pytest.param("involvedObject.resourceVersion=", True, id="what is absent"),
+        pytest.param("reason=R,type=Normal", True, id="reason and type"),
+        pytest.param("type!=Normal", False, id="another type"),
+        pytest.param("source=c", True, id="the source's component"),
+        pytest.param("reportingComponent=c", False, id="the reporter is another field"),
+    ],
+)
+async def test_events_by_what_they_are_about(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
+    event = EVENT | {"involvedObject": EVENT["involvedObject"] | {"namespace": api.namespace}}
+    path = await create(api, "events", event)
+    answer = await api.admin.get(path, fieldSelector=f"involvedObject.namespace={api.namespace},{selector}")
+    assert answer.names == ["e"] * is_chosen
+
+
+@pytest.mark.parametrize(
+    ("selector", "chosen"),
+    [
+        pytest.param("spec.nodeName=n", "a", id="a node"),
+        pytest.param("spec.nodeName=", "b", id="no node"),
+        pytest.param("status.phase=Pending", "a b", id="a phase"),
+        pytest.param("status.phase!=Succeeded,status.phase!=Failed,spec.nodeName=n", "a", id="what a drain asks for"),
+        pytest.param("spec.restartPolicy=Never", "b", id="a restart policy"),
+    ],
+)
+async def test_pods_by_their_fields(api: BareApi, selector: str, chosen: str) -> None:
+    await create(api, "serviceaccounts", {"metadata": {"name": "runner"}})
+    spec = {"serviceAccountName": "runner", "containers": [{"name": "c", "image": "i"}]}
+    path = await create(
+        api,
+        "pods",
+        {"metadata": {"name": "a"}, "spec": spec | {"nodeName": "n"}},
+        {"metadata": {"name": "b"}, "spec": spec | {"restartPolicy": "Never"}},
+    )
+    assert (await api.admin.get(path, fieldSelector=selector)).names == chosen.split()
+    for name in "ab":
+        await api.admin.delete(f"{path}/{name}", gracePeriodSeconds="0")
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_chosen"),
+    [
+        pytest.param("spec.unschedulable=true", True, id="cordoned"),
+        pytest.param("spec.unschedulable=false", False, id="not cordoned"),
+    ],
+)
+async def test_nodes_by_whether_they_are_cordoned(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
+    await api.admin.post("/api/v1/nodes", {"metadata": {"name": api.word}, "spec": {"unschedulable": True}})
+    answer = await api.admin.get("/api/v1/nodes", fieldSelector=f"metadata.name={api.word},{selector}")
+    assert answer.names == [api.word] * is_chosen
+    await api.admin.delete(f"/api/v1/nodes/{api.word}")
+
+
+async def test_namespaces_by_their_phase(api: BareApi) -> None:
+    active = await api.admin.get("/api/v1/namespaces", fieldSelector=f"status.phase=Active,metadata.name={api.word}")
+    assert active.names == [api.word]
+
+
+def unknown(field: str) -> str:
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def unsupported(field: str) -> str:
+    return f"field label not supported: {field}"
+
+
+@pytest.mark.parametrize(
+    ("path", "selector", "text"),
+    [
+        pytest.param("/api/v1/configmaps", "data.x=1", unknown("data.x"), id="a kind without fields of its own"),
+        pytest.param("/apis/apps/v1/deployments", "status.phase=x", unknown("status.phase"), id="Deployments"),
+        pytest.param("/api/v1/configmaps", "=x", unknown(""), id="no field"),
+        pytest.param("/api/v1/configmaps", " metadata.name=a", unknown(" metadata.name"), id="a blank counts"),
+        pytest.param("/api/v1/secrets", "data=x", unsupported("data"), id="Secrets"),
+        pytest.param("/api/v1/pods", "spec.hostname=x", unsupported("spec.hostname"), id="Pods"),
+        pytest.param("/api/v1/nodes", "status.phase=x", unsupported("status.phase"), id="Nodes"),
+        pytest.param("/api/v1/namespaces", "metadata.namespace=x", unsupported("metadata.namespace"), id="Namespaces"),
+        pytest.param("/api/v1/events", "count=1", unsupported("count"), id="Events"),
+        pytest.param(
+            "/apis/events.k8s.io/v1/events", "source=c", unsupported("source"), id="Events have other names there"
+        ),
+        pytest.param(
+            "/apis/batch/v1/jobs", "status.active=0", 'field label "status.active" not supported for Job', id="Jobs"
+        ),
+        pytest.param(
+            "/api/v1/pods",
+            "metadata.name",
+            "invalid selector: 'metadata.name'; can't understand 'metadata.name'",
+            id="no operator",
+        ),
+        pytest.param(
+            "/api/v1/pods",
+            "metadata.name=a=b",
+            "invalid field selector: unescaped character in value: 61",
+            id="equal twice",
+        ),
+        pytest.param(
+            "/api/v1/pods",
+            r"metadata.name=a\xb",
+            r"invalid field selector: invalid escape sequence: \x",
+            id="a bad escape",
+        ),
+    ],
+)
+async def test_a_selector_that_is_not_offered(api: BareApi, path: str, selector: str, text: str) -> None:
+    answer = await api.admin.get(path, fieldSelector=selector)
+    assert (answer.status, answer.body["reason"], answer.body["message"]) == (400, "BadRequest", text)
+
+
+@pytest.mark.parametrize(
+    ("selector", "chosen"),
+    [
+        pytest.param("spec.colour=red", "a", id="a text"),
+        pytest.param("spec.colour!=red", "b c", id="another text"),
+        pytest.param("spec.size=2", "b", id="a number"),
+        pytest.param("spec.big=true", "a", id="a boolean"),
+        pytest.param("spec.colour=", "c", id="what is absent"),
+    ],
+)
+async def test_the_fields_that_a_definition_makes_selectable(api: BareApi, selector: str, chosen: str) -> None:
+    properties = {"colour": {"type": "string"}, "size": {"type": "integer"}, "big": {"type": "boolean"}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+    fields = [{"jsonPath": f".spec.{name}"} for name in properties]
+    path = await define(api, schema=schema, selectableFields=fields)
+    for name, spec in (
+        ("a", {"size": 1, "colour": "red", "big": True}),
+        ("b", {"size": 2, "colour": "blue"}),
+        ("c", {}),
+    ):
+        assert (await api.admin.post(path, widget(api, name, spec=spec))).status == 201
+    assert (await api.admin.get(path, fieldSelector=selector)).names == chosen.split()
+    refused = await api.admin.get(path, fieldSelector="spec.other=1")
+    assert (refused.status, refused.body["message"]) == (400, unsupported("spec.other"))
+    await drop(api)

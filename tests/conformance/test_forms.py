@@ -1,0 +1,212 @@
+"""Which form an answer has: whole objects, their metadata, a Table; and which are not to be had."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.servers import EMBEDDED
+from tests.support.wire import Wire
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+
+def form(name: str) -> str:
+    return f"application/json;as={name};v=v1;g=meta.k8s.io"
+
+
+TABLE, METADATA, METADATA_LIST = form("Table"), form("PartialObjectMetadata"), form("PartialObjectMetadataList")
+META = "meta.k8s.io/v1"
+
+
+def asking(api: BareApi, accept: str) -> Wire:
+    return Wire(api.transport, headers={"accept": accept})
+
+
+async def secret(api: BareApi) -> str:
+    path = api.path("secrets")
+    await api.admin.post(path, {"metadata": {"name": "a", "labels": {"app": "x"}}, "data": {"k": ""}})
+    return path
+
+
+def without_managers(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key != "managedFields"}
+
+
+@pytest.mark.parametrize(
+    ("accept", "one", "many"),
+    [
+        pytest.param("", "Secret", "SecretList", id="nothing"),
+        pytest.param("*/*", "Secret", "SecretList", id="anything"),
+        pytest.param("text/html, */*", "Secret", "SecretList", id="a browser"),
+        pytest.param("application/json;charset=utf-8", "Secret", "SecretList", id="a character set"),
+        pytest.param("application/cbor,application/json", "Secret", "SecretList", id="CBOR, else JSON"),
+        pytest.param(TABLE, "Table", "Table", id="a Table"),
+        pytest.param(f"{TABLE},application/json", "Table", "Table", id="a Table, else JSON"),
+        pytest.param(f"{form('Foo')},application/json", "Secret", "SecretList", id="an unknown form, else JSON"),
+        pytest.param(f"{TABLE},{METADATA}", "Table", "Table", id="the first of two"),
+    ],
+)
+async def test_the_first_form_that_can_be_had(api: BareApi, accept: str, one: str, many: str) -> None:
+    path = await secret(api)
+    for answer, kind in (
+        (await asking(api, accept).get(f"{path}/a"), one),
+        (await asking(api, accept).get(path), many),
+    ):
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+        assert answer.body["kind"] == kind
+        assert answer.body["apiVersion"] == (META if kind == "Table" else "v1")
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/html", "application/*", "application/cbor", "garbage", form("Foo"), form("Table;v=v9")]
+)
+@pytest.mark.parametrize("name", ["", "a"])
+async def test_a_form_that_cannot_be_had(api: BareApi, accept: str, name: str) -> None:
+    path = await secret(api)
+    answer = await asking(api, accept.replace(";v=v9;v=v1", ";v=v9")).get(f"{path}/{name}".rstrip("/"))
+    assert (answer.status, answer.body["reason"], answer.body["code"]) == (406, "NotAcceptable", 406)
+    assert "application/json" in answer.body["message"]
+
+
+async def test_who_cannot_read_the_answer_changes_nothing(api: BareApi) -> None:
+    path = api.path("secrets")
+    assert (await asking(api, "text/html").post(path, {"metadata": {"name": "b"}})).status == 406
+    assert (await api.admin.get(f"{path}/b")).status == 404
+
+
+@pytest.mark.parametrize("accept", ["application/vnd.kubernetes.protobuf", "application/yaml"])
+async def test_other_encodings_are_refused_loudly_by_the_embedded_server(api: BareApi, accept: str) -> None:
+    answer = await asking(api, accept).get(await secret(api))
+    if api.server == EMBEDDED:
+        assert answer.status == 406
+        assert answer.body["message"] == "only the following media types are accepted: application/json"
+    else:
+        assert (answer.status, answer.headers["content-type"]) == (200, accept)
+
+
+async def test_the_metadata_of_an_object(api: BareApi) -> None:
+    path = await secret(api)
+    whole = (await api.admin.get(f"{path}/a")).body
+    answer = await asking(api, METADATA).get(f"{path}/a")
+    assert answer.body == {"kind": "PartialObjectMetadata", "apiVersion": META, "metadata": whole["metadata"]}
+
+
+async def test_the_metadata_of_a_list(api: BareApi) -> None:
+    path = await secret(api)
+    answer = await asking(api, METADATA_LIST).get(path, fieldSelector="metadata.name=a")
+    assert (answer.body["kind"], answer.body["apiVersion"]) == ("PartialObjectMetadataList", META)
+    (item,) = answer.body["items"]
+    assert set(item) - {"kind", "apiVersion"} == {"metadata"}
+    assert item["metadata"]["labels"] == {"app": "x"}
+    assert answer.version
+
+
+@pytest.mark.parametrize(
+    ("accept", "name", "text"),
+    [
+        pytest.param(
+            METADATA, "", "you requested PartialObjectMetadata, but the requested object is a list", id="a list"
+        ),
+        pytest.param(
+            METADATA_LIST,
+            "/a",
+            "you requested PartialObjectMetadataList, but the requested object is not a list",
+            id="no list",
+        ),
+    ],
+)
+async def test_the_form_of_a_list_is_not_that_of_an_object(api: BareApi, accept: str, name: str, text: str) -> None:
+    answer = await asking(api, f"{accept},application/json").get(await secret(api) + name)
+    assert (answer.status, answer.body["reason"]) == (406, "NotAcceptable")
+    assert answer.body["message"].startswith(text)
+
+
+async def test_writes_answer_in_the_form_too(api: BareApi) -> None:
+    path = api.path("secrets")
+    created = await asking(api, METADATA).post(path, {"metadata": {"name": "b"}})
+    assert (created.status, set(created.body)) == (201, {"kind", "apiVersion", "metadata"})
+    patched = await asking(api, TABLE).patch(f"{path}/b", {"data": {"k": ""}})
+    assert (patched.status, patched.body["kind"], patched.body["rows"][0]["cells"][:3]) == (
+        200,
+        "Table",
+        ["b", "Opaque", 1],
+    )
+    deleted = await asking(api, TABLE).delete(f"{path}/b")
+    assert (deleted.status, deleted.body["kind"], deleted.body["status"]) == (200, "Status", "Success")
+
+
+async def test_a_table_of_one_object(api: BareApi) -> None:
+    path = await secret(api)
+    stored = await api.admin.get(f"{path}/a")
+    table = (await asking(api, TABLE).get(f"{path}/a")).body
+    assert [(one["name"], one["type"], one["format"], one["priority"]) for one in table["columnDefinitions"]] == [
+        ("Name", "string", "name", 0),
+        ("Type", "string", "", 0),
+        ("Data", "string", "", 0),
+        ("Age", "string", "", 0),
+    ]
+    assert table["metadata"] == {"resourceVersion": stored.version}
+    (row,) = table["rows"]
+    assert row["cells"][:3] == ["a", "Opaque", 1]
+    assert row["object"] == {"kind": "PartialObjectMetadata", "apiVersion": META, "metadata": stored.body["metadata"]}
+
+
+@pytest.mark.parametrize(
+    ("include", "kind"),
+    [("None", None), ("Metadata", "PartialObjectMetadata"), ("", "PartialObjectMetadata"), ("Object", "Secret")],
+)
+async def test_what_a_table_includes(api: BareApi, include: str, kind: str | None) -> None:
+    path = await secret(api)
+    table = (await asking(api, TABLE).get(path, fieldSelector="metadata.name=a", includeObject=include)).body
+    assert (table["rows"][0]["object"] or {}).get("kind") == kind
+
+
+async def test_a_table_cannot_include_anything_else(api: BareApi) -> None:
+    answer = await asking(api, TABLE).get(await secret(api), includeObject="Foo")
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+    assert answer.body["message"] == (
+        "Unable to convert to Table as requested: includeObject: Invalid value: \"Foo\": must be 'Metadata', 'Object', "
+        "'None', or empty"
+    )
+
+
+async def test_an_empty_table_has_columns_and_no_rows(api: BareApi) -> None:
+    table = (await asking(api, TABLE).get(api.path("secrets"))).body
+    assert (len(table["columnDefinitions"]), table["rows"]) == (4, [])
+
+
+async def test_a_page_of_a_table(api: BareApi) -> None:
+    path = await secret(api)
+    await api.admin.post(path, {"metadata": {"name": "b"}})
+    table = (await asking(api, TABLE).get(path, limit="1")).body
+    assert len(table["rows"]) == 1
+    assert set(table["metadata"]) == {"resourceVersion", "continue", "remainingItemCount"}
+
+
+async def test_an_error_is_a_status_whatever_the_form(api: BareApi) -> None:
+    answer = await asking(api, TABLE).get(api.path("secrets", "nope"))
+    assert (answer.status, answer.body["kind"], answer.body["reason"]) == (404, "Status", "NotFound")
+
+
+async def test_a_watch_of_tables_defines_the_columns_once(api: BareApi) -> None:
+    path = await secret(api)
+    await api.admin.post(path, {"metadata": {"name": "b"}})
+    await api.admin.get(path)
+    async with asking(api, TABLE).watch(path, timeoutSeconds="1") as events:
+        tables = [event["object"] for event in await events.rest()]
+    assert [table["rows"][0]["cells"][0] for table in tables] == ["a", "b"]
+    assert [len(table["columnDefinitions"] or []) for table in tables] == [4, 0]
+
+
+async def test_a_watch_of_metadata(api: BareApi) -> None:
+    path = await secret(api)
+    async with asking(api, METADATA).watch(path, timeoutSeconds="1") as events:
+        (event,) = await events.rest()
+    assert event["type"] == "ADDED"
+    assert set(event["object"]) == {"kind", "apiVersion", "metadata"}
+    assert event["object"]["kind"] == "PartialObjectMetadata"

@@ -1,0 +1,158 @@
+"""Lists page by page: what a continue token is good for, and for how long."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kinds import define, drop, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+OUTDATED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+async def secrets(api: BareApi, names: str = "abcdefg") -> str:
+    path = api.path("secrets")
+    for name in names:
+        answer = await api.admin.post(path, {"metadata": {"name": name, "labels": {"app": "x" if name < "d" else "y"}}})
+        assert answer.status == 201
+    return path
+
+
+def token(**content: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+
+def opened(text: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return value
+
+
+async def test_a_page_says_how_much_is_left(api: BareApi) -> None:
+    page = await api.admin.get(await secrets(api), limit="2")
+    assert page.names == ["a", "b"]
+    assert page.body["metadata"]["remainingItemCount"] == 5
+    assert page.body["metadata"]["continue"]
+
+
+async def test_a_page_of_a_selection_does_not_know_how_much_is_left(api: BareApi) -> None:
+    page = await api.admin.get(await secrets(api), limit="2", labelSelector="app=x")
+    assert page.names == ["a", "b"]
+    assert set(page.body["metadata"]) == {"continue", "resourceVersion"}
+
+
+async def test_all_pages_show_the_state_of_the_first(api: BareApi) -> None:
+    path = await secrets(api)
+    first = await api.admin.get(path, limit="2")
+    await api.admin.post(path, {"metadata": {"name": "bb"}})
+    await api.admin.delete(f"{path}/d")
+    second = await api.admin.get(path, limit="3", **{"continue": first.body["metadata"]["continue"]})
+    third = await api.admin.get(path, limit="3", **{"continue": second.body["metadata"]["continue"]})
+    assert (second.names, third.names) == (["c", "d", "e"], ["f", "g"])
+    assert first.version == second.version == third.version
+    assert second.body["metadata"]["remainingItemCount"] == 2
+    assert set(third.body["metadata"]) == {"resourceVersion"}
+
+
+async def test_the_last_page_without_a_limit_has_all_the_rest(api: BareApi) -> None:
+    path = await secrets(api)
+    first = await api.admin.get(path, limit="2")
+    rest = await api.admin.get(path, **{"continue": first.body["metadata"]["continue"]})
+    assert rest.names == ["c", "d", "e", "f", "g"]
+
+
+async def test_a_limit_that_is_not_reached_leaves_no_trace(api: BareApi) -> None:
+    page = await api.admin.get(await secrets(api), limit="500")
+    assert set(page.body["metadata"]) == {"resourceVersion"}
+
+
+async def test_the_cache_has_no_pages(api: BareApi) -> None:
+    page = await api.admin.get(await secrets(api), limit="2", resourceVersion="0")
+    assert page.names == list("abcdefg")
+
+
+@pytest.mark.parametrize("given", [{"resourceVersion": "0"}, {"resourceVersion": "0", "limit": "1"}])
+async def test_a_token_with_version_0_goes_on_without_pages(api: BareApi, given: dict[str, str]) -> None:
+    path = await secrets(api)
+    first = await api.admin.get(path, limit="2")
+    rest = await api.admin.get(path, **{"continue": first.body["metadata"]["continue"]}, **given)
+    assert rest.names == ["c", "d", "e", "f", "g"]
+
+
+async def test_a_token_has_its_version_and_takes_no_other(api: BareApi) -> None:
+    path = await secrets(api)
+    first = await api.admin.get(path, limit="2")
+    answer = await api.admin.get(path, resourceVersion="5", **{"continue": first.body["metadata"]["continue"]})
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+    assert answer.body["message"] == "specifying resource version is not allowed when using continue"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        pytest.param("???", "", id="no base64"),
+        pytest.param("abcd", "", id="no JSON"),
+        pytest.param(
+            token(v="v2", rv=5, start="/x"), "server does not recognize this encoded version v2", id="another version"
+        ),
+        pytest.param(
+            token(v="meta.k8s.io/v1", rv=5, start=""), "encoded start key empty (version meta.k8s.io/v1)", id="no key"
+        ),
+        pytest.param(
+            token(v="meta.k8s.io/v1", rv=0, start="/x"),
+            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            id="no revision",
+        ),
+        pytest.param(token(v="meta.k8s.io/v1", rv=5, start="../x"), "../x", id="out of the collection"),
+    ],
+)
+async def test_a_token_that_is_none(api: BareApi, given: str, text: str) -> None:
+    answer = await api.admin.get(api.path("secrets"), limit="2", **{"continue": given})
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+    assert answer.body["message"].startswith(f"invalid continue token: continue key is not valid: {text}")
+
+
+async def test_an_expired_token_is_answered_with_one_for_the_rest_as_it_is_now(api: BareApi) -> None:
+    before = int((await api.admin.get(api.path("secrets"))).version)
+    path = await define(api)
+    for name in "abcd":
+        await api.admin.post(path, widget(api, name))
+    page = await api.admin.get(path, limit="2")
+    await api.admin.post(path, widget(api, "bb"))
+    api.storage.compact()
+    old = opened(page.body["metadata"]["continue"]) | {"rv": before}
+    answer = await api.admin.get(path, limit="2", **{"continue": token(**old)})
+    assert (answer.status, answer.body["reason"], answer.body["code"]) == (410, "Expired", 410)
+    assert answer.body["message"] == OUTDATED
+    again = answer.body["metadata"]["continue"]
+    assert opened(again)["rv"] == -1
+    rest = await api.admin.get(path, limit="2", **{"continue": again})
+    assert (rest.status, rest.names) == (200, ["bb", "c"])
+    assert int(rest.version) > int(page.version)
+    assert rest.body["metadata"]["remainingItemCount"] == 1
+    last = await api.admin.get(path, limit="2", **{"continue": rest.body["metadata"]["continue"]})
+    assert (last.names, last.version) == (["d"], rest.version)
+    await drop(api)
+
+
+@pytest.mark.parametrize("name", ["limit", "timeoutSeconds"])
+async def test_a_number_that_is_none(api: BareApi, name: str) -> None:
+    answer = await api.admin.get(api.path("secrets"), **{name: "abc"})
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+    assert answer.body["message"] == 'strconv.ParseInt: parsing "abc": invalid syntax'
+
+
+async def test_a_negative_limit_is_none(api: BareApi) -> None:
+    assert len((await api.admin.get(await secrets(api), limit="-1")).names) == 7

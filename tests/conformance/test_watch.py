@@ -1,0 +1,210 @@
+"""Watches: where they begin, what they show of a selection, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kinds import define, drop, is_gone, until, widget
+from tests.support.servers import EMBEDDED
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+    from tests.support.wire import Answer
+
+pytestmark = pytest.mark.servers
+
+
+async def watched(api: BareApi, path: str, **query: str) -> list[tuple[str, str]]:
+    """Type and name of the events of a watch that the server ends after a second."""
+    async with api.admin.watch(path, **({"timeoutSeconds": "1"} | query)) as events:
+        return [(event["type"], event["object"]["metadata"].get("name", "")) for event in await events.rest()]
+
+
+async def history(api: BareApi) -> tuple[str, str]:
+    """A path, and the version at which it had a and b, labelled x; what came then is in the rows below."""
+    path = api.path("secrets")
+    for name in "ab":
+        await api.admin.post(path, {"metadata": {"name": name, "labels": {"app": "x"}}})
+    version = (await api.admin.get(path)).version
+    await api.admin.post(path, {"metadata": {"name": "c", "labels": {"app": "y"}}})
+    await api.admin.patch(f"{path}/a", {"metadata": {"labels": {"app": "y"}}})
+    await api.admin.patch(f"{path}/c", {"metadata": {"labels": {"app": "x"}}})
+    await api.admin.patch(f"{path}/b", {"data": {"k": ""}})
+    await api.admin.delete(f"{path}/b")
+    return path, version
+
+
+@pytest.mark.parametrize("begin", [{}, {"resourceVersion": "0"}])
+async def test_a_watch_without_a_version_begins_with_what_there_is(api: BareApi, begin: dict[str, str]) -> None:
+    path, _ = await history(api)
+    await api.admin.get(path)  # the cache is up to date by now
+    assert await watched(api, path, **begin) == [("ADDED", "a"), ("ADDED", "c")]
+
+
+@pytest.mark.parametrize(
+    ("selection", "events"),
+    [
+        pytest.param({}, "ADDED c, MODIFIED a, MODIFIED c, MODIFIED b, DELETED b", id="all"),
+        pytest.param({"labelSelector": "app=x"}, "DELETED a, ADDED c, MODIFIED b, DELETED b", id="a label"),
+        pytest.param({"labelSelector": "app=y"}, "ADDED c, ADDED a, DELETED c", id="a label that a got"),
+        pytest.param({"labelSelector": "app!=x"}, "ADDED c, ADDED a, DELETED c", id="another value"),
+        pytest.param({"fieldSelector": "metadata.name=c"}, "ADDED c, MODIFIED c", id="one name"),
+        pytest.param({"fieldSelector": "metadata.name=c", "labelSelector": "app=x"}, "ADDED c", id="both"),
+    ],
+)
+async def test_a_watch_from_a_version_shows_what_came_then(
+    api: BareApi, selection: dict[str, str], events: str
+) -> None:
+    path, version = await history(api)
+    expected = [tuple(event.split()) for event in events.split(", ")]
+    assert await watched(api, path, resourceVersion=version, **selection) == expected
+
+
+async def test_what_leaves_a_selection_is_shown_as_it_was_and_with_the_version_at_which_it_left(api: BareApi) -> None:
+    path, version = await history(api)
+    now = (await api.admin.get(f"{path}/a")).version
+    async with api.admin.watch(path, resourceVersion=version, labelSelector="app=x") as events:
+        left = (await events.next())["object"]
+    assert left["metadata"]["labels"] == {"app": "x"}
+    assert left["metadata"]["resourceVersion"] == now
+
+
+async def test_a_deleted_object_has_the_version_of_its_deletion(api: BareApi) -> None:
+    path = api.path("secrets")
+    created = await api.admin.post(path, {"metadata": {"name": "a"}})
+    async with api.admin.watch(path, resourceVersion=created.version) as events:
+        await api.admin.delete(f"{path}/a")
+        event = await events.next()
+    assert event["type"] == "DELETED"
+    assert int(event["object"]["metadata"]["resourceVersion"]) > int(created.version)
+    assert (event["object"]["kind"], event["object"]["apiVersion"]) == ("Secret", "v1")
+
+
+async def test_one_object_in_all_namespaces(api: BareApi) -> None:
+    path, version = await history(api)
+    chosen = f"metadata.namespace={api.namespace},metadata.name=c"
+    events = await watched(api, "/api/v1/secrets", resourceVersion=version, fieldSelector=chosen)
+    assert events == [("ADDED", "c"), ("MODIFIED", "c")]
+    assert path
+
+
+async def test_a_watch_from_the_future_shows_nothing_until_then(api: BareApi) -> None:
+    path, _ = await history(api)
+    async with api.admin.watch(path, resourceVersion="999999999", timeoutSeconds="1") as events:
+        await api.admin.delete(f"{path}/c")
+        assert await events.rest() == []
+
+
+async def test_a_watch_from_before_the_history_is_told_so_in_its_only_event(api: BareApi) -> None:
+    before = (await api.admin.get(api.path("secrets"))).version
+    path = await define(api)
+    api.storage.compact()
+    request = api.admin.request("GET", path, watch="true", resourceVersion=before)
+    async with api.transport.open(request) as stream:
+        assert stream.status == 200
+    async with api.admin.watch(path, resourceVersion=before) as opened:
+        (event,) = await opened.rest()
+    assert event["type"] == "ERROR"
+    status = event["object"]
+    assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
+    assert status["message"].startswith(f"too old resource version: {before} (")
+    await drop(api)
+
+
+@pytest.mark.parametrize("value", ["true", "1", "True", "f", "yes"])
+async def test_words_that_ask_for_a_watch(api: BareApi, value: str) -> None:
+    path, version = await history(api)
+    answer = await api.admin.get(path, watch=value, resourceVersion=version, timeoutSeconds="1")
+    assert b'"type":"ADDED"' in answer.body
+
+
+@pytest.mark.parametrize("value", ["false", "0", "False", "FALSE"])
+async def test_words_that_ask_for_none(api: BareApi, value: str) -> None:
+    path, _ = await history(api)
+    assert (await api.admin.get(path, watch=value)).body["kind"] == "SecretList"
+
+
+async def test_a_name_cannot_be_watched_by_its_path(api: BareApi) -> None:
+    path, _ = await history(api)
+    answer = await api.admin.get(f"{path}/a", watch="true", timeoutSeconds="1")
+    assert (answer.status, answer.body["kind"]) == (200, "Secret")
+
+
+async def test_a_bookmark_has_a_version_and_nothing_else(api: BareApi) -> None:
+    path, _ = await history(api)
+    async with api.admin.watch(path, resourceVersion="0", allowWatchBookmarks="true", timeoutSeconds="4") as events:
+        found = [event["object"] for event in await events.rest() if event["type"] == "BOOKMARK"]
+    assert found
+    for bookmark in found:
+        assert (bookmark["kind"], bookmark["apiVersion"]) == ("Secret", "v1")
+        # A server that streams lists marks the end of the first one.
+        assert set(bookmark["metadata"]) - {"annotations"} == {"resourceVersion"}
+
+
+async def test_a_limit_means_nothing_to_a_watch(api: BareApi) -> None:
+    path, _ = await history(api)
+    assert await watched(api, path, limit="1") == [("ADDED", "a"), ("ADDED", "c")]
+
+
+def forbidden(field: str, text: str) -> dict[str, str]:
+    return {"reason": "FieldValueForbidden", "message": f"Forbidden: {text}", "field": field}
+
+
+MATCH, INITIAL = "resourceVersionMatch", "sendInitialEvents"
+NEEDED = forbidden(MATCH, f"{INITIAL} requires setting {MATCH} to NotOlderThan")
+ALONE = forbidden(MATCH, f"{MATCH} is forbidden for watch unless {INITIAL} is provided")
+GATE = forbidden(INITIAL, f"{INITIAL} is forbidden for watch unless the WatchList feature gate is enabled")
+EXACT = {
+    "reason": "FieldValueNotSupported",
+    "message": 'Unsupported value: "Exact": supported values: "NotOlderThan"',
+    "field": MATCH,
+}
+
+
+async def refused(api: BareApi, **query: str) -> list[dict[str, Any]]:
+    answer = await api.admin.get(api.path("secrets"), watch="true", timeoutSeconds="1", **query)
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    details = answer.body["details"]
+    assert (details["group"], details["kind"]) == ("meta.k8s.io", "ListOptions")
+    causes: list[dict[str, Any]] = details["causes"]
+    return causes
+
+
+async def test_a_match_alone_is_refused(api: BareApi) -> None:
+    assert await refused(api, **{MATCH: "NotOlderThan"}) == [ALONE]
+    assert await refused(api, **{MATCH: "Exact", "resourceVersion": "5"}) == [ALONE, EXACT]
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+async def test_initial_events_need_a_match(api: BareApi, value: str) -> None:
+    causes = await refused(api, **{INITIAL: value})
+    assert causes == ([NEEDED, GATE] if api.server == EMBEDDED else [NEEDED])
+
+
+async def test_initial_events_are_streamed_or_refused_as_by_an_older_server(api: BareApi) -> None:
+    """The one row that differs on purpose: clients have to cope with both."""
+    path, _ = await history(api)
+    query = {INITIAL: "true", MATCH: "NotOlderThan", "allowWatchBookmarks": "true"}
+    if api.server == EMBEDDED:
+        assert await refused(api, **query) == [GATE]
+        return
+    async with api.admin.watch(path, timeoutSeconds="1", **query) as events:
+        assert await events.take(2) == [("ADDED", "a"), ("ADDED", "c")]
+        bookmark = await events.next()
+    assert bookmark["type"] == "BOOKMARK"
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_the_watch_of_a_kind_that_goes_away_sees_its_objects_go_and_ends(api: BareApi) -> None:
+    path = await define(api)
+    created = await api.admin.post(path, widget(api, "a"))
+    async with api.admin.watch(path, resourceVersion=created.version, timeoutSeconds="30") as events:
+        await drop(api)
+        async with asyncio.timeout(20):
+            seen = await events.rest()
+    assert [(event["type"], event["object"]["metadata"]["name"]) for event in seen] == [("DELETED", "a")]
+    gone: Answer = await until(api, path, is_gone)
+    assert (gone.body, gone.headers["content-type"]) == (b"404 page not found\n", "text/plain; charset=utf-8")

@@ -1,0 +1,68 @@
+"""Custom kinds of a test's own, on either API server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+    from tests.support.wire import Answer
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_CREATED = 201
+_OK = 200
+_NOT_FOUND = 404
+#: How often and after how many seconds a state is looked at again: some seconds altogether.
+_LOOKS = 200
+_PAUSE = 0.05
+
+
+async def define(
+    api: BareApi, *, schema: dict[str, Any] | None = None, scope: str = "Namespaced", **version: Any
+) -> str:
+    """A kind Widget in the group of the test, with columns or selectable fields if wanted; the path of its objects."""
+    group = f"{api.word}.example.io"
+    one = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema or _ANYTHING}} | version
+    names = {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "categories": ["things"]}
+    definition = {
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [one]},
+    }
+    answer = await api.admin.post(DEFINITIONS, definition)
+    assert answer.status == _CREATED, answer.body
+    await until(api, f"{DEFINITIONS}/widgets.{group}", _is_established)
+    path = api.path("widgets", group=group) if scope == "Namespaced" else f"/apis/{group}/v1/widgets"
+    await until(api, path, lambda answer: answer.status == _OK)
+    return path
+
+
+async def drop(api: BareApi) -> None:
+    """Delete the kind and all its objects."""
+    await api.admin.delete(f"{DEFINITIONS}/widgets.{api.word}.example.io")
+
+
+def widget(api: BareApi, name: str, **content: Any) -> dict[str, Any]:
+    """An object of the kind."""
+    return {"apiVersion": f"{api.word}.example.io/v1", "kind": "Widget", "metadata": {"name": name}} | content
+
+
+async def until(api: BareApi, path: str, is_so: Any) -> Answer:
+    """Look at a path until its answer is as wanted."""
+    for _ in range(_LOOKS):
+        answer = await api.admin.get(path)
+        if is_so(answer):
+            return answer
+        await asyncio.sleep(_PAUSE)
+    raise AssertionError(f"{path} is still {answer.status}: {answer.body}")
+
+
+def is_gone(answer: Answer) -> bool:
+    """Whether there is nothing at a path."""
+    return answer.status == _NOT_FOUND
+
+
+def _is_established(answer: Answer) -> bool:
+    conditions = (answer.body.get("status") or {}).get("conditions") or []
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)

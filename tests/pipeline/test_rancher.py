@@ -15,11 +15,11 @@ from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline import rancher
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
+from upgrade_manager.pipeline.scope import Scope
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.scope import Scope
 
 OTHERS = {"controlPlaneConcurrency": "2", "controlPlaneDrainOptions": {"enabled": False, "timeout": 60}}
 
@@ -106,23 +106,50 @@ async def test_a_strategy_that_is_no_longer_ours_is_left_alone(cluster: Harveste
     assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
 
 
-async def test_an_undoing_that_is_overtaken_is_a_conflict_and_no_error(
-    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+class Overtaken:
+    """Lets someone else write right after the cluster was read."""
+
+    def __init__(self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._cluster = cluster
+        self._find = Scope.find
+        self._monkeypatch = monkeypatch
+
+    def by(self, touch: Object) -> None:
+        """From now on, by that change."""
+        find, client = self._find, self._cluster.client
+
+        async def overtaken(scope: Scope, *args: Any, **more: Any) -> Any:
+            found = await find(scope, *args, **more)
+            await client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(touch), namespace="fleet-local")
+            return found
+
+        self._monkeypatch.setattr(Scope, "find", overtaken)
+
+
+@pytest.fixture
+def overtaken(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
+    return Overtaken(cluster, monkeypatch)
+
+
+async def test_an_undoing_does_not_mind_what_rancher_writes_meanwhile(cluster: Harvester, overtaken: Overtaken) -> None:
+    await local(cluster)
+    scope = await noted(cluster)
+    await rancher.start(scope)
+    overtaken.by({"metadata": {"labels": {"touched": "yes"}}})
+    await rancher.restore(scope)
+    assert "upgradeStrategy" not in (await now(cluster))["rkeConfig"]
+
+
+async def test_an_undoing_of_a_strategy_that_changes_meanwhile_is_a_conflict_and_no_error(
+    cluster: Harvester, overtaken: Overtaken
 ) -> None:
     await local(cluster)
     scope = await noted(cluster)
     await rancher.start(scope)
-    find = type(scope).find
-
-    async def overtaken(self: Scope, *args: Any, **more: Any) -> Any:
-        found = await find(self, *args, **more)
-        touch = MergePatch({"metadata": {"labels": {"touched": "yes"}}})
-        await cluster.client.patch(PROVISIONING_CLUSTERS, "local", touch, namespace="fleet-local")
-        return found
-
-    monkeypatch.setattr(type(scope), "find", overtaken)
+    overtaken.by({"spec": {"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}})
     with pytest.raises(Conflict):
         await rancher.restore(scope)
+    assert (await now(cluster))["rkeConfig"]["upgradeStrategy"]["workerConcurrency"] == "7"
 
 
 async def test_without_a_cluster_nothing_can_start_and_nothing_is_to_be_undone(cluster: Harvester) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from hack.call import Call
+    from tests.support.simulate import Simulate
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.scope import Scope
 
@@ -106,9 +107,12 @@ async def test_an_error_is_said_as_soon_as_the_status_can_be_written() -> None:
     assert message.startswith("Version harvester-system/v9.9.9 does not exist")
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("subresource", ["", "status"], ids=["before the finalizer", "before the first record"])
-async def test_a_plan_that_is_gone_meanwhile_does_not_disturb_the_next_one(subresource: str) -> None:
-    async with Simulation() as simulation:
+async def test_a_plan_that_is_gone_meanwhile_does_not_disturb_the_next_one(
+    simulate: Simulate, subresource: str
+) -> None:
+    async with simulate() as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
 
@@ -128,9 +132,12 @@ async def test_a_plan_that_is_gone_meanwhile_does_not_disturb_the_next_one(subre
             assert await following.until("Initialized", "ISODownloading")
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("subresource", ["", "status"], ids=["of the finalizer", "of the status"])
-async def test_a_write_that_someone_else_has_overtaken_is_decided_anew_and_is_no_error(subresource: str) -> None:
-    async with Simulation() as simulation:
+async def test_a_write_that_someone_else_has_overtaken_is_decided_anew_and_is_no_error(
+    simulate: Simulate, subresource: str
+) -> None:
+    async with simulate() as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
 
@@ -171,8 +178,9 @@ async def test_a_manager_that_is_stopped_in_the_middle_of_a_step_says_nothing_ba
         assert [event for event in await stage.events() if event["type"] == "Warning"] == []
 
 
-async def test_a_blocked_plan_and_its_deletion_touch_nothing() -> None:
-    async with Simulation() as simulation:
+@pytest.mark.servers
+async def test_a_blocked_plan_and_its_deletion_touch_nothing(simulate: Simulate) -> None:
+    async with simulate() as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
         blocked = replace(stage, name="blocked")
@@ -180,7 +188,7 @@ async def test_a_blocked_plan_and_its_deletion_touch_nothing() -> None:
             await stage.create_plan(BY_VERSION)
             await stage.until("ISODownloading")
             await blocked.create_plan(BY_VERSION)
-            await asyncio.sleep(1)
+            await blocked.until_said("Available")
             assert condition(await blocked.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
             await client.delete(UPGRADE_PLANS, "blocked")
             assert await blocked.until("gone") == "gone"
@@ -189,8 +197,9 @@ async def test_a_blocked_plan_and_its_deletion_touch_nothing() -> None:
         assert about == ["PATCH /apis/management.harvesterhci.io/v1beta1/upgradeplans/blocked/status"]
 
 
-async def test_deleting_a_plan_that_has_succeeded_does_not_disturb_the_one_that_runs() -> None:
-    async with Simulation(scale=0.1) as simulation:
+@pytest.mark.servers
+async def test_deleting_a_plan_that_has_succeeded_does_not_disturb_the_one_that_runs(simulate: Simulate) -> None:
+    async with simulate(scale=0.1) as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
         following = replace(stage, name="next")
@@ -205,7 +214,8 @@ async def test_deleting_a_plan_that_has_succeeded_does_not_disturb_the_one_that_
             setting = "Setting longhorn-system/replica-replenishment-wait-interval"
             assert (await end_state(simulation))[setting] == before[setting]
             assert await following.until_ended() == SUCCEEDED
-    assert objects.status(await following.plan())["provisionGeneration"] == 5
+        assert objects.status(await following.plan())["provisionGeneration"] == 5
+        assert stage.ledger.conflicts == []
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,13 @@ class Stage:
         """Wait for the end."""
         return await self.until(*TERMINAL, died=died)
 
+    async def until_said(self, type_: str) -> None:
+        """Wait until the plan has that condition. Raises TimeoutError."""
+        is_real = self.simulation.ground.has_controllers
+        async with asyncio.timeout(REAL_STUCK if is_real else STUCK):
+            while objects.condition(await self.plan(), type_) is None:  # noqa: ASYNC110  # the API server's
+                await asyncio.sleep(REAL_LOOK if is_real else LOOK)
+
     async def settle(self) -> None:
         """Let happen what an end sets off."""
         if not self.simulation.ground.has_controllers:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.kinds import PROVISIONING_CLUSTERS
-from upgrade_manager.kube.patch import MergePatch, merge_diff
+from upgrade_manager.kube.patch import JsonPatch, MergePatch
 from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
@@ -23,6 +24,8 @@ from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.scope import Scope
+
+_STRATEGY = "/spec/rkeConfig/upgradeStrategy"
 
 
 async def read_cluster(scope: Scope) -> Object:
@@ -68,10 +71,13 @@ async def restore(scope: Scope) -> None:
     if cluster is None or not asks_us(cluster):
         return
     ours, old = rke_config(cluster)["upgradeStrategy"], note.get("upgradeStrategy")
-    strategy = merge_diff(ours, old) if isinstance(old, dict) else None
-    # Rancher writes this object often: a version that is overtaken is a conflict, which is no error.
-    patch = MergePatch({"spec": {"rkeConfig": {"upgradeStrategy": strategy}}}).at(objects.resource_version(cluster))
-    await scope.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+    change: Object = {"op": "replace", "value": old} if isinstance(old, dict) else {"op": "remove"}
+    # Rancher writes the status of this object often, so it is the strategy that must still be as it was read.
+    patch = JsonPatch([{"op": "test", "path": _STRATEGY, "value": ours}, {**change, "path": _STRATEGY}])
+    try:
+        await scope.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+    except Invalid as error:
+        raise Conflict(f"someone else changes the upgrade strategy at the same time: {error}") from error
 
 
 def _note(scope: Scope) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from hack.kube.controlplane import CONTROLLER_MANAGER, ControlPlane
 from tests.support import servers
+from tests.support.accounts import ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -47,7 +48,7 @@ def pytest_asyncio_loop_factories(
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """The real API server, one for all of a worker's tests."""
-    with ControlPlane(servers.assets()) as plane:
+    with ControlPlane(servers.assets(), accounts=ACCOUNTS) as plane:
         yield plane
 
 

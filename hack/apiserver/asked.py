@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from hack.apiserver.identity import Attributes
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
 _MANY = {"list", "watch", "deletecollection"}
-_NAME = "metadata.name="
+#: One term of a field selector that asks for one name; a comma that is escaped ends none.
+_NAME = re.compile(r"(?:^|(?<!\\),)metadata\.name==?([^,=\\]*)(?:$|,)")
 
 
 def attributes_of(request: Request) -> Attributes:
@@ -39,4 +41,5 @@ def attributes_of(request: Request) -> Attributes:
 
 def _selected(request: Request) -> str:
     selector = dict(request.query).get("fieldSelector", "")
-    return selector.removeprefix(_NAME) if selector.startswith(_NAME) and "," not in selector else ""
+    match = _NAME.search(selector)
+    return match[1] if match else ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.apiserver.authorization import MASTERS, refusal
-from hack.apiserver.identity import ADMIN, ANONYMOUS, Attributes, User
+from hack.apiserver.identity import ADMIN, ANONYMOUS
 from hack.apiserver.status import unauthorized
 
 if TYPE_CHECKING:
+    from hack.apiserver.identity import User
     from upgrade_manager.kube.transport import Request
 
 
@@ -23,16 +23,10 @@ class Authenticator:
         self._users[token] = user
 
     def identify(self, request: Request) -> User:
-        """The user behind a request, or the one it acts as. Raises StatusError 401 for a token that is not known.
+        """The user behind a request. Raises StatusError 401 for a token that is not known.
 
-        No authorization header at all is the process itself: ADMIN. An empty one is ANONYMOUS. Members of
-        system:masters may act as somebody else (kubectl --as), everybody else is refused with 403.
+        No authorization header at all is the process itself: ADMIN. An empty one is ANONYMOUS.
         """
-        user = self._bearer(request)
-        name = request.headers.get("impersonate-user")
-        return _impersonated(user, name, request) if name else user
-
-    def _bearer(self, request: Request) -> User:
         header = request.headers.get("authorization")
         if header is None:
             return ADMIN
@@ -46,11 +40,3 @@ class Authenticator:
     def review(self, token: str) -> User | None:
         """The user behind a token, for TokenReview."""
         return self._users.get(token)
-
-
-def _impersonated(user: User, name: str, request: Request) -> User:
-    if MASTERS not in user.groups:
-        raise refusal(user, Attributes(verb="impersonate", resource="users", name=name), "")
-    given = request.headers.get("impersonate-group", "")
-    groups = tuple(group for group in given.split(",") if group)
-    return User(name=name, uid=request.headers.get("impersonate-uid", ""), groups=(*groups, "system:authenticated"))

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.resources import STORED_VERBS
-from hack.apiserver.status import JSON_HEADERS, no_such_path
+from hack.apiserver.status import JSON_HEADERS, no_such_path, not_acceptable
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ VERSION = {
     "platform": "linux/amd64",
 }
 
-#: Versions of the aggregated format, the newest first; both have the same fields.
-AGGREGATED = ("v2", "v2beta1")
+#: Versions of the aggregated format; v2beta1 is gone from 1.35.
+AGGREGATED = ("v2",)
 
 #: Depth of /apis/GROUP/VERSION.
 _VERSION_DEPTH = 3
@@ -142,17 +142,20 @@ def _resource(row: Row) -> dict[str, Any]:
 
 
 def _aggregated_version(request: Request) -> str:
-    """Which version of the aggregated format the client prefers; empty for the plain documents."""
+    """Which version of the aggregated format the client prefers; empty for the plain documents.
+
+    Raises StatusError 406.
+    """
     for choice in request.headers.get("accept", "").split(","):
         media, *options = (part.strip() for part in choice.split(";"))
         given = dict(option.split("=", 1) for option in options if "=" in option)
-        if media == "application/json" and "g" not in given:
+        if media in {"", "*/*"} or (media == "application/json" and "g" not in given):
             return ""
         if media != "application/json" or given.get("g") != "apidiscovery.k8s.io":
             continue
         if given.get("v") in AGGREGATED and given.get("as") == "APIGroupDiscoveryList":
             return given["v"]
-    return ""
+    raise not_acceptable("only the following media types are accepted: application/json")
 
 
 def _aggregate(request: Request, table: ResourceTable, groups: list[str], wanted: str) -> Response:
@@ -165,10 +168,10 @@ def _aggregate(request: Request, table: ResourceTable, groups: list[str], wanted
     body = json.dumps(document).encode()
     etag = f'"{hashlib.sha256(body).hexdigest()}"'
     content_type = f"application/json;g=apidiscovery.k8s.io;v={wanted};as=APIGroupDiscoveryList"
-    headers = {"content-type": content_type, "etag": etag, "vary": "Accept", "cache-control": "public"}
+    headers = {"etag": etag, "vary": "Accept", "cache-control": "public"}
     if request.headers.get("if-none-match") == etag:
         return Response(status=304, headers=headers)
-    return Response(status=200, headers=headers, body=body)
+    return Response(status=200, headers=headers | {"content-type": content_type}, body=body)
 
 
 def _discovered_group(table: ResourceTable, group: str) -> dict[str, Any]:
@@ -180,13 +183,14 @@ def _discovered_group(table: ResourceTable, group: str) -> dict[str, Any]:
         }
         for version in table.versions(group)
     ]
-    metadata = {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None}
-    return {"metadata": metadata, "versions": versions}
+    return {"metadata": {"name": group} if group else {}, "versions": versions}
 
 
 def _discovered_resource(row: Row) -> dict[str, Any]:
     resource = row.resource
-    own = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    # Built-in kinds leave the group and version to what stands around.
+    group, version = (resource.group, resource.version) if row.custom else ("", "")
+    own = {"group": group, "version": version, "kind": resource.kind}
     entry: dict[str, Any] = {
         "resource": resource.plural,
         "responseKind": own,

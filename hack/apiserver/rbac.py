@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hack.apiserver.identity import Attributes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.apiserver.admission import Object
-    from hack.apiserver.identity import Attributes, User
+    from hack.apiserver.identity import User
     from hack.apiserver.storage import Storage
 
 GROUP = "rbac.authorization.k8s.io"
@@ -109,6 +111,26 @@ def allows(rule: Rule, attributes: Attributes) -> bool:
     )
 
 
+def covers(rule: Rule, part: tuple[str, str, str, str]) -> bool:
+    """Whether one rule gives one permission, taken apart into group, resource, name and verb.
+
+    Names count: a rule for all names gives each one, not the other way round. Without a resource the name is a URL.
+    """
+    group, resource, name, verb = part
+    if not _has(rule.get("verbs"), verb):
+        return False
+    if not resource:
+        return any(_covers(pattern, name) for pattern in rule.get("nonResourceURLs") or ())
+    names = rule.get("resourceNames") or ()
+    plural, _, subresource = resource.partition("/")
+    asked = Attributes(verb=verb, group=group, resource=plural, subresource=subresource)
+    return (
+        _has(rule.get("apiGroups"), group)
+        and _resource(rule.get("resources") or (), asked)
+        and (not names or name in names)
+    )
+
+
 def _has(values: list[str] | None, value: str) -> bool:
     return values is not None and ("*" in values or value in values)
 
@@ -157,13 +179,19 @@ def _shown(subject: dict[str, Any]) -> str:
     return f'{subject.get("kind")} "{name}"'
 
 
-def _of_role(store: Storage, kind: str, name: str, namespace: str, because: str) -> Iterator[Grant]:
+def rules_of(store: Storage, kind: str, name: str, namespace: str) -> list[Rule] | None:
+    """The rules of a role; None when there is no such role."""
     stored = store.get(CLUSTER_ROLES, ("", name)) if kind == "ClusterRole" else store.get(ROLES, (namespace, name))
     if stored is not None:
-        rules = stored.object.get("rules") or []
-    elif kind == "ClusterRole" and name in DEFAULT_ROLES:
-        rules = [*DEFAULT_ROLES[name], *_aggregated(store, name)]
-    else:
+        return stored.object.get("rules") or []
+    if kind == "ClusterRole" and name in DEFAULT_ROLES:
+        return [*DEFAULT_ROLES[name], *_aggregated(store, name)]
+    return None
+
+
+def _of_role(store: Storage, kind: str, name: str, namespace: str, because: str) -> Iterator[Grant]:
+    rules = rules_of(store, kind, name, namespace)
+    if rules is None:
         yield Grant(rule={}, missing=f'{kind.lower()}.{GROUP} "{name}" not found')
         return
     for rule in rules:

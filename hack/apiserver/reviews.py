@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from hack.apiserver.resources import Row
     from hack.apiserver.storage import Storage
 
+#: For whom the tokens are.
+AUDIENCE = "https://kubernetes.default.svc.cluster.local"
+
 
 def answer(  # all that a review may ask about
     row: Row, review: Object, *, namespace: str, user: User, authenticator: Authenticator, store: Storage
@@ -36,7 +39,10 @@ def answer(  # all that a review may ask about
     else:
         subject = _subject(row, spec, namespace)
         status = _access(row, spec, subject, store)
-    return review | {"status": status}
+    metadata = dict(review.get("metadata") or {})
+    if row.resource.namespaced:
+        metadata.setdefault("namespace", namespace)
+    return {"metadata": metadata} | review | {"metadata": metadata, "status": status}
 
 
 def user_info(user: User) -> dict[str, Any]:
@@ -57,7 +63,9 @@ def _token(spec: dict[str, Any], authenticator: Authenticator) -> dict[str, Any]
     user = authenticator.review(token)
     if user is None:
         return {"user": {}, "error": "invalid bearer token"}
-    audiences = spec.get("audiences") or ["https://kubernetes.default.svc.cluster.local"]
+    audiences = [one for one in spec.get("audiences") or [AUDIENCE] if one == AUDIENCE]
+    if not audiences:
+        return {"user": {}, "error": "invalid bearer token"}
     return {"authenticated": True, "user": user_info(user), "audiences": audiences}
 
 
@@ -81,10 +89,13 @@ def _access(row: Row, spec: dict[str, Any], user: User, store: Storage) -> dict[
 
 def _attributes(row: Row, spec: dict[str, Any]) -> Attributes:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if (resource is None) == (other is None):
+    if resource is None and other is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        field = "spec.resourceAttributes" if resource is None else "spec.nonResourceAttributes"
-        raise _refused(row, invalid(field, resource or other, detail))
+        raise _refused(row, invalid("spec.resourceAttributes", None, detail))
+    if resource is not None and other is not None:
+        shown = {"Path": other.get("path", ""), "Verb": other.get("verb", "")}
+        detail = "cannot be specified in combination with resourceAttributes"
+        raise _refused(row, invalid("spec.nonResourceAttributes", shown, detail))
     if resource is None:
         return Attributes(verb=(other or {}).get("verb", ""), path=(other or {}).get("path", ""))
     fields = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
@@ -101,7 +112,8 @@ def _rules(spec: dict[str, Any], user: User, store: Storage) -> dict[str, Any]:
         "nonResourceRules": [grant.rule for grant in found if grant.rule.get("nonResourceURLs")],
         "incomplete": bool(missing),
     }
-    return status | ({"evaluationError": ", ".join(missing)} if missing else {})
+    told = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
+    return status | ({"evaluationError": told} if missing else {})
 
 
 def _refused(row: Row, error: FieldError) -> StatusError:

@@ -15,7 +15,10 @@ from hack.apiserver.bootstrap import bootstrap
 from hack.apiserver.collector import GarbageCollector
 from hack.apiserver.crds import DefinitionController, crd_stage
 from hack.apiserver.defaults import defaults_stage
+from hack.apiserver.escalation import Escalation
 from hack.apiserver.handlers import Handlers
+from hack.apiserver.health import health, is_health
+from hack.apiserver.impersonation import acting
 from hack.apiserver.jobs import job_stage
 from hack.apiserver.listing import Lister
 from hack.apiserver.namespacecontroller import NamespaceController
@@ -48,8 +51,6 @@ if TYPE_CHECKING:
     from hack.apiserver.watch import Watch
     from upgrade_manager.kube.transport import Request, Stream
 
-_HEALTH = {"/healthz", "/livez", "/readyz"}
-
 
 class ApiServer:
     """An embedded Kubernetes API server; a `Transport` itself.
@@ -65,7 +66,7 @@ class ApiServer:
         self.handlers = Handlers()
         self.chain = Chain(
             mutating=[stages.shape, namespace_stage, crd_stage, secret_stage, defaults_stage, service_stage],
-            validating=[job_stage, stages.validate],
+            validating=[job_stage, stages.validate, Escalation(self.storage)],
         )
         self.lister = Lister(self.storage, now=now)
         webhooks = Webhooks(storage=self.storage, poster=poster, random=random)
@@ -127,16 +128,15 @@ class ApiServer:
             return error.response()
 
     async def _dispatch(self, request: Request) -> Response | Watch:
-        user = self.authenticator.identify(request)
+        user = acting(self.authenticator.identify(request), request, self.storage)
+        authorization.authorize(user, attributes_of(request), self.storage)
         handler = self.handlers.find(request)
         if handler is not None:
-            authorization.authorize(user, attributes_of(request), self.storage)
             answer, values = handler
             return await answer(request, values)
         route = resolve(request, self.table)
         if route is None:
-            return self._document(request, user)
-        authorization.authorize(user, attributes_of(request), self.storage)
+            return self._document(request)
         # Who cannot read the answer must not have changed anything.
         negotiate(request.headers.get("accept", ""))
         return await self._respond(route, request, user)
@@ -153,11 +153,10 @@ class ApiServer:
             return await self._reader.respond(route, request)
         return await self._writing.respond(route, request, user)
 
-    def _document(self, request: Request, user: User) -> Response:
+    def _document(self, request: Request) -> Response:
+        if is_health(request.path):
+            return health(request)
         path = request.path.rstrip("/")
-        if path in _HEALTH or path.startswith(tuple(f"{known}/" for known in _HEALTH)):
-            return Response(status=200, headers={"content-type": "text/plain; charset=utf-8"}, body=b"ok")
-        authorization.authorize(user, attributes_of(request), self.storage)
         if path == "/version":
             return discovery.version()
         if path.startswith("/openapi/"):

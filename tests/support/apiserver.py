@@ -11,7 +11,7 @@ from hack.apiserver.server import ApiServer
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
-    from hack.apiserver.posting import Target
+    from hack.apiserver.posting import Poster, Target
     from upgrade_manager.kube.transport import Response
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -30,6 +30,6 @@ class NoPoster:
         raise Transient(f"{target.url}: no route")
 
 
-def make_server(seed: int = 1) -> ApiServer:
+def make_server(seed: int = 1, *, poster: Poster | None = None) -> ApiServer:
     """A fresh server; call it while a loop runs."""
-    return ApiServer(now=virtual_now, random=Random(seed), poster=NoPoster())
+    return ApiServer(now=virtual_now, random=Random(seed), poster=poster or NoPoster())

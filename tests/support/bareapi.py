@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
+from hack.apiserver.httpposter import HttpPoster
+from hack.apiserver.identity import User
 from hack.kube.controlplane import ADMIN
 from hack.kube.direct import direct
+from tests.support.accounts import ACCOUNTS
 from tests.support.apiserver import make_server
 from tests.support.servers import EMBEDDED, REAL
 from tests.support.wire import Wire
@@ -40,6 +43,8 @@ class BareApi:
     server: str
     #: As an administrator.
     transport: Transport
+    #: As whoever the Authorization header of each request says.
+    open: Transport
     #: Exists, empty.
     namespace: str
     #: A word that no other test uses, for names of cluster-scoped objects and for API groups.
@@ -55,6 +60,10 @@ class BareApi:
         """Requests as somebody else, who is in system:authenticated and may do what RBAC grants."""
         return Wire(self.transport, headers={"impersonate-user": user})
 
+    def holding(self, token: str) -> Wire:
+        """Requests of whoever has a token (tests/support/accounts.py), of nobody without one."""
+        return Wire(self.open, headers={"authorization": f"Bearer {token}" if token else ""})
+
     def path(self, plural: str, name: str = "", *, group: str = "", version: str = "v1") -> str:
         """Of a collection or an object in the test's namespace."""
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
@@ -65,10 +74,13 @@ class BareApi:
 @asynccontextmanager
 async def embedded_api(group: asyncio.TaskGroup) -> AsyncIterator[BareApi]:
     """A server of the test's own, its controllers at work."""
-    server = make_server()
+    server = make_server(poster=HttpPoster(services={}))
+    for account in ACCOUNTS:
+        groups = (*account.groups, "system:authenticated")
+        server.authenticator.register(account.token, User(name=account.name, uid=account.name, groups=groups))
     task = group.create_task(server.run())
     try:
-        yield await _furnished(EMBEDDED, server, server)
+        yield await _furnished(EMBEDDED, server, server, server)
     finally:
         task.cancel()
         server.close()
@@ -79,12 +91,13 @@ async def real_api(plane: ControlPlane) -> AsyncIterator[BareApi]:
     """The worker's server, with the real controllers at work."""
     async with AsyncExitStack() as stack:
         transport = await stack.enter_async_context(direct(plane, token=ADMIN.token))
-        yield await _furnished(REAL, transport, plane)
+        unsigned = await stack.enter_async_context(direct(plane))
+        yield await _furnished(REAL, transport, unsigned, plane)
 
 
-async def _furnished(server: str, transport: Transport, storage: Compactable) -> BareApi:
+async def _furnished(server: str, transport: Transport, unsigned: Transport, storage: Compactable) -> BareApi:
     word = f"t{uuid4().hex[:10]}"
-    api = BareApi(server=server, transport=transport, namespace=word, word=word, storage=storage)
+    api = BareApi(server=server, transport=transport, open=unsigned, namespace=word, word=word, storage=storage)
     answer = await api.admin.post("/api/v1/namespaces", {"metadata": {"name": word}})
     assert answer.status == 201, answer.body
     return api

@@ -6,8 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.bareapi import BareApi
-    from tests.support.wire import Answer
+    from tests.support.wire import Answer, Wire
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -48,10 +50,10 @@ def widget(api: BareApi, name: str, **content: Any) -> dict[str, Any]:
     return {"apiVersion": f"{api.word}.example.io/v1", "kind": "Widget", "metadata": {"name": name}} | content
 
 
-async def until(api: BareApi, path: str, is_so: Any) -> Answer:
-    """Look at a path until its answer is as wanted."""
+async def until(api: BareApi, path: str, is_so: Callable[[Answer], bool], *, wire: Wire | None = None) -> Answer:
+    """Look at a path, as an administrator or as somebody else, until its answer is as wanted."""
     for _ in range(_LOOKS):
-        answer = await api.admin.get(path)
+        answer = await (wire or api.admin).get(path)
         if is_so(answer):
             return answer
         await asyncio.sleep(_PAUSE)

@@ -49,8 +49,8 @@ KUBEVIRT = "/apis/subresources.kubevirt.io/v1/namespaces/x/virtualmachines/a/sto
             "GET",
             "/api/v1/secrets",
             {"fieldSelector": "metadata.name=s,type=t"},
-            Attributes(verb="list", version="v1", resource="secrets"),
-            id="list of more than a name",
+            Attributes(verb="list", version="v1", resource="secrets", name="s"),
+            id="list of a name and more",
         ),
         pytest.param(
             "DELETE",

@@ -40,22 +40,3 @@ def test_an_unknown_token_is_refused(authenticator: Authenticator) -> None:
         authenticator.identify(request(authorization="Bearer nosuch"))
     assert (refusal.value.code, refusal.value.reason, refusal.value.message) == (401, "Unauthorized", "Unauthorized")
     assert authenticator.review("nosuch") is None
-
-
-def test_the_administrator_may_act_as_somebody_else(authenticator: Authenticator) -> None:
-    asked = request(
-        authorization="Bearer admin-token",
-        impersonate_user="eve",
-        impersonate_group="a,b",
-        impersonate_uid="7",
-    )
-    assert authenticator.identify(asked) == User(name="eve", uid="7", groups=("a", "b", "system:authenticated"))
-
-
-def test_nobody_else_may(authenticator: Authenticator) -> None:
-    with pytest.raises(StatusError) as refusal:
-        authenticator.identify(request(authorization="Bearer bob-token", impersonate_user="eve"))
-    assert refusal.value.code == 403
-    assert refusal.value.message == (
-        'users "eve" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope'
-    )

@@ -1,0 +1,176 @@
+"""What the API says about rights and users when it is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kinds import until
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+RBAC = "rbac.authorization.k8s.io"
+ACCESS = "/apis/authorization.k8s.io/v1"
+TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
+
+
+async def given(api: BareApi) -> str:
+    """A user who may get the Secret one."""
+    user = f"user-{api.word}"
+    rules = [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]}]
+    await api.admin.post(api.path("roles", group=RBAC), {"metadata": {"name": "r"}, "rules": rules})
+    reference = {"apiGroup": RBAC, "kind": "Role", "name": "r"}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": user}
+    binding = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
+    await api.admin.post(api.path("rolebindings", group=RBAC), binding)
+    await until(api, api.path("secrets", "one"), lambda answer: answer.status == 404, wire=api.acting_as(user))
+    return user
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        pytest.param(
+            {"resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "$ns", "name": "one"}},
+            {"allowed": True, "reason": 'RBAC: allowed by RoleBinding "b/$ns" of Role "r" to User "$user"'},
+            id="what is granted",
+        ),
+        pytest.param(
+            {"resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "$ns", "name": "two"}},
+            {"allowed": False},
+            id="another name",
+        ),
+        pytest.param(
+            {"resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "$ns", "subresource": "x"}},
+            {"allowed": False},
+            id="a subresource",
+        ),
+        pytest.param(
+            {"resourceAttributes": {"verb": "*", "resource": "*", "group": "*"}}, {"allowed": False}, id="everything"
+        ),
+        pytest.param({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}}, {"allowed": False}, id="a path"),
+    ],
+)
+async def test_rights_of_a_user(api: BareApi, spec: dict[str, Any], status: dict[str, Any]) -> None:
+    user = await given(api)
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: filled(one) for key, one in value.items()}
+        return value.replace("$ns", api.namespace).replace("$user", user) if isinstance(value, str) else value
+
+    asked = {"spec": filled(spec) | {"user": user}}
+    answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", asked)
+    assert (answer.status, answer.body["status"]) == (201, filled(status))
+    own = await api.acting_as(user).post(f"{ACCESS}/selfsubjectaccessreviews", {"spec": filled(spec)})
+    assert own.body["status"]["allowed"] == status["allowed"]
+    assert (own.body["kind"], "metadata" in own.body) == ("SelfSubjectAccessReview", True)
+
+
+async def test_rights_of_an_administrator(api: BareApi) -> None:
+    spec = {"user": "x", "groups": ["system:masters"], "resourceAttributes": {"verb": "get", "resource": "secrets"}}
+    answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", {"spec": spec})
+    assert answer.body["status"] == {"allowed": True}
+
+
+async def test_rights_in_one_namespace(api: BareApi) -> None:
+    user = await given(api)
+    path = f"{ACCESS}/namespaces/{api.namespace}/localsubjectaccessreviews"
+    attributes = {"verb": "get", "resource": "secrets", "name": "one", "namespace": api.namespace}
+    answer = await api.admin.post(path, {"spec": {"user": user, "resourceAttributes": attributes}})
+    assert answer.body["status"]["allowed"]
+    assert answer.body["metadata"]["namespace"] == api.namespace
+    elsewhere = {"spec": {"user": user, "resourceAttributes": attributes | {"namespace": "other"}}}
+    assert (await api.admin.post(path, elsewhere)).status == 422
+
+
+EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        pytest.param({"user": "x"}, "spec.resourceAttributes", f"Invalid value: null: {EXACTLY_ONE}", id="nothing"),
+        pytest.param(
+            {
+                "user": "x",
+                "resourceAttributes": {"verb": "get"},
+                "nonResourceAttributes": {"verb": "get", "path": "/healthz"},
+            },
+            "spec.nonResourceAttributes",
+            'Invalid value: {"Path":"/healthz","Verb":"get"}: cannot be specified in combination with '
+            "resourceAttributes",
+            id="both",
+        ),
+        pytest.param(
+            {"resourceAttributes": {"verb": "get"}},
+            "spec.user",
+            'Invalid value: "": at least one of user or group must be specified',
+            id="nobody",
+        ),
+    ],
+)
+async def test_a_question_that_is_none(api: BareApi, spec: dict[str, Any], field: str, message: str) -> None:
+    answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", {"spec": spec})
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    cause = {"reason": "FieldValueInvalid", "message": message, "field": field}
+    assert answer.body["details"] == {"group": "authorization.k8s.io", "causes": [cause]}
+    assert answer.body["message"] == f'.authorization.k8s.io "" is invalid: {field}: {message}'
+
+
+async def test_all_rights_in_a_namespace(api: BareApi) -> None:
+    user = await given(api)
+    path = f"{ACCESS}/selfsubjectrulesreviews"
+    status = (await api.acting_as(user).post(path, {"spec": {"namespace": api.namespace}})).body["status"]
+    rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"]}
+    assert rule in status["resourceRules"]
+    assert {"nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"]} in status[
+        "nonResourceRules"
+    ]
+    assert status["incomplete"] is False
+    nowhere = await api.acting_as(user).post(path, {"spec": {}})
+    assert (nowhere.status, nowhere.body["message"]) == (400, "no namespace on request")
+
+
+async def test_a_token_that_is_known(api: BareApi) -> None:
+    answer = await api.admin.post(TOKENS, {"spec": {"token": "bob"}})
+    assert answer.status == 201
+    status = answer.body["status"]
+    assert status["authenticated"] is True
+    assert status["user"] == {"username": "bob", "uid": "bob", "groups": ["developers", "system:authenticated"]}
+    assert len(status["audiences"]) == 1
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"token": "nobody"}, id="an unknown token"),
+        pytest.param({"token": "bob", "audiences": ["others"]}, id="a token for others"),
+    ],
+)
+async def test_a_token_that_is_not(api: BareApi, spec: dict[str, Any]) -> None:
+    answer = await api.admin.post(TOKENS, {"spec": spec})
+    assert (answer.status, answer.body["status"]) == (201, {"error": "invalid bearer token", "user": {}})
+
+
+async def test_no_token(api: BareApi) -> None:
+    answer = await api.admin.post(TOKENS, {"spec": {}})
+    assert (answer.status, answer.body["message"]) == (400, "token is required for TokenReview in authentication")
+
+
+async def test_not_everybody_may_review_tokens(api: BareApi) -> None:
+    answer = await api.holding("bob").post(TOKENS, {"spec": {"token": "bob"}})
+    assert answer.status == 403
+    assert answer.body["message"] == (
+        'tokenreviews.authentication.k8s.io is forbidden: User "bob" cannot create resource "tokenreviews" in API '
+        'group "authentication.k8s.io" at the cluster scope'
+    )
+
+
+async def test_a_review_cannot_be_read(api: BareApi) -> None:
+    answer = await api.admin.get(f"{ACCESS}/selfsubjectaccessreviews")
+    assert (answer.status, answer.body["reason"]) == (405, "MethodNotAllowed")

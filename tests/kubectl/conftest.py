@@ -1,4 +1,4 @@
-"""A cluster that kubectl can reach, new for each test."""
+"""A cluster that kubectl can reach, empty for each test."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import kubectl
+from tests.support import kubectl, servers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from hack.kube.controlplane import ControlPlane
+
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[kubectl.Cluster]:
-    async with kubectl.cluster(tmp_path) as running:
-        yield running
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[kubectl.Cluster]:
+    """The embedded server or the real one."""
+    if servers.server_of(request.node) == servers.EMBEDDED:
+        async with kubectl.embedded_cluster(tmp_path) as embedded:
+            yield embedded
+        return
+    plane: ControlPlane = request.getfixturevalue("controlled_plane")
+    async with kubectl.real_cluster(tmp_path, plane, servers.assets()) as real:
+        yield real

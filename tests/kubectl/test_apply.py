@@ -11,7 +11,7 @@ from tests.support.kubectl import manifest
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
-pytestmark = pytest.mark.real_loop
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
 async def test_apply_creates_changes_and_leaves_alone(cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
-pytestmark = pytest.mark.real_loop
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -11,7 +11,7 @@ from tests.support.kubectl import PLANS, manifest
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
-pytestmark = pytest.mark.real_loop
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
-pytestmark = pytest.mark.real_loop
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
 async def test_kinds_are_listed_with_their_short_names(cluster: Cluster) -> None:

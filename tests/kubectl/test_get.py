@@ -12,7 +12,7 @@ from tests.support.kubectl import PLANS
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
-pytestmark = pytest.mark.real_loop
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 STATUS = {
     "currentPhase": "NodeUpgrading",

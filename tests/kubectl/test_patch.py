@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
-pytestmark = pytest.mark.real_loop
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,8 @@ async def test_a_deployment_is_scaled(cluster: Cluster) -> None:
     await cluster.wire.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}, "spec": spec})
     outcome = await cluster.succeed("scale", "deploy", "web", "--replicas=3")
     assert outcome.out == "deployment.apps/web scaled\n"
-    assert (await cluster.succeed("get", "deploy", "web", "--no-headers")).rows[0][:4] == ["web", "0/3", "0", "0"]
+    # Whether there are Pods by now is up to the controllers, if there are any.
+    assert (await cluster.succeed("get", "deploy", "web", "--no-headers")).rows[0][:2] == ["web", "0/3"]
     outcome = await cluster.kubectl("scale", "deploy", "web", "--replicas=1", "--current-replicas=7")
     assert outcome.code == 1
     assert "Expected replicas to be 7, was 3" in outcome.err

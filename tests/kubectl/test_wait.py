@@ -11,7 +11,7 @@ from tests.support.kubectl import PLANS
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
-pytestmark = pytest.mark.real_loop
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
 def progressing(status: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The real kubectl against an API server behind the HTTPS gateway: what its users would see."""
+"""kubectl against an API server: the embedded one behind the HTTPS gateway, or the real one. What its users see."""
 
 from __future__ import annotations
 
@@ -19,12 +19,22 @@ from hack.apiserver.identity import ADMIN, User
 from hack.apiserver.server import ApiServer
 from hack.certificates import Authority, server_context
 from hack.gateway import Gateway
+from hack.kube import controlplane as kube
+from hack.kube.direct import direct
+from tests.support.accounts import ACCOUNTS
 from tests.support.apiserver import NoPoster
+from tests.support.tidying import tidy
 from tests.support.wire import Wire
 from upgrade_manager.api.crd import crd_manifest
+from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from hack.kube.assets import Assets
+    from hack.kube.controlplane import ControlPlane
+    from tests.support.wire import Answer
+    from upgrade_manager.kube.transport import Transport
 
 PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -32,11 +42,12 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Seconds after which a program counts as hung.
 PATIENCE = 40.0
 
-#: Tokens of the users that every cluster knows.
-USERS = {
-    "admin": ADMIN,
-    "bob": User(name="bob", groups=("developers", "system:authenticated")),
-}
+#: What a test defines besides the UpgradePlan.
+WIDGETS = f"{CRDS}/widgets.example.com"
+_CREATED, _EXISTS, _NOT_FOUND = 201, 409, 404
+#: Seconds between two looks, and how many there are.
+_LOOK = 0.05
+_LOOKS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +77,10 @@ class Outcome:
 class Cluster:
     """An API server with the UpgradePlan's definition, and kubectl set up to reach it."""
 
-    def __init__(self, server: ApiServer, *, kubeconfig: Path, home: Path) -> None:
-        self.server = server
+    def __init__(self, transport: Transport, *, program: Path, kubeconfig: Path, home: Path) -> None:
         #: The same server without the detour.
-        self.wire = Wire(server)
+        self.wire = Wire(transport)
+        self._program = program
         self._kubeconfig = kubeconfig
         self._home = home
 
@@ -117,7 +128,7 @@ class Cluster:
         clean = {"PATH": os.environ["PATH"], "HOME": str(self._home), "KUBECACHEDIR": str(self._home / "cache")}
         clean["TMPDIR"] = str(self._home)
         return await asyncio.create_subprocess_exec(
-            program(),
+            str(self._program),
             f"--kubeconfig={self._kubeconfig}",
             *arguments,
             env=clean | environment,
@@ -127,10 +138,10 @@ class Cluster:
         )
 
 
-def program() -> str:
+def installed() -> Path:
     """The kubectl on the PATH; else the one beside the interpreter, where `make test` installs it."""
     beside = Path(sys.executable).with_name("kubectl")
-    return shutil.which("kubectl") or str(beside)
+    return Path(shutil.which("kubectl") or beside)
 
 
 def manifest(name: str = "demo", **spec: Any) -> dict[str, Any]:
@@ -144,23 +155,60 @@ def manifest(name: str = "demo", **spec: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def cluster(folder: Path) -> AsyncIterator[Cluster]:
-    """A running cluster whose files are in the folder."""
+async def embedded_cluster(folder: Path) -> AsyncIterator[Cluster]:
+    """A server of the test's own behind the gateway; its files are in the folder."""
     server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1), poster=NoPoster())
-    for token, user in USERS.items():
-        server.authenticator.register(token, user)
+    tokens = {"admin": "admin"} | {account.name: account.token for account in ACCOUNTS}
+    server.authenticator.register("admin", ADMIN)
+    for account in ACCOUNTS:
+        user = User(name=account.name, groups=(*account.groups, "system:authenticated"))
+        server.authenticator.register(account.token, user)
     authority = Authority(now=datetime.now(UTC))
     tls = server_context(authority.server(), folder)
     async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(Gateway(server, tls=tls))
         controllers = asyncio.ensure_future(server.run())
         stack.push_async_callback(_stopped, controllers)
-        kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_text(json.dumps(_kubeconfig(gateway.url, authority.certificate)))
-        found = Cluster(server, kubeconfig=kubeconfig, home=folder)
-        answer = await found.wire.post(CRDS, crd_manifest())
-        assert answer.status == 201, answer.body
+        kubeconfig = _kubeconfig(folder, gateway.url, authority.certificate, tokens)
+        found = Cluster(server, program=installed(), kubeconfig=kubeconfig, home=folder)
+        await _define(found)
         yield found
+
+
+@asynccontextmanager
+async def real_cluster(folder: Path, plane: ControlPlane, assets: Assets) -> AsyncIterator[Cluster]:
+    """The worker's control plane, empty but for what it came with; kubectl is its own."""
+    tokens = {"admin": kube.ADMIN.token} | {account.name: account.token for account in ACCOUNTS}
+    async with direct(plane, token=kube.ADMIN.token) as transport:
+        client = Client(transport, user_agent="kubectl-tests", random=Random(1))
+        await tidy(plane, transport, client)
+        kubeconfig = _kubeconfig(folder, plane.url, plane.certificate, tokens)
+        found = Cluster(transport, program=assets.kubectl, kubeconfig=kubeconfig, home=folder)
+        await _define(found)
+        try:
+            yield found
+        finally:
+            await _undefine(found)
+
+
+async def _define(cluster: Cluster) -> None:
+    """Make UpgradePlans a kind, and wait until they are."""
+    answer = await cluster.wire.post(CRDS, crd_manifest())
+    assert answer.status in {_CREATED, _EXISTS}, answer.body
+    await _until(lambda: cluster.wire.get(PLANS), lambda answer: answer.status != _NOT_FOUND)
+
+
+async def _undefine(cluster: Cluster) -> None:
+    """Take away the kind that a test may have defined, and wait until it is gone."""
+    await _until(lambda: cluster.wire.delete(WIDGETS), lambda answer: answer.status == _NOT_FOUND)
+
+
+async def _until(ask: Callable[[], Awaitable[Answer]], is_so: Callable[[Answer], bool]) -> None:
+    for _ in range(_LOOKS):
+        if is_so(await ask()):
+            return
+        await asyncio.sleep(_LOOK)
+    raise AssertionError("it does not come true")
 
 
 async def _stopped(task: asyncio.Future[None]) -> None:
@@ -168,15 +216,19 @@ async def _stopped(task: asyncio.Future[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _kubeconfig(url: str, authority: bytes) -> dict[str, Any]:
-    """One context for each user, and one for nobody."""
+def _kubeconfig(folder: Path, url: str, authority: bytes, tokens: dict[str, str]) -> Path:
+    """One context for each user, and one for a stranger."""
     encoded = base64.b64encode(authority).decode()
-    users = [*USERS, "stranger"]
-    return {
+    users = tokens | {"stranger": "stranger"}
+    content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority-data": encoded}}],
-        "users": [{"name": user, "user": {"token": user}} for user in users],
+        "users": [{"name": user, "user": {"token": token}} for user, token in users.items()],
         "contexts": [{"name": user, "context": {"cluster": "test", "user": user}} for user in users],
         "current-context": "admin",
     }
+    path = folder / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(content))
+    return path

@@ -41,6 +41,8 @@ class EmbeddedGround:
     """Garbage collection and the like are the server's own; Deployments and Jobs have to be played."""
 
     has_controllers = False
+    #: In order, for the same seed is to give the same objects.
+    takes_at_once = 1
 
     def __init__(self, *, seed: int, now: Callable[[], datetime], poster: Poster, least: float, most: float) -> None:
         self.server = ApiServer(now=now, random=Random(f"{seed}/server"), poster=poster)

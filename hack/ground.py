@@ -26,6 +26,8 @@ class Ground(Protocol):
     handlers: Handlers
     #: Whether kube-controller-manager is at work; else its part has to be played.
     has_controllers: bool
+    #: So many requests at a time fill it best.
+    takes_at_once: int
 
     def now(self) -> datetime:
         """The cluster's wall time, aware."""

@@ -133,7 +133,14 @@ class Simulation:
         return self
 
     async def _fill(self) -> None:
-        seeds = Seeds(self.client(), self.scenario, now=self.now, iso_url=self.iso_url, api_url=API_URL)
+        seeds = Seeds(
+            self.client(),
+            self.scenario,
+            now=self.now,
+            iso_url=self.iso_url,
+            api_url=API_URL,
+            at_once=self.ground.takes_at_once,
+        )
         await seeds.define([*self.ground.foreign_crds(), *([our_crd()] if self._crds else [])])
         await self.ground.defined()
         await seeds.plant()

@@ -114,7 +114,7 @@ def _cast(options: Options, scenario: Scenario, ground: Ground, iso_url: str) ->
 
 async def _fill(options: Options, scenario: Scenario, ground: Ground, *, iso_url: str, api_url: str) -> None:
     client = Client(ground.transport, user_agent="simulated-cluster", random=_dice(options, "seeds"))
-    seeds = Seeds(client, scenario, now=utc_now, iso_url=iso_url, api_url=api_url)
+    seeds = Seeds(client, scenario, now=utc_now, iso_url=iso_url, api_url=api_url, at_once=ground.takes_at_once)
     await seeds.define([*ground.foreign_crds(), *([our_crd()] if options.install_crds else [])])
     await ground.defined()
     await seeds.plant()

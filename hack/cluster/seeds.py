@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hack.actors.images import claim_of
 from hack.actors.kinds import (
@@ -39,10 +39,10 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
     from datetime import datetime
 
-    from hack.scenario import Scenario
+    from hack.scenario import Machine, Scenario
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 
@@ -53,16 +53,28 @@ _PATIENCE = 30.0
 
 
 class Seeds:
-    """Plants everything, once; what is there already stays as it is."""
+    """Plants everything, once; what is there already stays as it is.
+
+    Nodes and machines are planted `at_once` at a time: one after the other gives the same cluster to the byte where
+    the server allows that, many are faster where it does not.
+    """
 
     def __init__(
-        self, client: Client, scenario: Scenario, *, now: Callable[[], datetime], iso_url: str, api_url: str
+        self,
+        client: Client,
+        scenario: Scenario,
+        *,
+        now: Callable[[], datetime],
+        iso_url: str,
+        api_url: str,
+        at_once: int = 1,
     ) -> None:
         self._client = client
         self._scenario = scenario
         self._now = now
         self._iso_url = iso_url
         self._api_url = api_url
+        self._places = asyncio.Semaphore(at_once)
 
     async def define(self, crds: Iterable[Object]) -> None:
         """Install CustomResourceDefinitions and wait until they are served. Raises TimeoutError."""
@@ -97,13 +109,21 @@ class Seeds:
         await self._plant(ENDPOINT_SLICES, seed_harvester.api_endpoints(self._api_url))
         await self._plant_harvester(at)
         await self._plant_nodes(at)
-        for machine in seed_machines.machines_of(scenario):
-            created = await self._plant(VIRTUAL_MACHINES, seed_machines.virtual_machine(machine))
-            if machine.run_strategy != "Halted":
-                await self._plant(INSTANCES, instance_of(created, node=machine.node))
-            if machine.volume:
-                await self._plant(VOLUMES, seed_machines.volume(machine))
-                await self._plant(ENGINES, seed_machines.engine(machine, scenario))
+        async with asyncio.TaskGroup() as group:
+            for machine in seed_machines.machines_of(scenario):
+                group.create_task(self._in_turn(self._plant_machine(machine)))
+
+    async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
+        async with self._places:
+            await work
+
+    async def _plant_machine(self, machine: Machine) -> None:
+        created = await self._plant(VIRTUAL_MACHINES, seed_machines.virtual_machine(machine))
+        if machine.run_strategy != "Halted":
+            await self._plant(INSTANCES, instance_of(created, node=machine.node))
+        if machine.volume:
+            await self._plant(VOLUMES, seed_machines.volume(machine))
+            await self._plant(ENGINES, seed_machines.engine(machine, self._scenario))
 
     async def _plant_harvester(self, at: str) -> None:
         scenario = self._scenario
@@ -128,10 +148,15 @@ class Seeds:
     async def _plant_nodes(self, at: str) -> None:
         scenario = self._scenario
         cluster = await self._plant(PROVISIONING_CLUSTERS, seed_harvester.provisioning_cluster(scenario, at=at))
-        for name in scenario.nodes.names:
-            node = await self._plant(NODES, seed_nodes.node(name, scenario, at=at))
-            machine = await self._plant(MACHINES, seed_nodes.machine(name, scenario, node, at=at))
-            await self._plant(SECRETS, seed_nodes.plan_secret(name, scenario, cluster, machine))
+        async with asyncio.TaskGroup() as group:
+            for name in scenario.nodes.names:
+                group.create_task(self._in_turn(self._plant_node(name, cluster, at)))
+
+    async def _plant_node(self, name: str, cluster: Object, at: str) -> None:
+        scenario = self._scenario
+        node = await self._plant(NODES, seed_nodes.node(name, scenario, at=at))
+        machine = await self._plant(MACHINES, seed_nodes.machine(name, scenario, node, at=at))
+        await self._plant(SECRETS, seed_nodes.plan_secret(name, scenario, cluster, machine))
 
     async def _plant(self, resource: Resource, obj: Object) -> Object:
         """Create it with its status, however that is written."""

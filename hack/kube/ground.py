@@ -28,6 +28,7 @@ class RealGround:
     """Deployments, Jobs, EndpointSlices, garbage and time-outs are the real controllers' work."""
 
     has_controllers = True
+    takes_at_once = 16
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane

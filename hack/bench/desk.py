@@ -63,7 +63,7 @@ class Desk:
 
     async def start_manager(self) -> Child:
         """Start a manager and wait until it is ready."""
-        port = _free_port()
+        port = free_port()
         program = str(Path(sys.executable).with_name("upgrade-manager"))
         command = [program, "run", "--kubeconfig", str(self.kubeconfig), "--repo-url", self.repo_url]
         command += ["--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{port}"]
@@ -127,7 +127,8 @@ def _redirected(direct: Path, url: str, authority: bytes) -> Path:
     return path
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from hack.bench.desk import PLAN, BenchError, plan_manifest
 from hack.bench.recorder import Recorder
+from hack.embeddedground import virtual_ground
 from hack.simulation import Simulation
 from upgrade_manager.cli.application import Outside, assemble
 from upgrade_manager.cli.options import RunOptions
@@ -22,10 +23,12 @@ from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from datetime import datetime
 
+    from hack.ground import Ground
     from hack.scenario import Scenario
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
     from upgrade_manager.kube.transport import Transport
 
@@ -56,15 +59,21 @@ class Upgrade:
     recorder: Recorder
     #: Seconds of real time from the creation of the plan to its success.
     wall: float
+    #: All objects before the plan.
+    planted: list[Object]
 
 
 @contextlib.asynccontextmanager
-async def upgraded(scenario: Scenario, *, seed: int = 0, scale: float = 1.0) -> AsyncIterator[Upgrade]:
+async def upgraded(
+    scenario: Scenario, *, seed: int = 0, scale: float = 1.0, ground: Callable[[int], Ground] = virtual_ground
+) -> AsyncIterator[Upgrade]:
     """Upgrade a simulated cluster; raises BenchError when the upgrade fails."""
-    async with Simulation(scenario, seed=seed, scale=scale) as simulation, manager(simulation, simulation.transport()):
-        recorder = tap(simulation)
-        wall = await finished(simulation)
-        yield Upgrade(recorder=recorder, wall=wall)
+    async with Simulation(scenario, seed=seed, scale=scale, ground=ground) as simulation:
+        planted = await simulation.ground.objects()
+        async with manager(simulation, simulation.transport()):
+            recorder = tap(simulation)
+            wall = await finished(simulation)
+            yield Upgrade(recorder=recorder, wall=wall, planted=planted)
 
 
 async def finished(simulation: Simulation) -> float:
@@ -83,7 +92,7 @@ async def finished(simulation: Simulation) -> float:
 
 def tap(simulation: Simulation) -> Recorder:
     """Take down what the simulation's server is asked from now on, by whomever."""
-    server = simulation.server
+    server = simulation.ground.transport
     recorder = Recorder(_Original(server))
     # Everybody holds the server itself, so it is the server whose two methods are wrapped.
     vars(server).update(send=recorder.send, open=recorder.open)

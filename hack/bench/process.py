@@ -42,9 +42,9 @@ async def _ordinary() -> list[Figure]:
         await found.apply()
         await found.succeeded()
         watches = {(e.request.path, _selection(e.request)) for e in found.recorder.of(MANAGER) if e.watches}
-        peak = _memory(manager.process.pid, "VmHWM")
+        peak = memory(manager.process.pid, "VmHWM")
         await asyncio.sleep(SETTLED)
-        idle = _memory(manager.process.pid, "VmRSS")
+        idle = memory(manager.process.pid, "VmRSS")
     return [
         Figure(name="start to synced caches", value=started, unit="s", aim=0.6),
         Figure(name="watches opened in a three-node upgrade", value=len(watches), unit="", aim=16),
@@ -66,7 +66,7 @@ def _selection(request: Request) -> tuple[str, ...]:
     return tuple(value for key, value in request.query if key in {"labelSelector", "fieldSelector"})
 
 
-def _memory(pid: int, field: str) -> float:
+def memory(pid: int, field: str) -> float:
     """MB, from /proc: VmRSS is what is resident now, VmHWM the most that ever was."""
     found = re.search(rf"^{field}:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return int(found[1]) / _KIB_PER_MB if found else 0.0

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.bench.__main__ import main
 from hack.bench.catalogue import BENCHMARKS
 from hack.bench.figure import Figure, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -42,3 +46,14 @@ def test_numbers_are_written_with_three_digits(value: float, text: str) -> None:
 def test_an_unknown_benchmark_is_named_and_nothing_is_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sprint"]) == 2
     assert f"no such benchmark: sprint; there are {', '.join(BENCHMARKS)}" in capsys.readouterr().err
+
+
+def test_what_needs_a_real_control_plane_says_so_where_there_is_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    assert main(["real"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("real: not measured: ")
+    assert len(captured.err.splitlines()) == 1

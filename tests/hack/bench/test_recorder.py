@@ -7,6 +7,7 @@ import pytest
 
 from hack.bench.recorder import Recorder
 from hack.bench.replay import UnfaithfulReplay, replay
+from hack.bench.translation import Translation
 from upgrade_manager.kube.transport import Request, Response, Stream
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ async def test_it_knows_who_asked_what() -> None:
 
 async def test_a_replay_sends_the_same_requests_in_order() -> None:
     server = Server(200)
-    await replay(server, (await recorded()).exchanges)
+    await replay(server, (await recorded()).exchanges, Translation())
     assert server.requests == [GET, WATCH, STATUS]
 
 
 async def test_a_replay_that_is_answered_otherwise_is_refused() -> None:
     with pytest.raises(UnfaithfulReplay, match="only 1 of 3"):
-        await replay(Server(404), (await recorded()).exchanges)
+        await replay(Server(404), (await recorded()).exchanges, Translation())

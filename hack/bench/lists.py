@@ -1,0 +1,106 @@
+"""How long an informer takes to know ten thousand objects of a real API server: streamed, and listed as before."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import statistics
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from hack.bench.figure import Figure
+from hack.bench.stalls import WatchedSelector
+from hack.kube.assets import find_assets
+from hack.kube.controlplane import ADMIN, ControlPlane
+from hack.kube.direct import direct
+from upgrade_manager.kube import garbage
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.kinds import CONFIG_MAPS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Transport
+
+OBJECTS, SIZE = 10_000, 5_000
+#: Requests at a time when they are made.
+AT_ONCE = 16
+#: Of each kind, by turns; the median counts.
+RUNS = 5
+_MS = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """How it went."""
+
+    seconds: float
+    #: Seconds that the event loop was busy without a break, at most.
+    stall: float
+
+
+def measure() -> list[Figure]:
+    """Fill a server, and fill informers from it. Raises AssetsError."""
+    garbage.relax()
+    with ControlPlane(find_assets(os.environ)) as plane:
+        asyncio.run(_plant(plane))
+        runs = [(_filled(plane, streamed=True), _filled(plane, streamed=False)) for _ in range(RUNS)]
+    streamed, listed = ([run[which] for run in runs] for which in (0, 1))
+    took = [statistics.median(one.seconds for one in kind) for kind in (streamed, listed)]
+    stall = [statistics.median(one.stall for one in kind) for kind in (streamed, listed)]
+    return [
+        Figure(name="10,000 objects of 5 kB into an informer, streamed", value=took[0], unit="s", aim=3),
+        Figure(name="the same, as a multiple of a list and its watch", value=took[0] / took[1], unit="", aim=1.5),
+        Figure(name="longest stall of the loop meanwhile, streamed", value=_MS * stall[0], unit="ms", aim=50),
+        Figure(name="the same, as a multiple of the list's", value=stall[0] / stall[1], unit="", aim=0.2),
+    ]
+
+
+def _filled(plane: ControlPlane, *, streamed: bool) -> Filled:
+    selector = WatchedSelector()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        seconds = runner.run(_fill(plane, streamed=streamed))
+    return Filled(seconds, max((wall for _, wall, _ in selector.steps), default=0.0))
+
+
+async def _fill(plane: ControlPlane, *, streamed: bool) -> float:
+    async with AsyncExitStack() as stack:
+        client = _client(await stack.enter_async_context(direct(plane, token=ADMIN.token)))
+        if not streamed:
+            client.watch_lists.were_refused()
+        informer = Informer(client, CONFIG_MAPS, namespace="default", random=Random(0))
+        began = time.perf_counter()
+        task = asyncio.create_task(informer.run())
+        await informer.synced()
+        took = time.perf_counter() - began
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return took
+
+
+async def _plant(plane: ControlPlane) -> None:
+    places = asyncio.Semaphore(AT_ONCE)
+    async with AsyncExitStack() as stack:
+        client = _client(await stack.enter_async_context(direct(plane, token=ADMIN.token)))
+
+        async def plant(number: int) -> None:
+            async with places:
+                await client.create(CONFIG_MAPS, _config_map(number))
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(OBJECTS):
+                group.create_task(plant(number))
+
+
+def _client(transport: Transport) -> Client:
+    return Client(transport, user_agent="bench", random=Random(0))
+
+
+def _config_map(number: int) -> Object:
+    metadata = {"name": f"settings-{number}", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"settings": "x" * SIZE}}

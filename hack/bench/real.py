@@ -1,0 +1,81 @@
+"""An upgrade of three nodes on a real API server: what our side adds, and what the manager asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+from typing import TYPE_CHECKING
+
+from hack import scenario as scenarios
+from hack.bench.desk import MANAGER
+from hack.bench.figure import Figure
+from hack.bench.inprocess import upgraded
+from hack.bench.nodecost import each_node
+from hack.bench.playedground import PlayedGround
+from hack.bench.recorder import CONFLICT
+from hack.bench.upgrade import bare
+from hack.kube.assets import find_assets
+from hack.kube.controlplane import ControlPlane
+from hack.kube.ground import RealGround
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hack.bench.inprocess import Upgrade
+    from hack.ground import Ground
+    from hack.kube.assets import Assets
+    from hack.scenario import Scenario
+
+#: Pairs of an upgrade and its replay; the median counts.
+RUNS = 3
+#: Sizes of clusters; the figure is what a node costs in each.
+SIZES = (3, 16, 100)
+
+
+def measure() -> list[Figure]:
+    """Run every upgrade on a new control plane. Raises AssetsError.
+
+    The ratio's upgrade has instant actors, and they play kube-controller-manager's part too: the real one gathers Job
+    events for a second by the clock, which is neither our work nor any. Its replay sends what the manager and all
+    actors have sent, reads and watches included, one request after the other, to a server with the same objects and
+    nobody else. So the ratio is all that thinking, waiting for watch events and reading them costs; requests that
+    overlap in the upgrade are its gain. The requests are counted at the scenario's pace with the real controllers.
+    """
+    assets = find_assets(os.environ)
+    ratios = [_ratio(assets) for _ in range(RUNS)]
+    asked = _upgraded(assets, 3, ground=RealGround, scale=1.0).recorder.of(MANAGER)
+    costs = [each_node(_upgraded(assets, size).recorder.of(MANAGER)) for size in SIZES]
+    written = sum(exchange.writes_status for exchange in asked)
+    conflicts = sum(exchange.status == CONFLICT for exchange in asked)
+    flat = max(costs) / min(costs)
+    return [
+        Figure(name="real server: upgrade over its bare requests", value=statistics.median(ratios), unit="", aim=2),
+        Figure(name="real server: requests of a three-node upgrade", value=len(asked), unit="", aim=100),
+        Figure(name="real server: writes of status in it", value=written, unit="", aim=50),
+        Figure(name="real server: answers 409 in it", value=conflicts, unit="", aim=0),
+        *(
+            Figure(name=f"real server: requests for each of {size} nodes", value=cost, unit="", aim=40)
+            for size, cost in zip(SIZES, costs, strict=True)
+        ),
+        Figure(name="real server: the largest of these over the smallest", value=flat, unit="", aim=1.1),
+    ]
+
+
+def _ratio(assets: Assets) -> float:
+    run = _upgraded(assets, 3)
+    with ControlPlane(assets) as plane:
+        return run.wall / asyncio.run(bare(run, ground=lambda _: PlayedGround(plane)))
+
+
+def _upgraded(
+    assets: Assets, nodes: int, *, ground: Callable[[ControlPlane], Ground] = PlayedGround, scale: float = 0.0
+) -> Upgrade:
+    scenario = scenarios.load("three-nodes").changed(nodes={"count": nodes, "management": 3})
+    with ControlPlane(assets) as plane:
+        return asyncio.run(_run(scenario, lambda _: ground(plane), scale=scale))
+
+
+async def _run(scenario: Scenario, ground: Callable[[int], Ground], *, scale: float) -> Upgrade:
+    async with upgraded(scenario, scale=scale, ground=ground) as upgrade:
+        return upgrade

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hack.bench.translation import Translation
+from upgrade_manager.kube.transport import Request
+
+
+def obj(name: str, uid: str, version: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": version}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}
+
+
+def answer(body: dict[str, Any]) -> bytes:
+    return json.dumps(body).encode()
+
+
+@pytest.fixture
+def learned() -> Translation:
+    translation = Translation()
+    translation.learn(answer(obj("web-x7k2p", "aa-11", "10")), answer(obj("web-9cvbn", "bb-22", "77")))
+    return translation
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param({"path": "/api/v1/pods/web-x7k2p/status"}, {"path": "/api/v1/pods/web-9cvbn/status"}, id="name"),
+        pytest.param({"path": "/api/v1/pods/web-x7k2"}, {"path": "/api/v1/pods/web-x7k2"}, id="part of a name"),
+        pytest.param(
+            {"body": b'{"metadata":{"resourceVersion":"10","uid":"aa-11"}}'},
+            {"body": b'{"metadata":{"resourceVersion":"77","uid":"bb-22"}}'},
+            id="version and uid in a body",
+        ),
+        pytest.param({"body": b'{"replicas":"10"}'}, {"body": b'{"replicas":"10"}'}, id="what only looks like one"),
+        pytest.param(
+            {"query": (("resourceVersion", "10"), ("limit", "10"))},
+            {"query": (("resourceVersion", "77"), ("limit", "10"))},
+            id="version in a query",
+        ),
+        pytest.param(
+            {"query": (("resourceVersion", "11"),)}, {"query": (("resourceVersion", "0"),)}, id="a version never met"
+        ),
+        pytest.param({"query": (("resourceVersion", ""),)}, {"query": (("resourceVersion", ""),)}, id="no version"),
+    ],
+)
+def test_a_request_says_the_same_in_another_servers_words(
+    learned: Translation, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    empty: dict[str, Any] = {"path": "/"}
+    translated = learned.translate(Request(method="GET", **(empty | given)))
+    assert {key: getattr(translated, key) for key in expected} == expected
+
+
+def test_a_list_teaches_its_own_version_and_those_of_its_objects() -> None:
+    translation = Translation()
+    then = {"metadata": {"resourceVersion": "5"}, "items": [obj("a", "aa-1", "3"), obj("gone", "aa-2", "4")]}
+    now = {"metadata": {"resourceVersion": "50"}, "items": [obj("a", "bb-1", "30")]}
+    translation.learn(answer(then), answer(now))
+    body = b'["aa-1","aa-2",{"resourceVersion":"5"}]'
+    assert translation.translate(Request(method="GET", path="/", body=body)).body == (
+        b'["bb-1","aa-2",{"resourceVersion":"50"}]'
+    )
+
+
+@pytest.mark.parametrize("body", [b"", b"not json", b"[]"])
+def test_an_answer_that_is_no_object_teaches_nothing(body: bytes) -> None:
+    translation = Translation()
+    translation.learn(body, body)
+    request = Request(method="GET", path="/aa-1")
+    assert translation.translate(request) == request

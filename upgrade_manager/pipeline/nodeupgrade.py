@@ -68,7 +68,8 @@ class NodeUpgrade(Phase):
         if scope.draft["provisionGeneration"] is None:
             await _forget_old_answers(scope, secrets.list())
             scope.draft["provisionGeneration"] = await rancher.start(scope)
-            scope.draft.waiting(f"waiting for {NOBODY_BUSY}")
+            # In the words in which it is judged below, so that this is not to be written twice.
+            scope.draft.waiting(_waiting_for(NOBODY_BUSY, done=0, nodes=len(nodes)))
             # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
             await scope.persist()
         observed = Observed(nodes=nodes, secrets=secrets, machines=machines, jobs=jobs)
@@ -136,9 +137,14 @@ def _judge(scope: Scope, decisions: list[Judged], observed: Observed) -> Outcome
     if pending:
         busy = [_waits_for(scope, decision) for decision in pending if decision.state is not None]
         shown = "; ".join(busy[:NAMED]) or NOBODY_BUSY
-        return Waiting(message=f"waiting for {shown} ({len(decisions) - len(pending)} of {len(decisions)} nodes done)")
+        done = len(decisions) - len(pending)
+        return Waiting(message=_waiting_for(shown, done=done, nodes=len(decisions)))
     by_name = {objects.name(machine): machine for machine in observed.machines.list()}
     asking = machineplan.still_asking(observed.secrets.list(), by_name)
     if asking:
         return Waiting(message=f"waiting for Rancher to finish Secret {FLEET_LOCAL}/{asking[0]} (all nodes done)")
     return Completed()
+
+
+def _waiting_for(what: str, *, done: int, nodes: int) -> str:
+    return f"waiting for {what} ({done} of {nodes} nodes done)"

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.runtime.outcome import Outcome
 
-#: Seconds between two writes that only inform: what becomes known within one of them is written together.
-INFORMATION_SPACING = 0.05
+#: Seconds between two writes that only inform: what becomes known within one of them is written together. A status
+#: grows with the cluster, so a thousand nodes that preload images at once must not make for a write each.
+INFORMATION_SPACING = 0.5
 #: Seconds until the next look where the caches have not shown our own writes in time: they may still.
 UNSETTLED = 1.0
 log = structlog.get_logger(__name__)

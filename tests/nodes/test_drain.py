@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.nodestates import NodeState, merge, state_of
-from upgrade_manager.nodes.drain import Decision, decide
+from upgrade_manager.nodes.decision import Decision
+from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.effects import AnswerHook, Effect, ExpectOS, ForgetOS, StartJob
 from upgrade_manager.nodes.jobstate import JobState, Progress
 from upgrade_manager.nodes.view import Hook, NodeView

@@ -4,7 +4,7 @@ import pytest
 
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.nodestates import NodeState
-from upgrade_manager.nodes.drain import Decision
+from upgrade_manager.nodes.decision import Decision
 from upgrade_manager.nodes.effects import StartJob
 from upgrade_manager.nodes.turns import UNDER_WAY, in_turn
 from upgrade_manager.nodes.view import NodeView

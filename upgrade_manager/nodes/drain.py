@@ -8,32 +8,19 @@ Nothing here does anything: the decision follows from what is observed, so it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.nodes.decision import Decision
 from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, StartJob
 from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.pause import first_step
+from upgrade_manager.nodes.restoration import complaint, restoration
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.effects import Effect
     from upgrade_manager.nodes.view import Hook, NodeView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """Where the node stands now, and what is to be done about it."""
-
-    #: None while Rancher has not come to the node.
-    state: NodeState | None
-    #: What the node waits for, for the plan's message; empty where it needs nothing.
-    waits_for: str = ""
-    effects: tuple[Effect, ...] = ()
-    #: What is to be said about the node itself; empty while all is well.
-    note: str = ""
-    #: Why the node has failed; empty where it has not.
-    failure: str = ""
 
 
 def decide(view: NodeView, *, release_os: str) -> Decision:
@@ -48,14 +35,14 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
 
 
 def _pre_drain(view: NodeView) -> Decision:
-    job = view.jobs.get(JobType.PRE_DRAIN)
-    if job is None:
-        start = StartJob(node=view.name, job_type=JobType.PRE_DRAIN)
-        return Decision(state=NodeState.PRE_DRAINING, waits_for=f"node {view.name}: pre-drain", effects=(start,))
+    first = first_step(view, JobType.PRE_DRAIN, begun=NodeState.PRE_DRAINING)
+    if first is not None:
+        return first
+    job = view.jobs[JobType.PRE_DRAIN]
     if job.progress is Progress.FAILED:
         return Decision(state=NodeState.PRE_DRAIN_FAILED, note=job.cause, failure=job.cause)
     if job.progress is Progress.RUNNING:
-        return Decision(state=NodeState.PRE_DRAINING, waits_for=_running(view, job), note=job.trouble)
+        return Decision(state=NodeState.PRE_DRAINING, waits_for=running(view, job), note=job.trouble)
     return Decision(
         state=NodeState.PRE_DRAINED,
         waits_for=f"Rancher to drain node {view.name} and upgrade its Kubernetes",
@@ -74,16 +61,22 @@ def _post_drain(view: NodeView, release_os: str) -> Decision:
     if job.progress is Progress.FAILED:
         return Decision(state=NodeState.POST_DRAIN_FAILED, note=job.cause, failure=job.cause)
     if job.progress is Progress.RUNNING:
-        return Decision(state=NodeState.POST_DRAINING, waits_for=_running(view, job), note=job.trouble)
+        return Decision(state=NodeState.POST_DRAINING, waits_for=running(view, job), note=job.trouble)
     return _back(view, release_os)
 
 
 def _back(view: NodeView, release_os: str) -> Decision:
     """The Job is done: what is left is the reboot, unless there was nothing to reboot for."""
-    return _finished(view) if view.os_image == release_os and view.ready else _reboot(view, release_os)
+    return _finished(view) if is_back(view, release_os) else reboot(view, release_os)
 
 
-def _reboot(view: NodeView, release_os: str) -> Decision:
+def is_back(view: NodeView, release_os: str) -> bool:
+    """Whether the node runs the release and may be used; one that ran it before its Job did gets no reboot."""
+    return view.os_image == release_os and view.ready
+
+
+def reboot(view: NodeView, release_os: str) -> Decision:
+    """Wait for the node to come back, having noted on it as what."""
     expected = () if view.pending_os == release_os else (ExpectOS(node=view.name, os_image=release_os),)
     missing = "to be Ready" if view.os_image == release_os else f'to come back with "{release_os}"'
     return Decision(state=NodeState.WAITING_REBOOT, waits_for=f"node {view.name} {missing}", effects=expected)
@@ -94,13 +87,15 @@ def _finished(view: NodeView) -> Decision:
     forget = (ForgetOS(node=view.name),) if view.pending_os else ()
     again = _answer(view, view.pre_drain, ANNOTATION_PRE_HOOK)
     answer = _answer(view, view.post_drain, ANNOTATION_POST_HOOK)
-    return Decision(state=NodeState.POST_DRAINED, effects=forget + again + answer)
+    effects = forget + again + answer + restoration(view)
+    return Decision(state=NodeState.POST_DRAINED, effects=effects, note=complaint(view))
 
 
 def _answer(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
     return (AnswerHook(secret=view.secret, annotation=annotation, value=hook.asked),) if hook.open else ()
 
 
-def _running(view: NodeView, job: JobState) -> str:
+def running(view: NodeView, job: JobState) -> str:
+    """What a node waits for while its Job runs, for a person."""
     trouble = f" ({job.trouble})" if job.trouble else ""
     return f"node {view.name}: Job {job.namespace}/{job.name}{trouble}"

@@ -15,6 +15,16 @@ class StartJob:
 
     node: str
     job_type: JobType
+    #: The Job is to exist, and not to run yet.
+    suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeJob:
+    """Let the node's Job of that type run, which exists suspended."""
+
+    node: str
+    job_type: JobType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,4 +51,11 @@ class ForgetOS:
     node: str
 
 
-Effect = StartJob | AnswerHook | ExpectOS | ForgetOS
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreVMs:
+    """Have the VMs started again that were shut down for the node's sake, where any are listed."""
+
+    node: str
+
+
+Effect = StartJob | ResumeJob | AnswerHook | ExpectOS | ForgetOS | RestoreVMs

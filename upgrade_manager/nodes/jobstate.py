@@ -31,6 +31,8 @@ class JobState:
     message: str = ""
     #: Attempts that failed so far.
     failed_attempts: int = 0
+    #: It exists, and has not been let run.
+    suspended: bool = False
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> JobState:
@@ -44,12 +46,18 @@ class JobState:
             reason=condition.get("reason", ""),
             message=condition.get("message", ""),
             failed_attempts=status.get("failed") or 0,
+            suspended=progress is Progress.RUNNING and bool((job.get("spec") or {}).get("suspend")),
         )
 
     @property
     def cause(self) -> str:
         """Why it failed, for a person: the object, then the controller's own words."""
         return f"Job {self.namespace}/{self.name} failed" + (f": {self._said}" if self._said else "")
+
+    @property
+    def given_up(self) -> bool:
+        """Whether nothing will come of it any more, said by the controller or, on a dead node, only announced."""
+        return self.progress is Progress.FAILED or (self.progress is Progress.RUNNING and bool(self._said))
 
     @property
     def trouble(self) -> str:

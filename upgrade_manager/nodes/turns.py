@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.nodestates import NodeState
-from upgrade_manager.nodes.effects import StartJob
+from upgrade_manager.nodes.effects import ResumeJob, StartJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from upgrade_manager.nodes.drain import Decision
+    from upgrade_manager.nodes.decision import Decision
     from upgrade_manager.nodes.view import NodeView
 
 #: From the first Job to the return from the reboot.
@@ -35,18 +35,20 @@ def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeVi
         if not _starts(decision):
             result.append((view, decision))
             continue
+        is_held = decision.state is NodeState.UPGRADE_PAUSED
         other = next((name for name in busy if name != view.name), "")
         if other:
             waits = f"node {other} to be done before node {view.name}"
             result.append((view, replace(decision, state=None, effects=(), waits_for=waits)))
         else:
-            busy.append(view.name)
+            # A node that is held back is not away: the others may go on.
+            busy += [] if is_held else [view.name]
             result.append((view, decision))
     return result
 
 
 def _starts(decision: Decision) -> bool:
-    return bool(decision.effects) and any(isinstance(effect, StartJob) for effect in decision.effects)
+    return bool(decision.effects) and any(isinstance(effect, StartJob | ResumeJob) for effect in decision.effects)
 
 
 def _state(view: NodeView, decision: Decision) -> NodeState | None:

@@ -39,3 +39,7 @@ class NodeView:
     pre_drain: Hook = Hook()
     post_drain: Hook = Hook()
     jobs: dict[JobType, JobState]
+    #: Whether the plan names it among the nodes to hold back.
+    paused: bool = False
+    #: Whether the VMs that were shut down for its sake are to be started again once it is back.
+    restores_vms: bool = False

@@ -12,6 +12,9 @@ from upgrade_manager.pipeline.phase import Completed, Failed, Phase
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.phase import Outcome
     from upgrade_manager.pipeline.scope import Scope
 
@@ -29,16 +32,19 @@ class Initialize(Phase):
         nodes = (await scope.observe(MANAGED_NODES)).list()
         if not nodes:
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
-        scope.draft["singleNode"] = objects.name(nodes[0]) if len(nodes) == 1 else None
-        refusal = _not_built(scope, nodes=len(nodes))
+        scope.draft["singleNode"] = single_node(nodes)
+        refusal = _not_built(scope)
         return Failed(cause=refusal) if refusal else Completed()
 
 
-def _not_built(scope: Scope, *, nodes: int) -> str:
+def single_node(nodes: Sequence[Object]) -> str | None:
+    """The node's name where there is exactly one managed node."""
+    return objects.name(nodes[0]) if len(nodes) == 1 else None
+
+
+def _not_built(scope: Scope) -> str:
     """What the plan asks for and this version would silently not do; empty where there is nothing of the kind."""
     spec = scope.plan.spec
-    if nodes == 1:
-        return "this version of the manager cannot upgrade a cluster of one node; use Harvester's built-in upgrade"
     if spec.node_upgrade_option.pause_nodes:
         return "this version of the manager cannot hold nodes back; make the plan without nodeUpgradeOption.pauseNodes"
     if spec.restore_vm:

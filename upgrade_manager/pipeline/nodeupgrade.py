@@ -15,6 +15,7 @@ from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.nodes.turns import in_turn
 from upgrade_manager.pipeline import rancher, temporary
 from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.initialize import single_node
 from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.nodeviews import Observed, judged_nodes
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.drain import Decision
+    from upgrade_manager.nodes.decision import Decision
     from upgrade_manager.nodes.effects import Effect
     from upgrade_manager.nodes.view import NodeView
     from upgrade_manager.pipeline.nodeviews import Judged
@@ -39,17 +40,25 @@ log = structlog.get_logger(__name__)
 
 
 class NodeUpgrade(Phase):
-    """Takes node after node through drain, Kubernetes upgrade, OS upgrade and reboot: Rancher drives, we answer."""
+    """Takes node after node through drain, Kubernetes upgrade, OS upgrade and reboot: Rancher drives, we answer.
+
+    On an only node one Job does all of it; Rancher is not asked.
+    """
 
     name = PhaseName.NODE_UPGRADE
 
     async def enter(self, scope: Scope) -> Failed | None:
         """Note what is going to be changed, then change it; every node begins as preloaded."""
-        for node in (await scope.observe(MANAGED_NODES)).list():
+        nodes = (await scope.observe(MANAGED_NODES)).list()
+        # Nodes may have joined or left since the beginning: from here on it stays as it is.
+        scope.draft["singleNode"] = single_node(nodes)
+        for node in nodes:
             if scope.draft.node_state(objects.name(node)) is None:
                 scope.draft.move_node(objects.name(node), NodeState.IMAGE_PRELOADED)
         present = objects.annotations_of(scope.raw)
-        found = {**await temporary.originals(scope), **rancher.original(await rancher.read_cluster(scope))}
+        found = await temporary.originals(scope)
+        if scope.draft["singleNode"] is None:
+            found |= rancher.original(await rancher.read_cluster(scope))
         notes = {key: value for key, value in found.items() if key not in present}
         if notes:
             await scope.annotate(notes)
@@ -65,7 +74,8 @@ class NodeUpgrade(Phase):
         machines = await scope.observe(LOCAL_MACHINES)
         nodes = await scope.observe(MANAGED_NODES)
         jobs = await scope.observe(own_jobs(scope.owner))
-        if scope.draft["provisionGeneration"] is None:
+        single = scope.draft["singleNode"]
+        if single is None and scope.draft["provisionGeneration"] is None:
             await _forget_old_answers(scope, secrets.list())
             scope.draft["provisionGeneration"] = await rancher.start(scope)
             # In the words in which it is judged below, so that this is not to be written twice.
@@ -76,7 +86,8 @@ class NodeUpgrade(Phase):
         release_os = scope.draft["releaseMetadata"]["os"]
         decisions = in_turn(judged_nodes(scope.draft, observed, owner=scope.owner, release_os=release_os))
         if not decisions:
-            raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
+            missing = f"Node {single} does not exist or does not carry" if single else "no Node carries"
+            raise BadCluster(f"{missing} the label {MANAGED_LABEL}=true any more; put it back")
         for view, decision in decisions:
             for effect in decision.effects:
                 await _apply(scope, effect)
@@ -133,7 +144,7 @@ def _waits_for(scope: Scope, decision: Decision) -> str:
 
 
 def _judge(scope: Scope, decisions: list[Judged], observed: Observed) -> Outcome:
-    pending = [decision for _, decision in decisions if decision.state is not NodeState.POST_DRAINED]
+    pending = [decision for _, decision in decisions if decision.state is None or not decision.state.upgraded]
     if pending:
         busy = [_waits_for(scope, decision) for decision in pending if decision.state is not None]
         shown = "; ".join(busy[:NAMED]) or NOBODY_BUSY

@@ -8,12 +8,12 @@ anew only when something about it is different. Nothing else is remembered: an e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_JOB_TYPE, LABEL_NODE, JobType
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_JOB_TYPE, LABEL_NODE, WITNESS_LABEL, JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes import machineplan
+from upgrade_manager.nodes import machineplan, singlenode
 from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.jobstate import JobState
 from upgrade_manager.nodes.view import Hook, NodeView
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from upgrade_manager.api.nodestates import NodeState
+    from upgrade_manager.api.spec import UpgradePlanSpec
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.nodes.drain import Decision
+    from upgrade_manager.nodes.decision import Decision
     from upgrade_manager.pipeline.draft import StatusDraft
     from upgrade_manager.resources.owner import Owner
 
@@ -42,15 +43,25 @@ class Observed:
     jobs: Store
 
 
-def judged_nodes(draft: StatusDraft, observed: Observed, *, owner: Owner, release_os: str) -> list[Judged]:
-    """Every node that takes part: it was there when the phase began, or Rancher asks about it all the same."""
+def judged_nodes(
+    draft: StatusDraft, observed: Observed, *, owner: Owner, spec: UpgradePlanSpec, release_os: str
+) -> list[Judged]:
+    """Every node that takes part: it was there when the phase began, or Rancher asks about it all the same.
+
+    On a single-node cluster only that node does: for one that joins meanwhile there is no Rancher who asks.
+    """
+    single = draft["singleNode"]
+    paused = frozenset(spec.node_upgrade_option.pause_nodes)
     questions = _by_node(observed.secrets, observed.machines)
     steps = _by_label(observed.jobs, owner)
     result = []
     for card in observed.nodes.made(_Card):
         question = questions.get(card.name, _NO_QUESTION)
-        if draft.has_node(card.name) or question.pre_drain.open or question.post_drain.open:
-            basis = _Basis(draft.node_state(card.name), question, steps.get(card.label, _NO_STEPS), release_os)
+        asked = draft.has_node(card.name) or question.pre_drain.open or question.post_drain.open
+        if card.name == single or (asked and not single):
+            known = steps.get(card.label, _NO_STEPS)
+            wish = _Wish(card.name in paused, spec.restore_vm)
+            basis = _Basis(draft.node_state(card.name), question, known, release_os, card.name == single, wish)
             result.append(card.judged(basis))
     return result
 
@@ -84,6 +95,13 @@ _NO_QUESTION = _Question()
 _NO_STEPS: list[_Step] = []
 
 
+class _Wish(NamedTuple):
+    """What the user wants for one node."""
+
+    paused: bool
+    restores_vms: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Basis:
     """What a judgement rests on, beside the Node itself."""
@@ -92,6 +110,9 @@ class _Basis:
     question: _Question
     steps: list[_Step]
     release_os: str
+    #: Whether it is the only node.
+    is_single: bool
+    wish: _Wish
 
 
 class _Card:
@@ -108,7 +129,8 @@ class _Card:
         """The same again, as long as it rests on the same."""
         if self._latest is None or self._latest[0] != basis:
             view = self._view(basis)
-            self._latest = basis, (view, decide(view, release_os=basis.release_os))
+            judge = singlenode.decide if basis.is_single else decide
+            self._latest = basis, (view, judge(view, release_os=basis.release_os))
         return self._latest[1]
 
     def _view(self, basis: _Basis) -> NodeView:
@@ -123,6 +145,9 @@ class _Card:
             pre_drain=question.pre_drain,
             post_drain=question.post_drain,
             jobs={step.job_type: step.state for step in basis.steps},
+            paused=basis.wish.paused,
+            # A witness runs no VMs.
+            restores_vms=basis.wish.restores_vms and WITNESS_LABEL not in objects.labels(node),
         )
 
 

@@ -22,6 +22,10 @@ class Authenticator:
         """Let a token stand for a user."""
         self._users[token] = user
 
+    def forget(self, token: str) -> None:
+        """Let a token stand for nobody, as one that has expired."""
+        self._users.pop(token, None)
+
     def identify(self, request: Request) -> User:
         """The user behind a request. Raises StatusError 401 for a token that is not known.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hack.apiserver.route import Route
 from hack.apiserver.status import JSON_HEADERS, bad_request, conflict
 from hack.apiserver.stored import encode
-from hack.apiserver.writing import json_body, write_options
+from hack.apiserver.writing import object_body, write_options
 from upgrade_manager.kube.resource import Resource
 from upgrade_manager.kube.transport import Response
 
@@ -36,14 +36,15 @@ class Binder:
 
     async def respond(self, route: Route, request: Request, user: User) -> Response:
         """Bind. Raises StatusError: 404 without the Pod, 409 when it has a node."""
-        binding = json_body(request)
+        binding = object_body(request, route.row)
         name, node = (binding.get("metadata") or {}).get("name"), (binding.get("target") or {}).get("name")
         pods = self.table.find("", "v1", "pods")
         if pods is None or not name or not node:
             raise bad_request("a Binding needs metadata.name and target.name")
         target = Route(row=pods, verb="update", namespace=route.namespace, name=name)
         options = write_options(route, request, user)
-        await self.writer.update(target, lambda pod: _bound(pod, node), options, whole=False)
+        placing = replace(options, subresource="binding")
+        await self.writer.update(target, lambda pod: _bound(pod, node), placing, whole=False)
         told = replace(target, subresource="status")
         status = replace(options, subresource="status")
         await self.writer.update(told, self._scheduled, status, whole=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hack.apiserver.quality import pending
 from hack.apiserver.resources import REVIEW_VERBS, Row
 from hack.apiserver.schema.builtins import dress
 from upgrade_manager.kube.resource import Resource
@@ -22,6 +23,10 @@ _POD_FIELDS = (
     "status.phase",
     "status.podIP",
     "status.nominatedNodeName",
+)
+_ORPHANED_PODS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
 )
 #: How events.k8s.io/v1 names the fields of the Events that core/v1 stores.
 _EVENT_RENAMES = (
@@ -45,7 +50,6 @@ def _workload(group: str, plural: str, kind: str, short: str, *, scale: bool = F
         "categories": ("all",),
         "status_subresource": True,
         "generation": True,
-        "initial_status": {},
     }
     if short:
         settings["short_names"] = (short,)
@@ -59,7 +63,7 @@ def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> 
 _CORE = (
     _row("", "configmaps", "ConfigMap", short_names=("cm",)),
     _row("", "endpoints", "Endpoints", short_names=("ep",)),
-    _row("", "events", "Event", short_names=("ev",), selectable=_EVENT_FIELDS),
+    _row("", "events", "Event", short_names=("ev",), selectable=_EVENT_FIELDS, create_on_update=True),
     _row("", "limitranges", "LimitRange", short_names=("limits",)),
     _row(
         "",
@@ -84,7 +88,7 @@ _CORE = (
     ),
     _row("", "persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status_subresource=True),
     _row("", "persistentvolumes", "PersistentVolume", namespaced=False, short_names=("pv",), status_subresource=True),
-    _workload("", "pods", "Pod", "po", selectable=_POD_FIELDS, graceful=True, initial_status={"phase": "Pending"}),
+    _workload("", "pods", "Pod", "po", selectable=_POD_FIELDS, graceful=True, initial_status=pending),
     _row("", "podtemplates", "PodTemplate"),
     _workload(
         "",
@@ -102,6 +106,7 @@ _CORE = (
         "",
         "services",
         "Service",
+        create_on_update=True,
         short_names=("svc",),
         categories=("all",),
         status_subresource=True,
@@ -154,7 +159,9 @@ _GROUPS = (
     ),
     _row("apps", "controllerrevisions", "ControllerRevision"),
     _workload("apps", "daemonsets", "DaemonSet", "ds"),
-    _workload("apps", "deployments", "Deployment", "deploy", scale=True),
+    _workload(
+        "apps", "deployments", "Deployment", "deploy", scale=True, annotated_generation=True, status_keeps=("labels",)
+    ),
     _workload("apps", "replicasets", "ReplicaSet", "rs", scale=True),
     _workload("apps", "statefulsets", "StatefulSet", "sts", scale=True),
     _workload("batch", "cronjobs", "CronJob", "cj"),
@@ -164,10 +171,11 @@ _GROUPS = (
         "Job",
         "",
         orphan_by_default=True,
+        orphan_warning=_ORPHANED_PODS,
         selectable=("status.successful",),
         unselectable='field label "{}" not supported for Job',
     ),
-    _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False),
+    _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False, create_on_update=True),
     _row("discovery.k8s.io", "endpointslices", "EndpointSlice", generation=True),
     _row(
         "events.k8s.io",
@@ -177,6 +185,7 @@ _GROUPS = (
         stored_as="events",
         renames=_EVENT_RENAMES,
         selectable=_NEW_EVENT_FIELDS,
+        create_on_update=True,
     ),
     _row("networking.k8s.io", "ingresses", "Ingress", short_names=("ing",), status_subresource=True, generation=True),
     _row("networking.k8s.io", "networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
@@ -189,10 +198,10 @@ _GROUPS = (
         generation=True,
         unconditional_update=False,
     ),
-    _row(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
-    _row(_RBAC, "clusterroles", "ClusterRole", namespaced=False),
-    _row(_RBAC, "rolebindings", "RoleBinding"),
-    _row(_RBAC, "roles", "Role"),
+    _row(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False, create_on_update=True),
+    _row(_RBAC, "clusterroles", "ClusterRole", namespaced=False, create_on_update=True),
+    _row(_RBAC, "rolebindings", "RoleBinding", create_on_update=True),
+    _row(_RBAC, "roles", "Role", create_on_update=True),
     _row("scheduling.k8s.io", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)),
     _row("storage.k8s.io", "storageclasses", "StorageClass", namespaced=False, short_names=("sc",)),
     _row("storage.k8s.io", "volumeattachments", "VolumeAttachment", namespaced=False, status_subresource=True),

@@ -34,6 +34,19 @@ def _subject_group(subject: dict[str, Any]) -> str | None:
     return _RBAC if subject.get("kind") in {"User", "Group"} else None
 
 
+def _traffic(spec: dict[str, Any]) -> str | None:
+    return None if spec.get("type") == "ExternalName" else "Cluster"
+
+
+def _requests(resources: dict[str, Any]) -> dict[str, Any] | None:
+    """What a container may use at most is what it asks for, where it does not say."""
+    return resources.get("limits") or None
+
+
+def _scratch(volume: dict[str, Any]) -> dict[str, Any] | None:
+    return {} if set(volume) <= {"name"} else None
+
+
 _PROBE = {
     "timeoutSeconds": 1,
     "periodSeconds": 10,
@@ -45,7 +58,7 @@ _CONTAINER = {
     "imagePullPolicy": _pull_policy,
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
-    "resources": {},
+    "resources": {"requests": _requests},
     "ports[]": {"protocol": "TCP"},
     "env[]": {"valueFrom?": {"fieldRef?": {"apiVersion": "v1"}}},
     "livenessProbe?": _PROBE,
@@ -59,6 +72,7 @@ _VOLUME = {
     "downwardAPI?": _FILE_MODE,
     "projected?": _FILE_MODE,
     "hostPath?": {"type": ""},
+    "emptyDir": _scratch,
 }
 _POD_SPEC = {
     "restartPolicy": "Always",
@@ -101,7 +115,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "spec": {
             "type": "ClusterIP",
             "sessionAffinity": "None",
-            "internalTrafficPolicy": "Cluster",
+            "internalTrafficPolicy": _traffic,
             "ports[]": {"protocol": "TCP", "targetPort": _target_port},
         }
     },

@@ -35,7 +35,7 @@ def crd_stage(row: Row, new: Object, old: Object | None, operation: Operation, o
     if row.resource.name != DEFINITIONS.name or not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
         return new
     kind = str(spec["names"].get("kind", ""))
-    names = {"singular": kind.lower(), "listKind": kind + "List"} | spec["names"]
+    names = ({"singular": kind.lower(), "listKind": kind + "List"} if kind else {}) | spec["names"]
     return new | {"spec": {"conversion": {"strategy": "None"}} | spec | {"names": names}}
 
 

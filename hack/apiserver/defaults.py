@@ -47,7 +47,8 @@ def _items(known: Any, template: dict[str, Any]) -> Any:
 
 
 def _member(around: Object, key: str, known: Any, default: Any) -> Any:
-    if known is None and not key.endswith("?"):
+    # An empty text is what Go has where a text is left out, and writes for some fields.
+    if (known is None or (known == "" and not isinstance(default, dict))) and not key.endswith("?"):
         if callable(default):
             return default(around)
         return filled({}, default) if isinstance(default, dict) else default

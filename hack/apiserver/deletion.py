@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from hack.apiserver import protobuf
+from hack.apiserver.jsontext import JsonError, read
 from hack.apiserver.metadata import tidy, timestamp
-from hack.apiserver.patches import parsed
+from hack.apiserver.patches import go_word
+from hack.apiserver.schema.fielderror import invalid as field_invalid
+from hack.apiserver.schema.fielderror import not_supported
 from hack.apiserver.status import bad_request, conflict, invalid
 from hack.apiserver.stored import stamped
 from upgrade_manager.kube.resource import Resource
@@ -18,11 +21,15 @@ if TYPE_CHECKING:
 
     from hack.apiserver.admission import Object
     from hack.apiserver.resources import Row
+    from hack.apiserver.schema.fielderror import FieldError
+    from hack.apiserver.status import StatusError
     from hack.apiserver.storage import Storage
     from hack.apiserver.stored import Stored
     from upgrade_manager.kube.transport import Request
 
-_OPTIONS = Resource(group="meta.k8s.io", version="v1", plural="deleteoptions", kind="DeleteOptions")
+_POLICIES = ("Foreground", "Background", "Orphan")
+#: The Go type with which the real server looks for the kind of the options.
+HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 #: Finalizers by which the garbage collector is made to act before the object goes.
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
@@ -37,36 +44,76 @@ class DeleteOptions:
     """DeleteOptions, from the body or the query."""
 
     propagation: str = ""
+    #: The older way to say whether dependents stay; None where it is not used.
+    orphan_dependents: bool | None = None
     uid: str = ""
     resource_version: str = ""
     grace_seconds: int | None = None
     dry_run: bool = False
 
+    @property
+    def says_propagation(self) -> bool:
+        """Whether the client said what becomes of the dependents."""
+        return bool(self.propagation) or self.orphan_dependents is not None
+
+    @property
+    def policy(self) -> str:
+        """What becomes of the dependents, in either way to say it."""
+        if self.orphan_dependents is None:
+            return self.propagation
+        return "Orphan" if self.orphan_dependents else "Background"
+
 
 def _body(request: Request) -> Any:
+    """What the client wants: a body leaves no room for the query. Raises StatusError 400."""
     if request.headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
         return protobuf.decode(request.body) if request.body else {}
-    return parsed(request.body) if request.body.strip() else {}
+    if not request.body.strip():
+        return _query(request)
+    try:
+        body = read(request.body)
+    except JsonError as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
+    if not isinstance(body, dict):
+        fault = f"json: cannot unmarshal {go_word(body)} into Go value of type {HEAD}"
+        raise bad_request(f"couldn't get version/kind; json parse error: {fault}")
+    if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        version = body.get("apiVersion", "v1")
+        kind = f'no kind "{body["kind"]}" is registered for version "{version}"'
+        raise bad_request(f'{kind} in scheme "pkg/runtime/scheme.go:111"')
+    return body
+
+
+def _query(request: Request) -> dict[str, Any]:
+    given: dict[str, Any] = dict(request.query)
+    given["dryRun"] = [value for key, value in request.query if key == "dryRun" and value]
+    if "orphanDependents" in given:
+        given["orphanDependents"] = given["orphanDependents"].lower() not in {"false", "0"}
+    if "gracePeriodSeconds" in given:
+        text = given["gracePeriodSeconds"]
+        if not text.removeprefix("-").isdigit():
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+        given["gracePeriodSeconds"] = int(text)
+    return given
 
 
 def delete_options(request: Request) -> DeleteOptions:
-    """Read them; the body wins over the query, as on the real server. Raises StatusError 400."""
-    body = _body(request)
-    if not isinstance(body, dict):
-        raise bad_request("the delete options must be an object")
-    given: dict[str, Any] = dict(request.query) | {key: value for key, value in body.items() if value is not None}
-    propagation = str(given.get("propagationPolicy", ""))
-    if "orphanDependents" in given and not propagation:
-        propagation = "Orphan" if str(given["orphanDependents"]).lower() == "true" else "Background"
-    if propagation not in {"", "Background", "Foreground", "Orphan"}:
-        message = f'Unsupported value: "{propagation}": supported values: "Background", "Foreground", "Orphan", "nil"'
-        cause = {"reason": "FieldValueNotSupported", "message": message, "field": "propagationPolicy"}
-        raise invalid(_OPTIONS, "", [cause])
-    preconditions = body.get("preconditions") or {}
-    if not isinstance(preconditions, dict):
-        raise bad_request("the preconditions of a delete must be an object")
+    """Read them. Raises StatusError 400 or 422."""
+    given = _body(request)
+    propagation, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
+    faults: list[FieldError] = []
+    if propagation and orphan is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(field_invalid("propagationPolicy", propagation, detail))
+    elif propagation not in {"", *_POLICIES}:
+        faults.append(not_supported("propagationPolicy", propagation, (*_POLICIES, "nil")))
+    faults += dry_run_faults(given.get("dryRun") or [])
+    if faults:
+        raise invalid_options("DeleteOptions", faults)
+    preconditions = given.get("preconditions") or {}
     return DeleteOptions(
-        propagation=propagation,
+        propagation=str(propagation),
+        orphan_dependents=orphan,
         uid=str(preconditions.get("uid") or ""),
         resource_version=str(preconditions.get("resourceVersion") or ""),
         grace_seconds=_seconds(given.get("gracePeriodSeconds")),
@@ -74,49 +121,62 @@ def delete_options(request: Request) -> DeleteOptions:
     )
 
 
+def dry_run_faults(given: list[str]) -> list[FieldError]:
+    """Findings about a dryRun parameter."""
+    return [not_supported("dryRun", given, ("All",))] if any(value != "All" for value in given) else []
+
+
+def invalid_options(kind: str, faults: list[FieldError]) -> StatusError:
+    """The options of a request, by their kind, make no sense."""
+    resource = Resource(group="meta.k8s.io", version="v1", plural="options", kind=kind)
+    return invalid(resource, "", [fault.cause() for fault in faults])
+
+
 def _seconds(given: Any) -> int | None:
-    if given is None:
-        return None
-    try:
-        return int(given)
-    except (TypeError, ValueError) as error:
-        raise bad_request(f"gracePeriodSeconds must be a number of seconds, not {given!r}") from error
+    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        return given
+    fault = f"cannot unmarshal {go_word(given)} into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
+    raise bad_request(f"json: {fault}")
 
 
 def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:
     """Refuse to delete another object of the same name, or another state. Raises StatusError 409."""
     metadata = obj["metadata"]
+    # The one refusal that names the kind where all others name the plural.
+    resource = replace(row.resource, plural=row.resource.kind)
     if options.uid and options.uid != metadata["uid"]:
-        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {metadata['uid']}"
-        raise conflict(row.resource, metadata["name"], why)
-    if options.resource_version and options.resource_version != metadata["resourceVersion"]:
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-            f"ResourceVersion in object meta: {metadata['resourceVersion']}"
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
         )
-        raise conflict(row.resource, metadata["name"], why)
+        raise conflict(resource, metadata["name"], why)
+    version = metadata["resourceVersion"]
+    if options.resource_version and options.resource_version != version:
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+            f"ResourceVersion in record ({version}). The object might have been modified"
+        )
+        raise conflict(resource, metadata["name"], why)
 
 
-def dying(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> Object | None:
-    """The object with its deletion under way; None when nothing holds it and it goes at once."""
+def dying(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> tuple[Object, bool]:
+    """The object with its deletion under way, and whether anything holds it; else it goes at once."""
     metadata = obj["metadata"]
-    finalizers = _finalizers(row, metadata.get("finalizers", []), options.propagation)
+    finalizers = _finalizers(row, metadata.get("finalizers", []), options.policy)
     if row.deletion_finalizer and "deletionTimestamp" not in metadata:
         finalizers = [*finalizers, row.deletion_finalizer]
     grace = _grace(row, obj, options)
-    if not finalizers and not grace and not _contents(obj):
-        return None
     marked = metadata | {"finalizers": finalizers}
     if "deletionTimestamp" not in metadata:
         marked["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
         if metadata.get("generation"):
             marked["generation"] = metadata["generation"] + 1
-    if grace <= metadata.get("deletionGracePeriodSeconds", grace):
+    if grace <= metadata.get("deletionGracePeriodSeconds", grace) and not _contents(obj):
         marked["deletionGracePeriodSeconds"] = grace
     doomed = obj | {"metadata": tidy(marked)}
     if _contents(obj):
         doomed["status"] = obj.get("status", {}) | {"phase": "Terminating"}
-    return doomed
+    return doomed, bool(finalizers or grace or _contents(obj))
 
 
 def finished(obj: Object) -> bool:
@@ -157,6 +217,7 @@ def _grace(row: Row, obj: Object, options: DeleteOptions) -> int:
     if not row.graceful or not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
         return 0
     if options.grace_seconds is not None:
-        return max(options.grace_seconds, 0)
+        # Less than nothing is as soon as possible, which is not at once.
+        return options.grace_seconds if options.grace_seconds >= 0 else 1
     already = obj["metadata"].get("deletionGracePeriodSeconds")
     return int(already if already is not None else spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE))

@@ -46,6 +46,8 @@ def evaluate(source: str, variables: Mapping[str, Any]) -> Any:
         return program.execute(context)
     except KeyError as error:
         raise ExpressionError(f"no such key: {error.args[0]}") from error
+    except ZeroDivisionError as error:
+        raise ExpressionError("division by zero") from error
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise ExpressionError(str(error)) from error
 

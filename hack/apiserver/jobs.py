@@ -16,7 +16,7 @@ _UID_LABEL = "batch.kubernetes.io/controller-uid"
 def job_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
     """Label the template of a new Job and select by the label, unless the Job selects by hand.
 
-    It needs the UID, so it stands before the validating stages. A Job without labels gets those of its template.
+    It needs the UID, so it stands before the validating stages.
     """
     _ = (old, options)
     spec = new.get("spec")
@@ -29,8 +29,16 @@ def job_stage(row: Row, new: Object, old: Object | None, operation: Operation, o
     template = template | {"metadata": (template.get("metadata") or {}) | {"labels": labels}}
     chosen = spec.get("selector") or {}
     selector = chosen | {"matchLabels": {_UID_LABEL: labels[_UID_LABEL]} | (chosen.get("matchLabels") or {})}
-    metadata = {"labels": labels} | new["metadata"]
-    return new | {"metadata": metadata, "spec": spec | {"template": template, "selector": selector}}
+    return new | {"spec": spec | {"template": template, "selector": selector}}
+
+
+def job_labels_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
+    """Give a new Job without labels those of its template, once they have been judged there."""
+    _ = (old, options)
+    if row.resource.name != JOBS.name or operation != "CREATE" or new["metadata"].get("labels"):
+        return new
+    labels = new["spec"]["template"].get("metadata", {}).get("labels")
+    return new | {"metadata": new["metadata"] | {"labels": labels}} if labels else new
 
 
 def _labels(job: Object) -> dict[str, str]:

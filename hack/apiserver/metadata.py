@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.status import StatusError, bad_request, conflict, invalid, modified
+from hack.apiserver.patches import go_word
+from hack.apiserver.schema.gotypes import is_builtin
+from hack.apiserver.status import StatusError, bad_request, conflict, invalid, invalid_patch, modified
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,8 +38,10 @@ _FIELDS = (
     "ownerReferences",
     "finalizers",
 )
-#: The fields of ObjectMeta that a client cannot change.
-_SYSTEM = ("uid", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName")
+#: The fields of ObjectMeta that are the server's, whatever a client sends.
+_SYSTEM = ("generation", "creationTimestamp", "resourceVersion")
+#: The fields of ObjectMeta that a client may leave out and must not change.
+_KEPT = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def timestamp(moment: datetime) -> str:
@@ -49,67 +54,44 @@ def decoded(body: Any, route: Route) -> Object:
     if not isinstance(body, dict):
         raise bad_request("the object provided is unrecognized (must be of type object)")
     row = route.row
-    kind, version = body.get("kind"), body.get("apiVersion")
-    if row.custom and not (kind and version):
-        missing = "kind" if not kind else "apiVersion"
-        raise bad_request(f"Object '{missing[0].upper() + missing[1:]}' is missing in the body")
-    if version and version != row.resource.api_version:
+    fault = "" if row.custom else _foreign(row, body)
+    if fault and route.verb == "patch":
+        raise invalid_patch(json.dumps(body, separators=(",", ":")), fault)
+    if fault:
+        number = str(body.get("apiVersion") or "v1").rpartition("/")[2]
+        kind = body.get("kind") or row.resource.kind
+        raise bad_request(f'{kind} in version "{number}" cannot be handled as a {row.resource.kind}: {fault}')
+    if row.custom and (body.get("apiVersion") or "") != row.resource.api_version and route.verb != "patch":
         raise bad_request(
-            f"the API version in the data ({version}) does not match the expected API version "
+            f"the API version in the data ({body.get('apiVersion') or ''}) does not match the expected API version "
             f"({row.resource.api_version})"
         )
-    if kind and kind != row.resource.kind:
-        raise bad_request(
-            f'{kind} in version "{row.resource.version}" cannot be handled as a {row.resource.kind}: '
-            f"the kind in the data ({kind}) does not match the expected kind ({row.resource.kind})"
-        )
-    if not row.custom:
-        _check_shape(body, row)
     return _ordered(body, row) | {"metadata": _metadata(body.get("metadata"), route)}
 
 
-def _check_shape(body: Object, row: Row) -> None:
-    """The outer types of a built-in kind, which the server itself relies on, as a typed decoder would check them."""
-    for field in ("spec", "status"):
-        if not isinstance(body.get(field, {}), dict | None):
-            raise _mistyped(row, field)
-    for field in ("webhooks", "rules", "subjects"):
-        if not _are_objects(body.get(field)):
-            raise _mistyped(row, field)
-    for webhook in body.get("webhooks") or ():
-        for field in ("objectSelector", "namespaceSelector", "clientConfig"):
-            if not isinstance(webhook.get(field, {}), dict | None):
-                raise _mistyped(row, f"webhooks.{field}")
-        if not _are_objects(webhook.get("rules")) or not all(map(_is_rule, webhook.get("rules") or ())):
-            raise _mistyped(row, "webhooks.rules")
-
-
-def _is_rule(rule: Object) -> bool:
-    fields = ("operations", "apiGroups", "apiVersions", "resources")
-    return all(isinstance(rule.get(field, []), list) for field in fields)
-
-
-def _are_objects(items: Any) -> bool:
-    return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))
-
-
-def _mistyped(row: Row, field: str) -> StatusError:
-    kind, version = row.resource.kind, row.resource.version
-    return bad_request(
-        f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal into Go struct field '
-        f"{kind}.{field}"
-    )
+def _foreign(row: Row, body: Object) -> str:
+    """What is wrong with an object of another kind than the endpoint's, which a built-in one need not name."""
+    kind, version = body.get("kind") or row.resource.kind, body.get("apiVersion") or row.resource.api_version
+    if (kind, version) == (row.resource.kind, row.resource.api_version):
+        return ""
+    group, _, number = str(version).rpartition("/")
+    if is_builtin(group, str(kind)) and number == "v1":
+        internal_name = f"{row.resource.group.partition('.')[0] or 'core'}.{row.resource.kind}"
+        return f"converting ({number}.{kind}) to ({internal_name}): unknown conversion"
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
 def _ordered(body: Object, row: Row) -> Object:
     head = {"kind": row.resource.kind, "apiVersion": row.resource.api_version, "metadata": {}}
-    rest = body if row.custom else without_nulls(body)
-    return head | {key: value for key, value in rest.items() if key not in head}
+    if row.custom:
+        # Another kind is found out later, after the object's version.
+        head |= {key: body[key] for key in ("kind", "apiVersion") if body.get(key)}
+    return head | {key: value for key, value in body.items() if key not in head}
 
 
 def _metadata(given: Any, route: Route) -> Object:
     if given is not None and not isinstance(given, dict):
-        raise bad_request("metadata: must be an object")
+        raise _shapeless(given, route.row)
     metadata = dict(given or {})
     namespace = metadata.get("namespace") or ""
     if route.row.resource.namespaced:
@@ -121,27 +103,22 @@ def _metadata(given: Any, route: Route) -> Object:
     return metadata
 
 
+def _shapeless(given: Any, row: Row) -> StatusError:
+    kind = row.resource.kind
+    where = "value" if row.custom else f"struct field {kind}.metadata"
+    fault = f"json: cannot unmarshal {go_word(given)} into Go {where} of type v1.ObjectMeta"
+    return bad_request(f'{kind} in version "{row.resource.version}" cannot be handled as a {kind}: {fault}')
+
+
 def tidy(metadata: Object) -> Object:
     """ObjectMeta in its usual order, without empty and unknown fields; unchanged entries are shared."""
     kept = {field: metadata[field] for field in _FIELDS if metadata.get(field)}
     for field in ("labels", "annotations"):
         if field in kept and isinstance(kept[field], dict) and None in kept[field].values():
-            kept[field] = {key: value for key, value in kept[field].items() if value is not None}
+            kept[field] = {key: value if value is not None else "" for key, value in kept[field].items()}
     if metadata.get("deletionGracePeriodSeconds") == 0:
         kept["deletionGracePeriodSeconds"] = 0
     return kept
-
-
-def without_nulls(value: Any) -> Any:
-    """The value without null members, as a typed server decodes it; the same value when there are none."""
-    if isinstance(value, dict):
-        members = {key: without_nulls(item) for key, item in value.items() if item is not None}
-        same = len(members) == len(value) and all(members[key] is value[key] for key in members)
-        return value if same else members
-    if isinstance(value, list):
-        items = [without_nulls(item) for item in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    return value
 
 
 def born(row: Row, new: Object, *, now: datetime, random: Random) -> Object:
@@ -150,7 +127,7 @@ def born(row: Row, new: Object, *, now: datetime, random: Random) -> Object:
     if metadata.get("resourceVersion"):
         message = "resourceVersion should not be set on objects to be created"
         raise StatusError(code=500, reason="", message=message)
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(field, None)
     if not metadata.get("name"):
         metadata["name"] = _generated(row, metadata.get("generateName", ""), random)
@@ -162,7 +139,7 @@ def born(row: Row, new: Object, *, now: datetime, random: Random) -> Object:
     if row.status_subresource and not row.status_on_create:
         new.pop("status", None)
         if row.initial_status is not None:
-            new["status"] = row.initial_status
+            new["status"] = row.initial_status(new)
     return new
 
 
@@ -175,15 +152,32 @@ def _generated(row: Row, prefix: str, random: Random) -> str:
     return prefix[:_LONGEST_PREFIX] + "".join(random.choices(_ALPHABET, k=_SUFFIX_LENGTH))
 
 
-def check_current(row: Row, new: Object, old: Object, *, need_revision: bool) -> None:
-    """Compare what the request takes the object for with what it is. Raises StatusError 409 or 422."""
+def check_name(route: Route, name: str) -> None:
+    """Refuse an object of another name than the path's. Raises StatusError 400."""
+    if not name:
+        raise bad_request(
+            f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
+        )
+    if name != route.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({route.name})")
+
+
+def check_current(row: Row, new: Object, old: Object, *, whole: bool) -> None:
+    """Compare what the request takes the object for with what it is; `whole` for a PUT. Raises 409, 422 or 500."""
     name = old["metadata"]["name"]
     given, actual = new["metadata"], old["metadata"]
-    if given.get("uid") and given["uid"] != actual["uid"]:
-        why = f"Precondition failed: UID in precondition: {given['uid']}, UID in object meta: {actual['uid']}"
+    if whole and given.get("uid") and given["uid"] != actual["uid"]:
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {_stored_at(row, actual)}, ResourceVersion: 0, "
+            "AdditionalErrorMsg: Precondition failed: "
+            f"UID in precondition: {given['uid']}, UID in object meta: {actual['uid']}"
+        )
         raise conflict(row.resource, name, why)
     revision = given.get("resourceVersion")
-    if not revision and need_revision and not row.unconditional_update:
+    if revision and not str(revision).isdigit():
+        message = f'strconv.ParseUint: parsing "{revision}": invalid syntax'
+        raise StatusError(code=500, reason="", message=message)
+    if not revision and whole and not row.unconditional_update:
         message = "Invalid value: 0: must be specified for an update"
         cause = {"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}
         raise invalid(replace(row.resource, kind=row.resource.plural), name, [cause])
@@ -191,24 +185,41 @@ def check_current(row: Row, new: Object, old: Object, *, need_revision: bool) ->
         raise modified(row.resource, name)
 
 
+def _stored_at(row: Row, metadata: Object) -> str:
+    """The key under which a real server keeps the object, which it tells in one refusal."""
+    folder = f"{row.resource.group}/{row.resource.plural}" if row.custom else row.resource.plural
+    return "/".join(filter(None, ["/registry", folder, metadata.get("namespace", ""), metadata["name"]]))
+
+
 def carried(row: Row, new: Object, old: Object, *, subresource: str) -> Object:
     """An update with everything that this endpoint may not write taken from the old state."""
     if subresource:
-        return _only(new, old, "spec" if subresource == "finalize" else "status")
-    metadata = dict(new["metadata"])
-    for field in _SYSTEM:
-        metadata.pop(field, None)
-        if field in old["metadata"]:
-            metadata[field] = old["metadata"][field]
-    metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
-    _check_finalizers(row, metadata, old["metadata"])
-    new = new | {"metadata": tidy(metadata)}
+        changed = _only(new, old, "spec" if subresource == "finalize" else "status")
+        if row.custom or subresource == "finalize":
+            return changed
+        # What metadata a status may bring along is a built-in kind's own choice, and nearly all of them take it.
+        kept = {field: old["metadata"].get(field) for field in row.status_keeps}
+        return changed | {"metadata": tidy(_system(new["metadata"] | kept, old["metadata"]))}
+    new = new | {"metadata": tidy(_system(new["metadata"], old["metadata"]))}
     if row.status_subresource:
         new = _only(old, new, "status")
     if (row.generation or row.custom) and _desired(row, new) != _desired(row, old):
         metadata = new["metadata"] | {"generation": old["metadata"].get("generation", 0) + 1}
         new = new | {"metadata": tidy(metadata)}
     return new
+
+
+def _system(new: Object, old: Object) -> Object:
+    """New metadata with what only the server writes; what must not change is kept here only if it is left out."""
+    metadata = dict(new)
+    for field in _SYSTEM:
+        metadata.pop(field, None)
+        if field in old:
+            metadata[field] = old[field]
+    for field in _KEPT:
+        if field in old and not metadata.get(field):
+            metadata[field] = old[field]
+    return metadata
 
 
 def _only(source: Object, target: Object, field: str) -> Object:
@@ -223,20 +234,8 @@ def _only(source: Object, target: Object, field: str) -> Object:
 def _desired(row: Row, obj: Object) -> Object:
     """What counts for the generation: all but metadata, and status where it has an endpoint of its own."""
     if not row.custom:
-        return {"spec": obj.get("spec"), "webhooks": obj.get("webhooks"), "endpoints": obj.get("endpoints")}
+        fields = ("spec", "webhooks", "endpoints")
+        annotations = obj["metadata"].get("annotations") if row.annotated_generation else None
+        return {field: obj.get(field) for field in fields} | {"annotations": annotations}
     ignored = {"metadata", "status"} if row.status_subresource else {"metadata"}
     return {key: value for key, value in obj.items() if key not in ignored}
-
-
-def _check_finalizers(row: Row, new: Object, old: Object) -> None:
-    if "deletionTimestamp" not in old:
-        return
-    added = [name for name in new.get("finalizers", []) if name not in old.get("finalizers", [])]
-    if added:
-        listed = ", ".join(f'"{name}"' for name in added)
-        message = (
-            "Forbidden: no new finalizers can be added if the object is being deleted, "
-            f"found new finalizers []string{{{listed}}}"
-        )
-        cause = {"reason": "FieldValueForbidden", "message": message, "field": "metadata.finalizers"}
-        raise invalid(row.resource, old["name"], [cause])

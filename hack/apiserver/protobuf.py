@@ -180,7 +180,7 @@ def decode(body: bytes) -> Object:
         head = {number: value.decode() for number, _, value in _fields(envelope[1])}
         message = _message(envelope.get(2, b""), head[2])
     except _UnknownField as error:
-        raise unsupported_media_type(MEDIA_TYPE, ("application/json",)) from error
+        raise unsupported_media_type(("application/json",)) from error
     except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
         raise bad_request(f"the protobuf message cannot be read: {error!r}") from error
     return {"kind": head[2], "apiVersion": head[1]} | message

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from upgrade_manager.kube.resource import Resource
 
@@ -49,8 +49,8 @@ class Row:
     status_subresource: bool = False
     #: Whether a create keeps the status in spite of the subresource, as that of a Node does.
     status_on_create: bool = False
-    #: The status that every new object gets instead of what it brings.
-    initial_status: dict[str, Any] | None = None
+    #: Makes the status that every new object gets instead of what it brings; None for none.
+    initial_status: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     scale: bool = False
     #: The openAPIV3Schema of a custom kind; for a built-in one as much as is modelled, None when nothing is.
     schema: dict[str, Any] | None = None
@@ -65,6 +65,14 @@ class Row:
     unselectable: str = ""
     #: Whether metadata.generation counts the changes of the desired state.
     generation: bool = False
+    #: Whether a change of the annotations counts for it too, as for a Deployment.
+    annotated_generation: bool = False
+    #: The metadata of a built-in kind that a write of its status leaves alone; a custom kind's stays as it is.
+    status_keeps: tuple[str, ...] = ()
+    #: Whether an update of an object that does not exist creates it.
+    create_on_update: bool = False
+    #: The warning for a delete that does not say what becomes of the dependents.
+    orphan_warning: str = ""
     #: Whether an update without a resourceVersion is taken.
     unconditional_update: bool = True
     #: Whether a delete without a propagation policy leaves the dependents, as batch/v1 Jobs do.
@@ -77,6 +85,11 @@ class Row:
     stored_as: str = ""
     #: Pairs of (stored path, path in this version), dotted; for versions that name the same field differently.
     renames: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def known_finalizers(self) -> bool:
+        """Whether finalizers without a domain are refused unless Kubernetes knows them."""
+        return not self.custom and self.resource.group not in {"apiextensions.k8s.io", "apiregistration.k8s.io"}
 
     @property
     def storage(self) -> str:

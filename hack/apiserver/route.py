@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from hack.apiserver.status import method_not_allowed, no_such_path
+from hack.apiserver.status import (
+    bad_request,
+    method_not_allowed,
+    method_not_supported,
+    no_such_path,
+    no_such_resource,
+    not_found,
+)
 
 if TYPE_CHECKING:
     from hack.apiserver.resources import ResourceTable, Row
@@ -51,14 +58,16 @@ def resolve(request: Request, table: ResourceTable) -> Route | None:
         return None
     namespace, rest = _namespace(rest)
     row = table.find(group, version, rest[0])
-    if row is None or (namespace and not row.resource.namespaced):
-        raise no_such_path()
+    if row is None:
+        # The groups that are built in know what is theirs; what is nobody's is not even refused in JSON.
+        raise no_such_resource() if _is_builtin(group, table) else no_such_path()
     name = rest[1] if len(rest) > 1 else ""
-    if name and row.resource.namespaced and not namespace:
-        raise no_such_path()
+    homeless = not namespace and row.resource.namespaced and (name or (row.custom and request.method == "POST"))
+    if homeless or (namespace and not row.resource.namespaced):
+        raise no_such_path() if row.custom else no_such_resource()
     subresource = "/".join(rest[2:])
     if subresource and not _has(row, subresource):
-        raise no_such_path()
+        raise not_found(row.resource, name) if row.custom else no_such_resource()
     verb = _verb(request, row, name, subresource)
     return Route(row=row, verb=verb, namespace=namespace, name=name, subresource=subresource)
 
@@ -80,6 +89,10 @@ def _namespace(rest: list[str]) -> tuple[str, list[str]]:
     return rest[1], rest[2:]
 
 
+def _is_builtin(group: str, table: ResourceTable) -> bool:
+    return any(row.resource.group == group and not row.custom for row in table)
+
+
 def _has(row: Row, subresource: str) -> bool:
     if subresource == "finalize":
         return row.resource.name == "namespaces"
@@ -92,8 +105,15 @@ def _verb(request: Request, row: Row, name: str, subresource: str) -> str:
     verb = (_ITEM_VERBS if name else _COLLECTION_VERBS).get(request.method, "")
     if verb == "list" and flag(request, "watch"):
         verb = "watch"
+    if row.custom and subresource and request.method in {"POST", "DELETE"}:
+        raise method_not_supported(row.resource, "create" if request.method == "POST" else "delete")
+    if row.custom and not name and request.method in {"PUT", "PATCH"}:
+        raise bad_request("name must be provided")
+    if row.custom and name and request.method == "POST":
+        # The real server does not look at the name here.
+        verb = "create"
     allowed = _SUBRESOURCE_VERBS if subresource else row.verbs
     needs_namespace = verb == "create" and row.resource.namespaced
     if verb not in allowed or (needs_namespace and "/namespaces/" not in request.path):
-        raise method_not_allowed(row.resource)
+        raise method_not_allowed()
     return verb

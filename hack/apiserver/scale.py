@@ -11,7 +11,7 @@ from hack.apiserver.schema.fielderror import invalid
 from hack.apiserver.status import JSON_HEADERS, not_found
 from hack.apiserver.status import invalid as invalid_object
 from hack.apiserver.stored import encode
-from hack.apiserver.writing import JSON, json_body, write_options
+from hack.apiserver.writing import media_type, object_body, write_options
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
@@ -66,10 +66,9 @@ def _answer(workload: Object) -> Response:
 def _scaled(route: Route, workload: Object, request: Request) -> Object:
     """The workload with the replicas of the Scale that was sent, and the resourceVersion for which that was meant."""
     if route.verb == "patch":
-        media_type = request.headers.get("content-type", JSON).partition(";")[0].strip()
-        scale = patched(route.row, scale_of(workload), media_type=media_type, body=request.body)
+        scale = patched(route.row, scale_of(workload), media_type=media_type(request), body=request.body)
     else:
-        scale = json_body(request)
+        scale = object_body(request, route.row)
     replicas: Any = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
         fault = invalid("spec.replicas", replicas, "must be greater than or equal to 0")

@@ -23,11 +23,13 @@ def service_stage(row: Row, new: Object, old: Object | None, operation: Operatio
         return new
     known = (old or {}).get("spec", {})
     address = spec.get("clusterIP") or known.get("clusterIP") or _address(new)
+    # What has neither an address nor Pods might be reached in either family.
+    both = address == "None" and not spec.get("selector")
     allocated = {
         "clusterIP": address,
         "clusterIPs": [address],
-        "ipFamilies": ["IPv4"],
-        "ipFamilyPolicy": "SingleStack",
+        "ipFamilies": ["IPv4", "IPv6"] if both else ["IPv4"],
+        "ipFamilyPolicy": "RequireDualStack" if both else "SingleStack",
     }
     return new | {"spec": spec | {field: spec.get(field) or allocated[field] for field in _ALLOCATED}}
 

@@ -86,14 +86,34 @@ def no_such_path() -> StatusError:
     return NoSuchPathError(code=404, reason="NotFound", message="404 page not found")
 
 
+def no_such_resource() -> StatusError:
+    """There is no such kind or subresource in a group that is built in."""
+    message = "the server could not find the requested resource"
+    return StatusError(code=404, reason="NotFound", message=message, details={})
+
+
 def not_acceptable(message: str) -> StatusError:
     """The answer cannot have the form that the client wants."""
     return StatusError(code=406, reason="NotAcceptable", message=message)
 
 
-def already_exists(resource: Resource, name: str) -> StatusError:
-    """The name is taken."""
-    message = f'{resource.name} "{name}" already exists'
+def invalid_patch(shown: str, fault: str) -> StatusError:
+    """What a patch makes cannot be decoded; `shown` is the object, or the patch."""
+    text = f"Invalid value: {json.dumps(shown, ensure_ascii=False)}: {fault}"
+    causes = [{"reason": "FieldValueInvalid", "message": text, "field": "patch"}]
+    message = f' "" is invalid: patch: {text}'
+    return StatusError(code=422, reason="Invalid", message=message, details={"causes": causes})
+
+
+def method_not_supported(resource: Resource, verb: str) -> StatusError:
+    """The kind exists, but not this verb for the subresource."""
+    message = f'{verb} is not supported on resources of kind "{resource.name}"'
+    return StatusError(code=405, reason="MethodNotAllowed", message=message, details=about(resource, ""))
+
+
+def already_exists(resource: Resource, name: str, *, dying: bool = False) -> StatusError:
+    """The name is taken, perhaps by an object whose deletion has begun."""
+    message = f'{"object is being deleted: " if dying else ""}{resource.name} "{name}" already exists'
     return StatusError(code=409, reason="AlreadyExists", message=message, details=about(resource, name))
 
 
@@ -126,26 +146,21 @@ def unauthorized() -> StatusError:
     return StatusError(code=401, reason="Unauthorized", message="Unauthorized")
 
 
-def method_not_allowed(resource: Resource) -> StatusError:
+def method_not_allowed() -> StatusError:
     """The kind exists, but not this verb for it."""
     message = "the server does not allow this method on the requested resource"
-    details = about(resource, "")
-    return StatusError(code=405, reason="MethodNotAllowed", message=message, details=details)
+    return StatusError(code=405, reason="MethodNotAllowed", message=message, details={})
 
 
-def unsupported_media_type(given: str, accepted: tuple[str, ...]) -> StatusError:
-    """The body's format is not offered here: protobuf, CBOR, server-side apply."""
-    message = (
-        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
-        if given
-        else "the body of the request has no content type"
-    )
-    return StatusError(code=415, reason="UnsupportedMediaType", message=message, details={})
+def unsupported_media_type(accepted: tuple[str, ...]) -> StatusError:
+    """The body's format is not offered here: CBOR, server-side apply."""
+    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+    return StatusError(code=415, reason="UnsupportedMediaType", message=message)
 
 
 def invalid(resource: Resource, name: str, causes: list[dict[str, str]]) -> StatusError:
     """The object breaks a rule; each cause is {"reason": "FieldValueInvalid", "message": …, "field": …}."""
-    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    texts = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": causes}

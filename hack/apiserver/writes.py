@@ -10,8 +10,8 @@ from hack.apiserver.conversion import kept, shown
 from hack.apiserver.definitions import check_definition
 from hack.apiserver.deletion import check_preconditions, dying, settle
 from hack.apiserver.namespaces import check_immortal, check_namespace
-from hack.apiserver.status import already_exists, bad_request, modified, not_found
-from hack.apiserver.stored import Stored
+from hack.apiserver.status import StatusError, already_exists, modified, not_found
+from hack.apiserver.stored import Stored, encode, stamped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MOST_TRIES = 5
 #: How often a generated name may be taken.
 MOST_NAMES = 8
+#: Bytes of an object that etcd takes.
+MOST_STORED = 1536 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +51,17 @@ class Writer:
     now: Callable[[], datetime]
     random: Random
 
+    def exists(self, route: Route) -> bool:
+        """Whether the object of a route is there."""
+        return self.storage.get(route.row.storage, route.key) is not None
+
     async def create(self, route: Route, body: object, options: WriteOptions) -> Stored:
         """Store a new object. Raises StatusError."""
         row = route.row
         sent = metadata.decoded(body, route)
         if route.row.resource.namespaced:
-            check_namespace(self.storage, route, sent["metadata"].get("name", ""))
+            known = sent["metadata"].get("name") or sent["metadata"].get("generateName", "")
+            check_namespace(self.storage, route, known)
         check_definition(self.storage, row)
         sent = self.chain.mutate(row, sent, None, "CREATE", options)
         for attempt in range(MOST_NAMES):
@@ -65,8 +72,10 @@ class Writer:
                 break
         new = self.chain.validate(row, new, None, "CREATE", options)
         await self.webhooks.admit(route, new=new, old=None, operation="CREATE", options=options)
-        if self.storage.get(row.storage, key) is not None:
-            raise already_exists(row.resource, key[1])
+        there = self.storage.get(row.storage, key)
+        if there is not None:
+            raise already_exists(row.resource, key[1], dying="deletionTimestamp" in there.object["metadata"])
+        _check_size(new, options)
         if options.dry_run:
             return Stored(kept(row, new), 0)
         return self.storage.write(row.storage, key, kept(row, new))
@@ -95,17 +104,14 @@ class Writer:
     def _changed(self, route: Route, made: object, old: Object, options: WriteOptions, *, whole: bool) -> Object:
         row = route.row
         new = metadata.decoded(made, route)
-        if new["metadata"].get("name", "") != route.name:
-            raise bad_request(
-                f"the name of the object ({new['metadata'].get('name', '')}) does not match the name on the URL "
-                f"({route.name})"
-            )
-        metadata.check_current(row, new, old, need_revision=whole)
+        metadata.check_name(route, new["metadata"].get("name") or "")
+        metadata.check_current(row, new, old, whole=whole)
         new = self.chain.mutate(row, new, old, "UPDATE", options)
         new = metadata.carried(row, new, old, subresource=route.subresource)
         return self.chain.validate(row, new, old, "UPDATE", options)
 
     def _commit(self, route: Route, new: Object, current: Stored, options: WriteOptions) -> Stored:
+        _check_size(new, options)
         return Stored(new, current.revision) if options.dry_run else settle(self.storage, route.row, new)
 
     async def delete(self, route: Route, wanted: DeleteOptions, options: WriteOptions) -> Deleted:
@@ -124,11 +130,18 @@ class Writer:
         raise modified(row.resource, route.name)
 
     def _remove(self, route: Route, current: Stored, wanted: DeleteOptions, *, dry_run: bool) -> Deleted:
-        marked = dying(route.row, current.object, wanted, now=self.now())
+        marked, held = dying(route.row, current.object, wanted, now=self.now())
         if dry_run:
-            return Deleted(stored=current, gone=marked is None)
-        if marked is None:
-            return Deleted(stored=self.storage.remove(route.row.storage, route.key), gone=True)
+            return Deleted(stored=Stored(marked, current.revision), gone=not held)
+        if not held:
+            gone = self.storage.remove(route.row.storage, route.key)
+            return Deleted(stored=stamped(marked, gone.revision), gone=True)
         if marked == current.object:
             return Deleted(stored=current, gone=False)
         return Deleted(stored=self.storage.write(route.row.storage, route.key, marked), gone=False)
+
+
+def _check_size(obj: Object, options: WriteOptions) -> None:
+    """Refuse what etcd would not take, where the body makes that possible. Raises StatusError 500."""
+    if options.bulky and len(encode(obj)) > MOST_STORED:
+        raise StatusError(code=500, reason="", message="etcdserver: request is too large")

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hack.apiserver import protobuf, reviews
+import yaml
+
+from hack.apiserver import gotext, protobuf, reviews
 from hack.apiserver.admission import WriteOptions
-from hack.apiserver.deletion import DeleteOptions, delete_options
+from hack.apiserver.deletion import HEAD, DeleteOptions, delete_options, dry_run_faults, invalid_options
+from hack.apiserver.jsontext import JsonError, duplicates, read
 from hack.apiserver.listoptions import list_options
-from hack.apiserver.patches import parsed, patched
+from hack.apiserver.metadata import check_name, decoded
+from hack.apiserver.patches import MERGE_PATCH, STRATEGIC_MERGE_PATCH, check_media_type, go_word, patched
 from hack.apiserver.reading import view
 from hack.apiserver.resources import REVIEW_VERBS
 from hack.apiserver.route import Route
+from hack.apiserver.schema.fielderror import forbidden, not_supported
+from hack.apiserver.schema.stages import shape
 from hack.apiserver.status import JSON_HEADERS, StatusError, bad_request, unsupported_media_type
 from hack.apiserver.stored import encode
+from hack.apiserver.writes import MOST_STORED
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
@@ -24,12 +32,21 @@ if TYPE_CHECKING:
     from hack.apiserver.admission import Object
     from hack.apiserver.authentication import Authenticator
     from hack.apiserver.identity import User
+    from hack.apiserver.resources import Row
     from hack.apiserver.stored import Stored
     from hack.apiserver.writes import Writer
     from upgrade_manager.kube.transport import Request
 
 JSON = "application/json"
+YAML = "application/yaml"
+#: The real server's limit on a body.
+MOST_BYTES = 3 * 1024 * 1024
+#: Bytes of a body that a refusal shows.
+_GLIMPSE = 30
 _NOT_FOUND = 404
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+#: The kind of a verb's options, as refusals name it.
+_OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,38 +59,42 @@ class Writing:
 
     async def respond(self, route: Route, request: Request, user: User) -> Response:
         """Answer a create, update, patch, delete or deletecollection. Raises StatusError."""
+        check_size(request)
         options = write_options(route, request, user)
         if route.verb == "delete":
             return await self._delete(route, request, options)
         if route.verb == "deletecollection":
             return await self._delete_collection(route, request, options)
         if route.row.verbs == REVIEW_VERBS:
-            return self._review(route, request, user)
-        stored = await self._stored(route, request, options)
+            return self._review(route, request, options)
+        stored, created = await self._stored(route, request, options)
         body = view(route, request, self.now).one(stored)
-        status = 201 if route.verb == "create" else 200
-        return Response(status=status, headers=_headers(options), body=body)
+        return Response(status=201 if created else 200, headers=_headers(options), body=body)
 
-    async def _stored(self, route: Route, request: Request, options: WriteOptions) -> Stored:
+    async def _stored(self, route: Route, request: Request, options: WriteOptions) -> tuple[Stored, bool]:
+        """What a write leaves, and whether it is new."""
         if route.verb == "patch":
+            check_media_type(route.row, media_type(request))
 
             def apply(obj: Object) -> object:
-                return patched(route.row, obj, media_type=_media_type(request), body=request.body)
+                return patched(route.row, obj, media_type=media_type(request), body=request.body)
 
-            return await self.writer.update(route, apply, options, whole=False)
-        body = json_body(request)
+            return await self.writer.update(route, apply, options, whole=False), False
+        body = object_body(request, route.row)
         if route.verb == "create":
-            return await self.writer.create(route, body, options)
-        return await self.writer.update(route, lambda _: body, options, whole=True)
+            return await self.writer.create(route, body, options), True
+        if route.row.create_on_update and not route.subresource and not self.writer.exists(route):
+            return await self.writer.create(route, named(body, route), options), True
+        return await self.writer.update(route, lambda _: body, options, whole=True), False
 
-    def _review(self, route: Route, request: Request, user: User) -> Response:
-        review = json_body(request)
+    def _review(self, route: Route, request: Request, options: WriteOptions) -> Response:
+        review = shape(route.row, decoded(object_body(request, route.row), route), None, "CREATE", options)
         try:
             answer = reviews.answer(
                 route.row,
                 review,
                 namespace=route.namespace,
-                user=user,
+                user=options.user,
                 authenticator=self.authenticator,
                 store=self.writer.storage,
             )
@@ -82,13 +103,19 @@ class Writing:
             kind = route.row.resource.kind
             raise bad_request(f"{kind} cannot be handled as a {kind}: json: cannot unmarshal: {error}") from error
         head = {"kind": route.row.resource.kind, "apiVersion": route.row.resource.api_version}
-        return Response(status=201, headers=JSON_HEADERS, body=encode(head | answer))
+        return Response(status=201, headers=_headers(options), body=encode(head | answer))
 
     async def _delete(self, route: Route, request: Request, options: WriteOptions) -> Response:
-        outcome = await self.writer.delete(route, delete_options(request), options)
-        if not outcome.gone:
+        wanted = delete_options(request)
+        if wanted.dry_run:
+            options = replace(options, dry_run=True)
+        if route.row.orphan_warning and not wanted.says_propagation:
+            options.warnings.append(route.row.orphan_warning)
+        outcome = await self.writer.delete(route, wanted, options)
+        if not outcome.gone or route.row.graceful:
             body = view(route, request, self.now).one(outcome.stored)
-            return Response(status=200, headers=_headers(options), body=body)
+            waiting = wanted.orphan_dependents is False and not outcome.gone
+            return Response(status=202 if waiting else 200, headers=_headers(options), body=body)
         resource = route.row.resource
         details = {"name": route.name, "group": resource.group, "kind": resource.plural}
         details["uid"] = outcome.stored.object["metadata"]["uid"]
@@ -104,8 +131,12 @@ class Writing:
     async def _delete_collection(self, route: Route, request: Request, options: WriteOptions) -> Response:
         selector = list_options(request, route.row).selector
         wanted = delete_options(request)
+        if wanted.dry_run:
+            options = replace(options, dry_run=True)
         collection = self.writer.storage.collection(route.row.storage)
         chosen = [state for state in collection.states(route.namespace) if selector.matches(state.object)]
+        limit = dict(request.query).get("limit", "")
+        chosen = chosen[: int(limit)] if limit.isdigit() and int(limit) else chosen
         for state in chosen:
             await self._delete_member(route, state, wanted, options)
         metadata = {"resourceVersion": str(self.writer.storage.revision)}
@@ -121,40 +152,98 @@ class Writing:
                 raise
 
 
+def check_size(request: Request) -> None:
+    """Refuse a body that is too large. Raises StatusError 413."""
+    if len(request.body) > MOST_BYTES:
+        message = f"Request entity too large: limit is {MOST_BYTES}"
+        raise StatusError(code=413, reason="RequestEntityTooLarge", message=message)
+
+
 def write_options(route: Route, request: Request, user: User) -> WriteOptions:
-    """The options of a write. Raises StatusError 400."""
+    """The options of a write. Raises StatusError 422."""
+    query = dict(request.query)
     dry_run = [value for key, value in request.query if key == "dryRun" and value]
-    if any(value != "All" for value in dry_run):
-        raise bad_request(f'Invalid value: "{dry_run[0]}": dryRun: Unsupported value: supported values: "All"')
-    validation = dict(request.query).get("fieldValidation", "")
-    if validation not in {"", "Ignore", "Warn", "Strict"}:
-        raise bad_request(
-            f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
-        )
+    validation = query.get("fieldValidation", "") if route.verb in _OPTIONS else ""
+    faults = list(dry_run_faults(dry_run))
+    if route.verb == "patch" and query.get("force"):
+        faults.append(forbidden("force", "may not be specified for non-apply patch"))
+    if validation not in _VALIDATIONS:
+        faults.append(not_supported("fieldValidation", validation, _VALIDATIONS))
+    if faults:
+        raise invalid_options(_OPTIONS.get(route.verb, "DeleteOptions"), faults)
+    strategic = ""
+    if media_type(request) == STRATEGIC_MERGE_PATCH:
+        with suppress(JsonError):
+            strategic = gotext.shown(read(request.body))
     return WriteOptions(
         user=user,
         subresource=route.subresource,
         dry_run=bool(dry_run),
         field_validation=validation,
         patch=route.verb == "patch",
+        strategic=strategic,
+        bulky=len(request.body) > MOST_STORED // 2,
+        duplicates=_duplicates(request, validation) if route.verb in _OPTIONS else (),
     )
 
 
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", JSON).partition(";")[0].strip()
+def _duplicates(request: Request, validation: str) -> tuple[str, ...]:
+    if validation == "Ignore" or media_type(request) not in {JSON, MERGE_PATCH}:
+        return ()
+    try:
+        return tuple(duplicates(request.body))
+    except ValueError:
+        return ()
 
 
-def json_body(request: Request) -> Object:
-    """The object in a body, in JSON or in what kubectl sends of protobuf. Raises StatusError 400 or 415."""
-    media_type = _media_type(request)
-    if media_type == protobuf.MEDIA_TYPE:
+def media_type(request: Request) -> str:
+    """The format of a request's body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip()
+
+
+def object_body(request: Request, row: Row) -> Object:
+    """The object in a body: JSON, YAML, or what kubectl sends of protobuf. Raises StatusError 400 or 415."""
+    given = media_type(request)
+    if given == protobuf.MEDIA_TYPE:
         return protobuf.decode(request.body)
-    if media_type != JSON:
-        raise unsupported_media_type(media_type, (JSON,))
-    body = parsed(request.body)
-    if not isinstance(body, dict):
-        raise bad_request("the object provided is unrecognized (must be of type object)")
+    if given not in {JSON, YAML}:
+        raise unsupported_media_type((JSON, YAML, protobuf.MEDIA_TYPE))
+    try:
+        body = read(request.body) if given == JSON else yaml.safe_load(request.body)
+    except (JsonError, yaml.YAMLError) as error:
+        raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {error}") from error
+    if body is not None and not isinstance(body, dict):
+        fault = f"json: cannot unmarshal {go_word(body)} into Go value of type {HEAD}"
+        raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
+    body = body or {}
+    version = body.get("apiVersion") or ""
+    if str(version).count("/") > 1:
+        raise _unrecognized(row, request, f"unexpected GroupVersion string: {version}")
+    if row.custom and not body.get("kind"):
+        raise _unrecognized(row, request, f"Object 'Kind' is missing in '{request.body.decode('utf-8', 'replace')}'")
     return body
+
+
+def named(body: Object, route: Route) -> Object:
+    """An object that an update creates: it has the name of the path. Raises StatusError 400."""
+    given = body.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
+    check_name(route, metadata.get("name") or "")
+    return body | {"metadata": {key: value for key, value in metadata.items() if key != "resourceVersion"}}
+
+
+def _unrecognized(row: Row, request: Request, fault: str) -> StatusError:
+    kind = row.resource.kind
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {fault} ({_glimpse(request)})")
+
+
+def _glimpse(request: Request) -> str:
+    """The beginning of a body, in hexadecimal where it does not even look like an object."""
+    body = request.body
+    if not body:
+        return "<empty>"
+    shown = body[:_GLIMPSE].decode("utf-8", "replace") if body.startswith(b"{") else body[:_GLIMPSE].hex()
+    return shown + (" ..." if len(body) > _GLIMPSE else "")
 
 
 def _headers(options: WriteOptions) -> dict[str, str]:

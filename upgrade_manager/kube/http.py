@@ -184,4 +184,9 @@ def _transient(error: BaseException) -> Transient:
 
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
+    """A header that comes more than once, as each warning of an API server does, counts as one list."""
+    lowered: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        lowered[key] = f"{lowered[key]}, {value}" if key in lowered else value
+    return lowered

@@ -37,3 +37,25 @@ def _object(value: dict[str, Any], schema: Schema) -> dict[str, Any]:
             filled[key] = apply_defaults(value[key], rest)
     same = len(filled) == len(value) and all(filled[key] is value[key] for key in filled)
     return value if same else filled
+
+
+def without_nulls(value: Any, schema: Schema, *, old: Any = None) -> Any:
+    """The value without members that are null and must not be; what `old` shares with it is not looked at again."""
+    if isinstance(value, list):
+        below = schema.get("items")
+        if not isinstance(below, dict):
+            return value
+        items = [without_nulls(item, below) for item in value]
+        return value if all(new is item for new, item in zip(items, value, strict=True)) else items
+    if not isinstance(value, dict):
+        return value
+    known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
+    before = old if isinstance(old, dict) else {}
+    kept = {}
+    for key, item in value.items():
+        below = known.get(key, rest if isinstance(rest, dict) else None)
+        if below is None or (item is not None and before.get(key) is item):
+            kept[key] = item
+        elif item is not None or below.get("nullable"):
+            kept[key] = without_nulls(item, below, old=before.get(key))
+    return value if len(kept) == len(value) and all(kept[key] is value[key] for key in kept) else kept

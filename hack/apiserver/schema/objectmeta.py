@@ -97,6 +97,11 @@ def _namespace(meta: Mapping[str, Any], *, namespaced: bool) -> Iterator[FieldEr
             yield invalid("metadata.namespace", namespace, fault)
 
 
+def validate_parts(meta: Mapping[str, Any]) -> list[FieldError]:
+    """Findings about all but the names, which any object inside of another must stand too."""
+    return [*_maps_and_owners(meta), *_finalizers(meta.get("finalizers") or [])]
+
+
 def _maps_and_owners(meta: Mapping[str, Any]) -> Iterator[FieldError]:
     yield from validate_labels(meta.get("labels") or {}, "metadata.labels")
     yield from validate_annotations(meta.get("annotations") or {}, "metadata.annotations")
@@ -156,6 +161,14 @@ def _finalizers(finalizers: list[str]) -> Iterator[FieldError]:
             yield invalid(field, name, fault)
     if FOREGROUND in finalizers and ORPHAN in finalizers:
         yield invalid(field, finalizers, f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set")
+
+
+def standard_finalizers(meta: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Findings about finalizers without a domain, which only the well-known ones may be."""
+    for index, name in enumerate(meta.get("finalizers") or ()):
+        if "/" not in name and name not in {FOREGROUND, ORPHAN, "kubernetes"}:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{index}]", name, detail)
 
 
 def _no_new_finalizers(meta: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[FieldError]:

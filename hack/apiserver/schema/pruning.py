@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hack.apiserver.schema.embedded import known_metadata
+
 Schema = dict[str, Any]
 
 _ROOT = frozenset({"apiVersion", "kind", "metadata"})
@@ -50,7 +52,9 @@ def _object(  # a value, its schema, its place, what it replaces
         below = known.get(key, rest if isinstance(rest, dict) else None)
         where = f"{path}.{key}" if path else key
         if embedded and key in _ROOT:
-            kept[key] = item
+            whole = root or key != "metadata" or not isinstance(item, dict)
+            kept[key] = item if whole else known_metadata(item, where, unknown)
+            changed = changed or kept[key] is not item
         elif below is not None:
             kept[key] = _prune(item, below, where, unknown, old.get(key))
             changed = changed or kept[key] is not item

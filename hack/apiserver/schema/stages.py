@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 from hack.apiserver.schema.builtins import builtin_errors, name_rule
 from hack.apiserver.schema.celrules import validate_rules
 from hack.apiserver.schema.correlation import ABSENT, Old
-from hack.apiserver.schema.decode import mistyped_metadata, unknown_metadata
-from hack.apiserver.schema.defaulting import apply_defaults
+from hack.apiserver.schema.decoding import DecodingError, completed, decode
+from hack.apiserver.schema.defaulting import apply_defaults, without_nulls
+from hack.apiserver.schema.embedded import validate_embedded
 from hack.apiserver.schema.facets import facets
-from hack.apiserver.schema.fielderror import BLOCKING, Fault, FieldError, invalid
+from hack.apiserver.schema.fielderror import BLOCKING, FieldError, invalid
+from hack.apiserver.schema.gotypes import object_meta, type_of
 from hack.apiserver.schema.listtypes import validate_lists
-from hack.apiserver.schema.objectmeta import finalizer_warnings, validate_create, validate_update
+from hack.apiserver.schema.objectmeta import finalizer_warnings, standard_finalizers, validate_create, validate_update
 from hack.apiserver.schema.pruning import prune
 from hack.apiserver.schema.validation import validate as validate_schema
-from hack.apiserver.status import bad_request
+from hack.apiserver.status import bad_request, invalid_patch
 from hack.apiserver.status import invalid as invalid_object
 
 if TYPE_CHECKING:
@@ -28,9 +30,12 @@ if TYPE_CHECKING:
 #: What fieldValidation means when a request does not say.
 DEFAULT_FIELD_VALIDATION = "Warn"
 
-#: What Go's decoder calls a JSON type, and, after "to", the type that it decodes to.
-_GO_NAMES = {"integer": "number", "boolean": "bool", "to integer": "int32", "to boolean": "bool"}
+_METADATA = object_meta()
 
+_OWNED_TWICE = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests"
+)
 _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
@@ -38,30 +43,56 @@ _UNCHECKED = (
 
 
 def shape(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Unknown fields (fieldValidation), pruning and defaulting; a mutating stage. Raises StatusError 400."""
+    """Types, unknown fields (fieldValidation), pruning and defaulting; a mutating stage. Raises StatusError 400."""
     if operation == "DELETE":
         return new
-    fault = mistyped_metadata(new.get("metadata") or {})
-    if fault:
-        raise _undecodable(row, new, fault, options)
     unknown: list[str] = []
     sent = new
+    try:
+        new = _shaped(row, new, old, unknown)
+    except DecodingError as error:
+        fault = error.conversion if options.strategic else str(error)
+        raise _undecodable(row, sent, fault, options) from error
+    _report(row, sent, unknown, options)
+    return _sole_owners(new, options)
+
+
+def _sole_owners(new: Object, options: WriteOptions) -> Object:
+    """Name each owner once, and say so."""
+    owners = new["metadata"].get("ownerReferences") or []
+    sole = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    if len(sole) == len(owners):
+        return new
+    uids = ",".join(dict.fromkeys(owner.get("uid", "") for owner in owners if owners.count(owner) > 1))
+    options.warnings.append(f"{_OWNED_TWICE}; duplicate UID(s) observed: {uids}")
+    return new | {"metadata": new["metadata"] | {"ownerReferences": sole}}
+
+
+def _shaped(row: Row, new: Object, old: Object | None, unknown: list[str]) -> Object:
+    kind = None if row.custom else type_of(row.resource.name)
+    if kind is not None:
+        head = {key: new[key] for key in ("kind", "apiVersion")}
+        rest = {key: value for key, value in new.items() if key not in head}
+        decoded: Object = decode(rest, kind, unknown=unknown, old=old)
+        return head | {"metadata": {}} | decoded
+    metadata = new.get("metadata") or {}
+    strange: list[str] = []
+    decode(metadata, _METADATA, unknown=strange)
+    unknown += [f"metadata.{path}" for path in strange]
     if row.custom and row.schema is not None:
-        new, unknown = prune(new, row.schema, old=old)
+        new, pruned = prune(new, row.schema, old=old)
+        unknown += pruned
         defaults = facets(row.schema).defaults
         new = new if defaults is None else apply_defaults(new, defaults)
-    _report(row, sent, unknown, options)
+        new = without_nulls(new, row.schema, old=old)
     return new
 
 
 def _undecodable(row: Row, sent: Object, fault: str, options: WriteOptions) -> StatusError:
     """A body that does not fit the kind is a bad request; a patch that makes such an object is an invalid patch."""
-    resource = row.resource
-    if not options.patch:
-        return bad_request(_unhandled(row, fault))
-    cause = invalid("patch", json.dumps(sent, separators=(",", ":")), fault).cause()
-    nameless = replace(resource, group="", kind="")
-    return invalid_object(nameless, "", [cause])
+    if options.patch:
+        return invalid_patch(options.strategic or json.dumps(sent, separators=(",", ":")), fault)
+    return bad_request(_unhandled(row, fault))
 
 
 def _unhandled(row: Row, fault: str) -> str:
@@ -70,69 +101,82 @@ def _unhandled(row: Row, fault: str) -> str:
 
 
 def _report(row: Row, sent: Object, unknown: list[str], options: WriteOptions) -> None:
-    """Refuse, warn or be silent about fields that are lost, as the client asked; metadata is only ever refused."""
+    """Refuse, warn or be silent about fields that are lost, as the client asked."""
     mode = options.field_validation or DEFAULT_FIELD_VALIDATION
-    faults = [f'unknown field "{path}"' for path in unknown]
+    if mode == "Ignore" or not (unknown or options.duplicates):
+        return
+    faults = [f'duplicate field "{path}"' for path in options.duplicates]
+    faults += [f'unknown field "{path}"' for path in unknown]
     if mode == "Strict":
-        strange = [f'unknown field "{path}"' for path in unknown_metadata(sent.get("metadata") or {})] + faults
-        if strange:
-            raise _undecodable(row, sent, "strict decoding error: " + ", ".join(strange), options)
-    elif mode == "Warn":
-        options.warnings.extend(faults)
+        raise _undecodable(row, sent, "strict decoding error: " + ", ".join(faults), options)
+    options.warnings.extend(faults)
 
 
 def validate(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
     """Structural schema and CEL rules; a validating stage. Raises StatusError 422."""
     if operation == "DELETE":
         return new
+    new = _of_kind(row, new)
     errors = _metadata(row, new, old)
-    if row.schema is not None:
-        errors += _schema(row, row.schema, new, old, options)
-    errors += builtin_errors(row, new, old)
+    if row.custom and row.schema is not None:
+        errors += _schema(row.schema, new, old, options)
+    if options.subresource != "binding":
+        errors += builtin_errors(row, new, old)
     if errors:
-        raise invalid_object(row.resource, new["metadata"].get("name", ""), [error.cause() for error in errors])
+        raise _invalid(row, new["metadata"].get("name", ""), errors)
     if row.custom and not options.subresource:
         options.warnings.extend(finalizer_warnings(new["metadata"], old["metadata"] if old else None))
     return new
 
 
+def _invalid(row: Row, name: str, errors: list[FieldError]) -> StatusError:
+    """The refusal; a kind that is stored as another is judged as that other, and its fields have their names there."""
+    if row.stored_as:
+        names = {shown: stored for stored, shown in row.renames}
+        errors = [replace(error, field=names.get(error.field, error.field)) for error in errors]
+        return invalid_object(replace(row.resource, group=""), name, [error.cause() for error in errors])
+    return invalid_object(row.resource, name, [error.cause() for error in errors])
+
+
+def _of_kind(row: Row, new: Object) -> Object:
+    """A custom object must be of its kind by now; a built-in one gets the members that it always has."""
+    if not row.custom:
+        kind = type_of(row.resource.name)
+        return new if kind is None else completed(new, kind)
+    errors = [
+        invalid(key, new[key], f"must be {wanted}")
+        for key, wanted in (("apiVersion", row.resource.api_version), ("kind", row.resource.kind))
+        if new[key] != wanted
+    ]
+    if errors:
+        group = new["apiVersion"].rpartition("/")[0]
+        given = replace(row.resource, kind=new["kind"], group=group)
+        raise invalid_object(given, new["metadata"].get("name", ""), [error.cause() for error in errors])
+    return new
+
+
 def _metadata(row: Row, new: Object, old: Object | None) -> list[FieldError]:
     if old is None:
-        return validate_create(new["metadata"], namespaced=row.resource.namespaced, name_rule=name_rule(row))
+        errors = validate_create(new["metadata"], namespaced=row.resource.namespaced, name_rule=name_rule(row))
+        return errors + list(standard_finalizers(new["metadata"]) if row.known_finalizers else ())
     return validate_update(new["metadata"], old["metadata"])
 
 
-def _schema(
-    row: Row, schema: dict[str, Any], new: Object, old: Object | None, options: WriteOptions
-) -> list[FieldError]:
+def _schema(schema: dict[str, Any], new: Object, old: Object | None, options: WriteOptions) -> list[FieldError]:
     before = ABSENT if old is None else Old(present=True, value=old)
-    if not row.custom:
-        return _builtin(row, validate_schema(new, schema, old=before))
     if options.subresource == "status":
         errors = _status(new, schema, before)
     else:
         errors = validate_schema(new, schema, old=before)
     errors += _lists(facets(schema).lists, new, old)
+    embedded = facets(schema).embedded
+    errors += validate_embedded(new, embedded) if embedded is not None else ()
     rules = facets(schema).rules
     if rules is None:
         return errors
     if any(error.fault in BLOCKING for error in errors):
         return [*errors, invalid("", None, _UNCHECKED)]
     return [*errors, *validate_rules(new, rules, old=before)]
-
-
-def _builtin(row: Row, errors: list[FieldError]) -> list[FieldError]:
-    """The findings; a wrong type in a built-in kind is refused already where the object is decoded."""
-    wrong = next((error for error in errors if error.fault is Fault.TYPE_INVALID), None)
-    if wrong is None:
-        return errors
-    expected = wrong.detail.rpartition(" must be of type ")[2].partition(":")[0]
-    fault = "illegal base64 data at input byte 0"
-    if expected != "byte":
-        given, wanted = _GO_NAMES.get(wrong.value, wrong.value), _GO_NAMES.get(f"to {expected}", expected)
-        field = f"{row.resource.kind}.{wrong.field}"
-        fault = f"json: cannot unmarshal {given} into Go struct field {field} of type {wanted}"
-    raise bad_request(_unhandled(row, fault))
 
 
 def _status(new: Object, schema: dict[str, Any], before: Old) -> list[FieldError]:

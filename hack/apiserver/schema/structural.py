@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.expression import ExpressionError, compiled, uses
+from hack.apiserver.schema.celcheck import validate_rule
+from hack.apiserver.schema.defaultcheck import validate_default
 from hack.apiserver.schema.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ Schema = dict[str, Any]
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES = ("atomic", "set", "map")
-_REASONS = ("FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate")
 #: Keywords of JSON schema that a CRD cannot use.
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 #: Keywords that cannot stand inside allOf, anyOf, oneOf and not, with what is said about them there.
@@ -34,8 +34,10 @@ _NOT_IN_LOGIC = {
     "x-kubernetes-list-type": "must be undefined to be structural",
     "x-kubernetes-validations": "must be empty to be structural",
 }
-_SELECTION = re.compile(r"(?<![\w.])(?:self|oldSelf)((?:\.[A-Za-z_]\w*)+)(\s*\()?")
-_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_REGEXP_FAULTS = {
+    "missing ), unterminated subpattern": "missing closing )",
+    "unterminated character set": "missing closing ]",
+}
 
 
 def validate_structural(schema: Schema, field: str) -> Iterator[FieldError]:
@@ -65,53 +67,60 @@ def _keywords(schema: Schema, field: str) -> Iterator[FieldError]:
         yield invalid(f"{field}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")  # noqa: FBT003
     if "pattern" in schema:
         yield from _pattern(schema["pattern"], field)
+    if schema.get("default") is not None:
+        yield from validate_default(schema, f"{field}.default")
 
 
-def _node(schema: Schema, field: str) -> Iterator[FieldError]:
+def _node(schema: Schema, field: str, loose: str = "") -> Iterator[FieldError]:
+    """Findings about a node; `loose` is the list above it whose items have no old values to compare with."""
     yield from _keywords(schema, field)
     yield from _list_type(schema, field)
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
-        yield from _rule(rule, schema, f"{field}.x-kubernetes-validations[{index}]")
+        yield from validate_rule(rule, schema, f"{field}.x-kubernetes-validations[{index}]", loose=loose)
+    either = bool(schema.get("x-kubernetes-int-or-string"))
     for keyword in ("allOf", "anyOf", "oneOf"):
         for index, part in enumerate(schema.get(keyword) or ()):
-            yield from _logic(part, f"{field}.{keyword}[{index}]")
+            yield from _logic(part, f"{field}.{keyword}[{index}]", either=either)
     if schema.get("not"):
         yield from _logic(schema["not"], f"{field}.not")
-    yield from _below(schema, field)
+    yield from _below(schema, field, loose)
 
 
-def _below(schema: Schema, field: str) -> Iterator[FieldError]:
+def _below(schema: Schema, field: str, loose: str) -> Iterator[FieldError]:
     known, rest, items = schema.get("properties"), schema.get("additionalProperties"), schema.get("items")
     if known and rest:
         detail = "additionalProperties and properties are mutual exclusive"
         yield forbidden(f"{field}.additionalProperties", detail)
     for name, part in (known or {}).items():
-        yield from _typed(part, f"{field}.properties[{name}]", "must not be empty for specified object fields")
+        yield from _typed(part, f"{field}.properties[{name}]", "must not be empty for specified object fields", loose)
     if isinstance(rest, dict):
-        yield from _typed(rest, f"{field}.additionalProperties", "must not be empty for specified object fields")
+        yield from _typed(rest, f"{field}.additionalProperties", "must not be empty for specified object fields", loose)
     if isinstance(items, dict):
-        yield from _typed(items, f"{field}.items", "must not be empty for specified array items")
+        correlated = schema.get("x-kubernetes-list-type") == "map"
+        below = loose if correlated else loose or field
+        yield from _typed(items, f"{field}.items", "must not be empty for specified array items", below)
     elif schema.get("type") == "array":
         yield required(f"{field}.items", "must be specified")
 
 
-def _typed(schema: Schema, field: str, untyped: str) -> Iterator[FieldError]:
+def _typed(schema: Schema, field: str, untyped: str, loose: str) -> Iterator[FieldError]:
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if not schema.get("type") and not free:
         yield required(f"{field}.type", untyped)
-    yield from _node(schema, field)
+    yield from _node(schema, field, loose)
 
 
 def _pattern(pattern: str, field: str) -> Iterator[FieldError]:
     try:
         re.compile(pattern)
     except re.error as error:
-        yield invalid(f"{field}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
+        fault = f"error parsing regexp: {_REGEXP_FAULTS.get(error.msg, error.msg)}: `{pattern}`"
+        yield invalid(f"{field}.pattern", pattern, f"must be a valid regular expression, but isn't: {fault}")
 
 
-def _logic(schema: Schema, field: str) -> Iterator[FieldError]:
+def _logic(schema: Schema, field: str, *, either: bool = False) -> Iterator[FieldError]:
     for keyword, detail in _NOT_IN_LOGIC.items():
-        int_or_string = keyword == "type" and schema.get("type") in {"integer", "string"}
+        int_or_string = either and keyword == "type" and schema.get("type") in {"integer", "string"}
         if schema.get(keyword) and not int_or_string:
             yield forbidden(f"{field}.{keyword}", detail)
     for name, part in (schema.get("properties") or {}).items():
@@ -127,6 +136,12 @@ def _list_type(schema: Schema, field: str) -> Iterator[FieldError]:
         yield invalid(f"{field}.type", schema.get("type", ""), "must be array if x-kubernetes-list-type is specified")
     if keys and kind != "map":
         yield invalid(where, kind or "", "must be map if x-kubernetes-list-map-keys is non-empty")
+    items = schema.get("items") or {}
+    which = {"object": "map", "array": "list"}.get(items.get("type", ""))
+    if kind == "set" and which and items.get(f"x-kubernetes-{which}-type") != "atomic":
+        given = items.get(f"x-kubernetes-{which}-type")
+        detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
+        yield invalid(f"{field}.items.x-kubernetes-{which}-type", given, detail)
     if kind == "map":
         yield from _map_keys(schema, keys or [], field)
 
@@ -145,59 +160,3 @@ def _map_keys(schema: Schema, keys: list[str], field: str) -> Iterator[FieldErro
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
             )
             yield required(f"{field}.items.properties[{key}].default", detail)
-
-
-def _rule(rule: dict[str, Any], schema: Schema, field: str) -> Iterator[FieldError]:
-    source = (rule.get("rule") or "").strip()
-    if not source:
-        yield required(f"{field}.rule", "rule is not specified")
-        return
-    yield from _rule_texts(rule, field)
-    try:
-        compiled(source)
-        if rule.get("messageExpression"):
-            compiled(rule["messageExpression"])
-        if "optionalOldSelf" in rule and not uses(source, "oldSelf"):
-            detail = "may not be set if oldSelf is not used in rule"
-            yield invalid(f"{field}.optionalOldSelf", rule["optionalOldSelf"], detail)
-    except ExpressionError as error:
-        yield invalid(f"{field}.rule", rule, f"compilation failed: {error}")
-        return
-    for name in _undefined(source, schema):
-        yield invalid(f"{field}.rule", rule, f"compilation failed: ERROR: undefined field '{name}'")
-
-
-def _rule_texts(rule: dict[str, Any], field: str) -> Iterator[FieldError]:
-    message = rule.get("message")
-    if message is not None and not message.strip():
-        yield invalid(f"{field}.message", message, "must be non-empty if specified")
-    if message and "\n" in message.strip():
-        yield invalid(f"{field}.message", message, "must not contain line breaks")
-    if not message and "\n" in rule["rule"].strip():
-        yield required(f"{field}.message", "message must be specified if rule contains line breaks")
-    if rule.get("reason") and rule["reason"] not in _REASONS:
-        yield not_supported(f"{field}.reason", rule["reason"], _REASONS)
-
-
-def _undefined(source: str, schema: Schema) -> Iterator[str]:
-    """The fields that a rule selects although the schema does not have them."""
-    for match in _SELECTION.finditer(_LITERAL.sub("''", source)):
-        names = match[1].strip(".").split(".")
-        if match[2]:
-            names.pop()
-        node = schema
-        for name in names:
-            known = node.get("properties")
-            if not known:
-                break
-            plain = re.sub(r"^__(\w+?)__$", r"\1", name)
-            node = known.get(plain) or known.get(name) or known.get(_unescaped(name)) or {}
-            if not node and name not in {"metadata", "apiVersion", "kind"}:
-                yield name
-                break
-
-
-def _unescaped(name: str) -> str:
-    for text, character in (("__dot__", "."), ("__dash__", "-"), ("__slash__", "/"), ("__underscores__", "__")):
-        name = name.replace(text, character)
-    return name

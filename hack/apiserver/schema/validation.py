@@ -125,7 +125,10 @@ def _number(value: float, schema: Schema, field: str) -> Iterator[FieldError]:
             words = "greater than" if exclusive else "greater than or equal to"
             yield invalid(field, value, f"{subject} should be {words} {go_value(limit)}")
     factor = schema.get("multipleOf")
-    if factor and value % factor:
+    if factor and isinstance(value, int) and factor < 1:
+        # The real server cuts the factor down to a whole number for a whole number.
+        yield invalid(field, 0, f"factor MultipleOf declared for {field} must be positive: 0")
+    elif factor and value % factor:
         yield invalid(field, value, f"{subject} should be a multiple of {go_value(factor)}")
 
 
@@ -164,8 +167,10 @@ def _properties(value: Mapping[str, Any], schema: Schema, field: str, old: Old) 
 
 def _combinations(value: Any, schema: Schema, field: str) -> Iterator[FieldError]:
     """AllOf, anyOf, oneOf and not; the findings of the alternative that fits best are shown too."""
-    for part in schema.get("allOf") or ():
-        yield from validate(value, part, field=field)
+    faults = [error for part in schema.get("allOf") or () for error in validate(value, part, field=field)]
+    if faults:
+        yield from faults
+        yield _composite(field, "must validate all the schemas (allOf)")
     if schema.get("anyOf"):
         findings = [validate(value, part, field=field) for part in schema["anyOf"]]
         if all(findings):

@@ -1,0 +1,197 @@
+"""Reads the JSON of a built-in kind as Go's decoder does: refuses wrong types, drops unknown fields, and tells of them.
+
+What comes out is what Go would write again: without nulls and empty members, and with those that it never leaves out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+from hack.apiserver.schema.quantities import QuantityError, canonical
+from hack.apiserver.schema.times import TimeError, rewritten
+
+if TYPE_CHECKING:
+    from hack.apiserver.schema.gotypes import Field, Type
+
+Json = Any
+
+_BOUNDS = {"int32": 2**31, "int64": 2**63}
+
+
+class DecodingError(Exception):
+    """A value does not fit its field; says it in Go's words."""
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        #: The Go type that was wanted; empty where the text says all.
+        self.kind = kind
+        #: The innermost struct, and the fields that lead to the value.
+        self.struct = ""
+        self.path: list[str] = []
+
+    def __str__(self) -> str:
+        if not self.kind:
+            return self.text
+        where = ".".join([self.struct, *self.path])
+        return f"json: cannot unmarshal {self.text} into Go struct field {where} of type {self.kind}"
+
+    @property
+    def conversion(self) -> str:
+        """The same in the words of the converter that a strategic merge patch goes through."""
+        plain = {"number": "int64", "string": "string", "bool": "bool"}.get(self.text)
+        return f"cannot convert {plain} to {self.kind}" if plain and self.kind else str(self)
+
+
+def decode(value: Json, kind: Type, *, unknown: list[str], old: Json = None) -> Json:
+    """The value as Go would write it again, sharing what is unchanged; the paths of unknown fields go to `unknown`.
+
+    What is shared with `old`, a state that was decoded before, is not looked at again. Raises DecodingError.
+    """
+    if kind.form == "struct":
+        return _struct(value, kind, unknown, old if isinstance(old, dict) else {})
+    if kind.form == "list":
+        return _list(value, kind, unknown)
+    if kind.form == "map":
+        return _map(value, kind, unknown)
+    if kind.form == "leaf":
+        return _leaf(value, kind)
+    if kind.form == "loose" and isinstance(value, dict) and kind.item is not None:
+        return decode(value, kind.item, unknown=unknown)
+    return value
+
+
+def completed(value: Json, kind: Type) -> Json:
+    """The object with the members at its top that Go never leaves out; the same object when it has them."""
+    missing = {field.name: field.empty() for field in kind.shown if field.name not in value}
+    return value | missing if missing else value
+
+
+def _struct(value: Json, kind: Type, unknown: list[str], old: dict[str, Json]) -> Json:
+    if not isinstance(value, dict):
+        raise DecodingError(_word(value), kind.name)
+    result: dict[str, Json] = {}
+    changed = False
+    for key, item in value.items():
+        field = kind.fields.get(key)
+        if field is None:
+            unknown.append(key)
+        elif item is not None:
+            new = item if old.get(key) is item else _member(item, field, kind, unknown, old.get(key))
+            if new or not field.droppable:
+                result[key] = new
+                changed = changed or new is not item
+    for field in kind.shown:
+        if field.name not in result:
+            result[field.name] = field.empty()
+    return result if changed or len(result) != len(value) else value
+
+
+def _member(item: Json, field: Field, kind: Type, unknown: list[str], old: Json) -> Json:
+    before = len(unknown)
+    try:
+        new = decode(item, field.type, unknown=unknown, old=old)
+    except DecodingError as error:
+        error.struct = error.struct or kind.name.removeprefix("v1.")
+        error.path.insert(0, field.name)
+        raise
+    if len(unknown) > before:
+        unknown[before:] = [field.name + ("" if path[0] == "[" else ".") + path for path in unknown[before:]]
+    return new
+
+
+def _list(value: Json, kind: Type, unknown: list[str]) -> Json:
+    if not isinstance(value, list):
+        raise DecodingError(_word(value), kind.name)
+    result = []
+    for index, item in enumerate(value):
+        before = len(unknown)
+        result.append(_item(item, kind, unknown))
+        if len(unknown) > before:
+            unknown[before:] = [f"[{index}].{path}" for path in unknown[before:]]
+    return value if all(new is item for new, item in zip(result, value, strict=True)) else result
+
+
+def _map(value: Json, kind: Type, unknown: list[str]) -> Json:
+    if not isinstance(value, dict):
+        raise DecodingError(_word(value), kind.name)
+    result = {}
+    for key, item in value.items():
+        before = len(unknown)
+        result[key] = _item(item, kind, unknown)
+        if len(unknown) > before:
+            unknown[before:] = [f"{key}.{path}" for path in unknown[before:]]
+    return value if all(result[key] is item for key, item in value.items()) else result
+
+
+def _item(item: Json, kind: Type, unknown: list[str]) -> Json:
+    inner = kind.item
+    if inner is None or (item is None and inner.form == "any"):
+        return item
+    if item is None:
+        return {} if inner.form == "struct" else "" if inner.leaf in {"string", "bytes"} else None
+    return decode(item, inner, unknown=unknown)
+
+
+def _leaf(value: Json, kind: Type) -> Json:
+    leaf = kind.leaf
+    if leaf == "string":
+        fits = isinstance(value, str)
+    elif leaf == "bool":
+        fits = isinstance(value, bool)
+    elif leaf in _BOUNDS:
+        fits = _whole(value, kind)
+    elif leaf == "float64":
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+    else:
+        return _special(value, leaf, kind)
+    if not fits:
+        raise DecodingError(_word(value), kind.name)
+    return value
+
+
+def _whole(value: Json, kind: Type) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    bound = _BOUNDS[kind.leaf]
+    if isinstance(value, float) or not -bound <= value < bound:
+        raise DecodingError(f"number {value}", kind.name)
+    return True
+
+
+def _special(value: Json, leaf: str, kind: Type) -> Json:
+    """The leaves that decode themselves."""
+    if leaf == "port":
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise DecodingError(_word(value), "string")
+        return value
+    if leaf == "quantity" and isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise DecodingError(_word(value), kind.name if leaf != "bytes" else "[]uint8")
+    try:
+        if leaf == "bytes":
+            base64.b64decode(value, validate=True)
+            return value
+        return canonical(value) if leaf == "quantity" else rewritten(value, fine=leaf == "microtime")
+    except (QuantityError, TimeError) as error:
+        raise DecodingError(str(error)) from error
+    except binascii.Error as error:
+        raise DecodingError(f"illegal base64 data at input byte {_first_bad(value)}") from error
+
+
+def _first_bad(text: str) -> int:
+    """Where Go stops to read base64."""
+    bad = [index for index, character in enumerate(text) if not (character.isalnum() or character in "+/=")]
+    return bad[0] if bad else len(text) // 4 * 4
+
+
+def _word(value: Json) -> str:
+    """What Go calls a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"

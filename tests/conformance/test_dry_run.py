@@ -1,0 +1,170 @@
+"""Writes that are checked and answered, and not stored."""
+# ruff: noqa: E501  # what the server says stays in one piece
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.exchange import (
+    Row,
+    answered,
+    delete,
+    get,
+    merge,
+    play,
+    post,
+    put,
+    refused,
+)
+from tests.support.shapes import WIDGETS, definition, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+MAPS = "/api/v1/namespaces/$ns/configmaps"
+MAP = f"{MAPS}/one"
+ONE = {"metadata": {"name": "one"}, "data": {"a": "b"}}
+ALL = {"dryRun": "All"}
+
+ROWS = [
+    Row(
+        title="a create answers the object without a version",
+        when=post(MAPS, ONE, **ALL),
+        look=("metadata", "data"),
+        then=answered(
+            201,
+            metadata={"name": "one", "namespace": "$ns", "uid": "$uid", "creationTimestamp": "$time"},
+            data={"a": "b"},
+        ),
+    ),
+    Row(
+        title="a create of a custom object answers the object without a version",
+        when=post(WIDGETS, widget(), **ALL),
+        look=("metadata", "spec"),
+        then=answered(
+            201,
+            metadata={"creationTimestamp": "$time", "generation": 1, "name": "one", "namespace": "$ns", "uid": "$uid"},
+            spec={"mode": "slow", "nested": {"level": 3}},
+        ),
+    ),
+    Row(
+        title="a create stores nothing",
+        given=(post(MAPS, ONE, **ALL),),
+        when=get(MAP),
+        then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
+    ),
+    Row(
+        title="a generated name is answered",
+        when=post(MAPS, {"metadata": {"generateName": "one-"}}, **ALL),
+        look=("metadata.name",),
+        then=answered(201, **{"metadata.name": "one-$suffix"}),
+    ),
+    Row(
+        title="a create of what is there is refused",
+        given=(post(MAPS, ONE),),
+        when=post(MAPS, ONE, **ALL),
+        then=refused(409, "AlreadyExists", 'configmaps "one" already exists', {"name": "one", "kind": "configmaps"}),
+    ),
+    Row(
+        title="a create that breaks a rule is refused",
+        when=post(MAPS, {"metadata": {"name": "A"}}, **ALL),
+        then=refused(
+            422,
+            "Invalid",
+            "ConfigMap \"A\" is invalid: metadata.name: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            {
+                "name": "A",
+                "kind": "ConfigMap",
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": "Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+                        "field": "metadata.name",
+                    }
+                ],
+            },
+        ),
+    ),
+    Row(
+        title="an update answers the new state with the old version",
+        given=(post(MAPS, ONE),),
+        when=put(MAP, ONE | {"data": {"c": "d"}}, **ALL),
+        look=("data", "metadata.resourceVersion"),
+        then=answered(200, **{"data": {"c": "d"}, "metadata.resourceVersion": "$version"}),
+    ),
+    Row(
+        title="an update stores nothing",
+        given=(post(MAPS, ONE), put(MAP, ONE | {"data": {"c": "d"}}, **ALL)),
+        when=get(MAP),
+        look=("data",),
+        then=answered(200, data={"a": "b"}),
+    ),
+    Row(
+        title="a patch answers the new state",
+        given=(post(WIDGETS, widget()),),
+        when=merge(f"{WIDGETS}/one", {"spec": {"size": 3}}, **ALL),
+        look=("spec.size", "metadata.generation", "metadata.resourceVersion"),
+        then=answered(200, **{"spec.size": 3, "metadata.generation": 2, "metadata.resourceVersion": "$version"}),
+    ),
+    Row(
+        title="a patch stores nothing",
+        given=(post(WIDGETS, widget()), merge(f"{WIDGETS}/one", {"spec": {"size": 3}}, **ALL)),
+        when=get(f"{WIDGETS}/one"),
+        look=("spec.size", "metadata.generation"),
+        then=answered(200, **{"spec.size": "absent", "metadata.generation": 1}),
+    ),
+    Row(
+        title="a status is answered and not stored",
+        given=(post(WIDGETS, widget()), merge(f"{WIDGETS}/one/status", {"status": {"phase": "x"}}, **ALL)),
+        when=get(f"{WIDGETS}/one"),
+        look=("status",),
+        then=answered(200, status="absent"),
+    ),
+    Row(
+        title="a Service gets no address for a dry run",
+        when=post(
+            "/api/v1/namespaces/$ns/services",
+            {"metadata": {"name": "one"}, "spec": {"clusterIP": "None", "ports": [{"port": 80}]}},
+            **ALL,
+        ),
+        look=("spec.clusterIP",),
+        then=answered(201, **{"spec.clusterIP": "None"}),
+    ),
+    Row(
+        title="a CustomResourceDefinition is not served after a dry run",
+        given=(
+            post(
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                definition("gadgets", "Gadget", {"type": "object"}, group="$word.example.io"),
+                **ALL,
+            ),
+        ),
+        when=get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.$word.example.io"),
+        then=refused(
+            404,
+            "NotFound",
+            'customresourcedefinitions.apiextensions.k8s.io "gadgets.$ns.example.io" not found',
+            {"name": "gadgets.$ns.example.io", "group": "apiextensions.k8s.io", "kind": "customresourcedefinitions"},
+        ),
+    ),
+    Row(
+        title="an object that would go with its last finalizer stays",
+        given=(
+            post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),
+            delete(MAP),
+            merge(MAP, {"metadata": {"finalizers": None}}, **ALL),
+        ),
+        when=get(MAP),
+        look=("metadata.finalizers",),
+        then=answered(200, **{"metadata.finalizers": ["a.io/b"]}),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_a_dry_run(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

@@ -1,0 +1,523 @@
+"""Merge patches."""
+# ruff: noqa: E501  # what the server says stays in one piece
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.exchange import (
+    Row,
+    answered,
+    merge,
+    play,
+    post,
+    refused,
+)
+from tests.support.shapes import WIDGETS, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+MAPS = "/api/v1/namespaces/$ns/configmaps"
+MAP = f"{MAPS}/one"
+WIDGET = f"{WIDGETS}/one"
+ONE = (
+    post(
+        MAPS,
+        {"metadata": {"name": "one", "labels": {"l": "m"}, "finalizers": ["a.io/b"]}, "data": {"a": "b", "c": "d"}},
+    ),
+)
+_WIDGET = (post(WIDGETS, widget(names=["x", "y"], options={"n": 1}, free={"list": [1, 2, 3], "deep": {"er": 1}})),)
+
+
+def _patched(title: str, patch: object, then: object) -> Row:
+    """On a ConfigMap."""
+    return Row(
+        title=title,
+        given=ONE,
+        when=merge(MAP, patch),
+        look=("data", "metadata.labels", "metadata.finalizers"),
+        then=then,
+    )
+
+
+def _changed(title: str, patch: object, then: object) -> Row:
+    """On a Widget."""
+    return Row(title=title, given=_WIDGET, when=merge(WIDGET, patch), look=("spec", "metadata.generation"), then=then)
+
+
+ROWS = [
+    _patched(
+        "members are merged",
+        {"data": {"e": "f"}},
+        then=answered(
+            200,
+            **{
+                "data": {"a": "b", "c": "d", "e": "f"},
+                "metadata.labels": {"l": "m"},
+                "metadata.finalizers": ["a.io/b"],
+            },
+        ),
+    ),
+    _patched(
+        "null removes a member",
+        {"data": {"a": None}},
+        then=answered(200, **{"data": {"c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": ["a.io/b"]}),
+    ),
+    _patched(
+        "null removes a map",
+        {"data": None},
+        then=answered(200, **{"data": "absent", "metadata.labels": {"l": "m"}, "metadata.finalizers": ["a.io/b"]}),
+    ),
+    _patched(
+        "null removes what is not there",
+        {"data": {"x": None}},
+        then=answered(
+            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": ["a.io/b"]}
+        ),
+    ),
+    _patched(
+        "a list is replaced",
+        {"metadata": {"finalizers": ["c.io/d"]}},
+        then=answered(
+            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": ["c.io/d"]}
+        ),
+    ),
+    _patched(
+        "an empty list replaces too",
+        {"metadata": {"finalizers": []}},
+        then=answered(
+            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": "absent"}
+        ),
+    ),
+    _patched(
+        "null removes a list",
+        {"metadata": {"finalizers": None}},
+        then=answered(
+            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": "absent"}
+        ),
+    ),
+    _patched(
+        "a member of the wrong type is refused",
+        {"data": {"a": 1}},
+        then=refused(
+            422,
+            "Invalid",
+            ' "" is invalid: patch: Invalid value: $object: json: cannot unmarshal number into Go struct field ConfigMap.data of type string',
+            {
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": "Invalid value: $object: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+                        "field": "patch",
+                    }
+                ]
+            },
+        ),
+    ),
+    _patched(
+        "an old resourceVersion is a conflict",
+        {"metadata": {"resourceVersion": "1"}, "data": {"x": "y"}},
+        then=refused(
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply your changes to the latest version and try again',
+            {"name": "one", "kind": "configmaps"},
+        ),
+    ),
+    _patched(
+        "the current resourceVersion is taken",
+        {"metadata": {"resourceVersion": "$0.metadata.resourceVersion"}, "data": {"x": "y"}},
+        then=answered(
+            200,
+            **{
+                "data": {"a": "b", "c": "d", "x": "y"},
+                "metadata.labels": {"l": "m"},
+                "metadata.finalizers": ["a.io/b"],
+            },
+        ),
+    ),
+    _patched(
+        "an empty resourceVersion is no precondition",
+        {"metadata": {"resourceVersion": ""}, "data": {"x": "y"}},
+        then=answered(
+            200,
+            **{
+                "data": {"a": "b", "c": "d", "x": "y"},
+                "metadata.labels": {"l": "m"},
+                "metadata.finalizers": ["a.io/b"],
+            },
+        ),
+    ),
+    _patched(
+        "a resourceVersion of null is no precondition",
+        {"metadata": {"resourceVersion": None}, "data": {"x": "y"}},
+        then=answered(
+            200,
+            **{
+                "data": {"a": "b", "c": "d", "x": "y"},
+                "metadata.labels": {"l": "m"},
+                "metadata.finalizers": ["a.io/b"],
+            },
+        ),
+    ),
+    _patched(
+        "another uid is a conflict",
+        {"metadata": {"uid": "other"}},
+        then=refused(
+            422,
+            "Invalid",
+            'ConfigMap "one" is invalid: metadata.uid: Invalid value: "other": field is immutable',
+            {
+                "name": "one",
+                "kind": "ConfigMap",
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": 'Invalid value: "other": field is immutable',
+                        "field": "metadata.uid",
+                    }
+                ],
+            },
+        ),
+    ),
+    _patched(
+        "another name is refused",
+        {"metadata": {"name": "two"}},
+        then=refused(400, "BadRequest", "the name of the object (two) does not match the name on the URL (one)", None),
+    ),
+    _patched(
+        "a name of null is refused",
+        {"metadata": {"name": None}},
+        then=refused(
+            400,
+            "BadRequest",
+            "the name of the object (one based on URL) was undeterminable: name must be provided",
+            None,
+        ),
+    ),
+    _patched(
+        "metadata of null is refused",
+        {"metadata": None},
+        then=refused(
+            400,
+            "BadRequest",
+            "the name of the object (one based on URL) was undeterminable: name must be provided",
+            None,
+        ),
+    ),
+    _patched(
+        "another kind is refused",
+        {"kind": "Endpoints"},
+        then=refused(
+            422,
+            "Invalid",
+            ' "" is invalid: patch: Invalid value: $object: converting (v1.Endpoints) to (core.ConfigMap): unknown conversion',
+            {
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": "Invalid value: $object: converting (v1.Endpoints) to (core.ConfigMap): unknown conversion",
+                        "field": "patch",
+                    }
+                ]
+            },
+        ),
+    ),
+    _patched(
+        "the creation time is kept",
+        {"metadata": {"creationTimestamp": None}},
+        then=answered(
+            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": ["a.io/b"]}
+        ),
+    ),
+    _patched(
+        "a directive of another patch is an unknown field",
+        {"$patch": "delete"},
+        then=answered(
+            200,
+            **{
+                "data": {"a": "b", "c": "d"},
+                "metadata.labels": {"l": "m"},
+                "metadata.finalizers": ["a.io/b"],
+                "warnings": ['unknown field "$patch"'],
+            },
+        ),
+    ),
+    _changed(
+        "members of a custom object are merged",
+        {"spec": {"options": {"m": 2}, "size": 5}},
+        then=answered(
+            200,
+            **{
+                "spec": {
+                    "free": {"deep": {"er": 1}, "list": [1, 2, 3]},
+                    "mode": "slow",
+                    "names": ["x", "y"],
+                    "nested": {"level": 3},
+                    "options": {"m": 2, "n": 1},
+                    "size": 5,
+                },
+                "metadata.generation": 2,
+            },
+        ),
+    ),
+    _changed(
+        "nested members are removed",
+        {"spec": {"free": {"deep": {"er": None}}}},
+        then=answered(
+            200,
+            **{
+                "spec": {
+                    "free": {"deep": {}, "list": [1, 2, 3]},
+                    "mode": "slow",
+                    "names": ["x", "y"],
+                    "nested": {"level": 3},
+                    "options": {"n": 1},
+                },
+                "metadata.generation": 2,
+            },
+        ),
+    ),
+    _changed(
+        "a list of a custom object is replaced",
+        {"spec": {"free": {"list": [4]}, "names": ["z"]}},
+        then=answered(
+            200,
+            **{
+                "spec": {
+                    "free": {"deep": {"er": 1}, "list": [4]},
+                    "mode": "slow",
+                    "names": ["z"],
+                    "nested": {"level": 3},
+                    "options": {"n": 1},
+                },
+                "metadata.generation": 2,
+            },
+        ),
+    ),
+    _changed(
+        "an object replaces a list",
+        {"spec": {"free": {"list": {"a": 1}}}},
+        then=answered(
+            200,
+            **{
+                "spec": {
+                    "free": {"deep": {"er": 1}, "list": {"a": 1}},
+                    "mode": "slow",
+                    "names": ["x", "y"],
+                    "nested": {"level": 3},
+                    "options": {"n": 1},
+                },
+                "metadata.generation": 2,
+            },
+        ),
+    ),
+    _changed(
+        "nulls inside a new object are left out",
+        {"spec": {"free": {"new": {"a": None, "b": 1}}}},
+        then=answered(
+            200,
+            **{
+                "spec": {
+                    "free": {"deep": {"er": 1}, "list": [1, 2, 3], "new": {"b": 1}},
+                    "mode": "slow",
+                    "names": ["x", "y"],
+                    "nested": {"level": 3},
+                    "options": {"n": 1},
+                },
+                "metadata.generation": 2,
+            },
+        ),
+    ),
+    _changed(
+        "nulls inside a list stay",
+        {"spec": {"free": {"list": [None, {"a": None}]}}},
+        then=answered(
+            200,
+            **{
+                "spec": {
+                    "free": {"deep": {"er": 1}, "list": [None, {}]},
+                    "mode": "slow",
+                    "names": ["x", "y"],
+                    "nested": {"level": 3},
+                    "options": {"n": 1},
+                },
+                "metadata.generation": 2,
+            },
+        ),
+    ),
+    _changed(
+        "an unknown field goes with a warning",
+        {"spec": {"strange": 1}},
+        then=answered(
+            200,
+            **{
+                "spec": {
+                    "free": {"deep": {"er": 1}, "list": [1, 2, 3]},
+                    "mode": "slow",
+                    "names": ["x", "y"],
+                    "nested": {"level": 3},
+                    "options": {"n": 1},
+                },
+                "metadata.generation": 1,
+                "warnings": ['unknown field "spec.strange"'],
+            },
+        ),
+    ),
+    _changed(
+        "a default comes back when its field is removed",
+        {"spec": {"mode": None}},
+        then=answered(
+            200,
+            **{
+                "spec": {
+                    "free": {"deep": {"er": 1}, "list": [1, 2, 3]},
+                    "mode": "slow",
+                    "names": ["x", "y"],
+                    "nested": {"level": 3},
+                    "options": {"n": 1},
+                },
+                "metadata.generation": 1,
+            },
+        ),
+    ),
+    _changed(
+        "a value that breaks the schema is refused",
+        {"spec": {"size": 99, "colour": "blue"}},
+        then=refused(
+            422,
+            "Invalid",
+            'Widget.shapes.example.io "one" is invalid: [spec.colour: Unsupported value: "blue": supported values: "red", "green", spec.size: Invalid value: 99: spec.size in body should be less than or equal to 10]',
+            {
+                "name": "one",
+                "group": "shapes.example.io",
+                "kind": "Widget",
+                "causes": [
+                    {
+                        "reason": "FieldValueNotSupported",
+                        "message": 'Unsupported value: "blue": supported values: "red", "green"',
+                        "field": "spec.colour",
+                    },
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": "Invalid value: 99: spec.size in body should be less than or equal to 10",
+                        "field": "spec.size",
+                    },
+                ],
+            },
+        ),
+    ),
+    _changed("a spec of null goes", {"spec": None}, then=answered(200, **{"spec": "absent", "metadata.generation": 2})),
+    Row(
+        title="a patch that changes nothing keeps the resourceVersion",
+        given=ONE,
+        when=merge(MAP, {"data": {"a": "b"}}),
+        look=("metadata.resourceVersion",),
+        then=answered(200, **{"metadata.resourceVersion": "$version"}),
+    ),
+    Row(
+        title="a patch of unknown fields only keeps the resourceVersion",
+        given=_WIDGET,
+        when=merge(WIDGET, {"spec": {"strange": 1}}),
+        look=("metadata.resourceVersion", "metadata.generation"),
+        then=answered(
+            200,
+            **{
+                "metadata.resourceVersion": "$version",
+                "metadata.generation": 1,
+                "warnings": ['unknown field "spec.strange"'],
+            },
+        ),
+    ),
+    Row(
+        title="an empty patch changes nothing",
+        given=ONE,
+        when=merge(MAP, {}),
+        look=("metadata.resourceVersion",),
+        then=answered(200, **{"metadata.resourceVersion": "$version"}),
+    ),
+    Row(
+        title="a list is no merge patch",
+        given=ONE,
+        when=merge(MAP, []),
+        look=("data",),
+        then=refused(
+            400,
+            "BadRequest",
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
+            None,
+        ),
+    ),
+    Row(
+        title="a text is no merge patch",
+        given=ONE,
+        when=merge(MAP, "x"),
+        then=refused(
+            400,
+            "BadRequest",
+            "error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}",
+            None,
+        ),
+    ),
+    Row(
+        title="a list is no merge patch of a custom object",
+        given=_WIDGET,
+        when=merge(WIDGET, [1]),
+        then=refused(
+            400,
+            "BadRequest",
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
+            None,
+        ),
+    ),
+    Row(
+        title="null is no merge patch",
+        given=ONE,
+        when=merge(MAP, b"null"),
+        look=("data",),
+        then=refused(400, "BadRequest", "Invalid JSON Patch", None),
+    ),
+    Row(
+        title="what is no JSON is refused",
+        given=ONE,
+        when=merge(MAP, b"{"),
+        then=refused(400, "BadRequest", "error decoding patch: unexpected end of JSON input", None),
+    ),
+    Row(
+        title="what is no JSON is refused for a custom object",
+        given=_WIDGET,
+        when=merge(WIDGET, b"{x}"),
+        then=refused(
+            400,
+            "BadRequest",
+            "error decoding patch: invalid character 'x' looking for beginning of object key string",
+            None,
+        ),
+    ),
+    Row(
+        title="an empty body is refused",
+        given=ONE,
+        when=merge(MAP, b""),
+        then=refused(400, "BadRequest", "error decoding patch: unexpected end of JSON input", None),
+    ),
+    Row(
+        title="a collection cannot be patched",
+        when=merge(MAPS, {}),
+        then=refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}),
+    ),
+    Row(
+        title="an unknown object cannot be patched",
+        when=merge(MAP, {"data": {}}),
+        then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_a_merge_patch(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

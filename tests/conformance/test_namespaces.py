@@ -1,0 +1,208 @@
+"""Namespaces, and what is created in them while they go."""
+# ruff: noqa: E501  # what the server says stays in one piece
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.exchange import (
+    Row,
+    answered,
+    delete,
+    get,
+    merge,
+    play,
+    post,
+    put,
+    refused,
+)
+from tests.support.shapes import widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+SPACES = "/api/v1/namespaces"
+OTHER = f"{SPACES}/$word-2"
+#: Held by a finalizer, so that it stays while it is asked about.
+GOING = (post(SPACES, {"metadata": {"name": "$word-2", "finalizers": ["a.io/b"]}}), delete(OTHER))
+
+ROWS = [
+    Row(
+        title="a namespace is labelled with its name",
+        when=post(SPACES, {"metadata": {"name": "$word-2", "labels": {"a": "b"}}}),
+        look=("metadata.labels", "spec", "status"),
+        then=answered(
+            201,
+            **{
+                "metadata.labels": {"a": "b", "kubernetes.io/metadata.name": "$ns-2"},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            },
+        ),
+    ),
+    Row(
+        title="the label of a namespace comes back",
+        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
+        when=merge(OTHER, {"metadata": {"labels": None}}),
+        look=("metadata.labels",),
+        then=answered(200, **{"metadata.labels": {"kubernetes.io/metadata.name": "$ns-2"}}),
+    ),
+    Row(
+        title="the finalizer of a namespace is not changed at the object",
+        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
+        when=merge(OTHER, {"spec": {"finalizers": ["a.io/b"]}}),
+        look=("spec",),
+        then=answered(200, spec={"finalizers": ["kubernetes"]}),
+    ),
+    Row(
+        title="the status of a namespace is written at its endpoint",
+        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
+        when=merge(f"{OTHER}/status", {"status": {"conditions": [{"type": "A", "status": "True"}]}}),
+        look=("status.phase", "status.conditions.0.type"),
+        then=answered(200, **{"status.phase": "Active", "status.conditions.0.type": "A"}),
+    ),
+    Row(
+        title="nothing is created in a namespace that goes",
+        given=GOING,
+        when=post(f"{OTHER}/configmaps", {"metadata": {"name": "one"}}),
+        then=refused(
+            403,
+            "Forbidden",
+            'configmaps "one" is forbidden: unable to create new content in namespace $ns-2 because it is being terminated',
+            {
+                "name": "one",
+                "kind": "configmaps",
+                "causes": [
+                    {
+                        "reason": "NamespaceTerminating",
+                        "message": "namespace $ns-2 is being terminated",
+                        "field": "metadata.namespace",
+                    }
+                ],
+            },
+        ),
+    ),
+    Row(
+        title="no custom object is created in a namespace that goes",
+        given=GOING,
+        when=post("/apis/shapes.example.io/v1/namespaces/$word-2/widgets", widget()),
+        then=refused(
+            403,
+            "Forbidden",
+            'widgets.shapes.example.io "one" is forbidden: unable to create new content in namespace $ns-2 because it is being terminated',
+            {
+                "name": "one",
+                "group": "shapes.example.io",
+                "kind": "widgets",
+                "causes": [
+                    {
+                        "reason": "NamespaceTerminating",
+                        "message": "namespace $ns-2 is being terminated",
+                        "field": "metadata.namespace",
+                    }
+                ],
+            },
+        ),
+    ),
+    Row(
+        title="no generated name is created in a namespace that goes",
+        given=GOING,
+        when=post(f"{OTHER}/configmaps", {"metadata": {"generateName": "one-"}}),
+        then=refused(
+            403,
+            "Forbidden",
+            'configmaps "one-" is forbidden: unable to create new content in namespace $ns-2 because it is being terminated',
+            {
+                "name": "one-",
+                "kind": "configmaps",
+                "causes": [
+                    {
+                        "reason": "NamespaceTerminating",
+                        "message": "namespace $ns-2 is being terminated",
+                        "field": "metadata.namespace",
+                    }
+                ],
+            },
+        ),
+    ),
+    Row(
+        title="a dry run is refused in a namespace that goes",
+        given=GOING,
+        when=post(f"{OTHER}/configmaps", {"metadata": {"name": "one"}}, dryRun="All"),
+        then=refused(
+            403,
+            "Forbidden",
+            'configmaps "one" is forbidden: unable to create new content in namespace $ns-2 because it is being terminated',
+            {
+                "name": "one",
+                "kind": "configmaps",
+                "causes": [
+                    {
+                        "reason": "NamespaceTerminating",
+                        "message": "namespace $ns-2 is being terminated",
+                        "field": "metadata.namespace",
+                    }
+                ],
+            },
+        ),
+    ),
+    Row(
+        title="a namespace that goes takes labels",
+        given=GOING,
+        when=merge(OTHER, {"metadata": {"labels": {"a": "b"}}}),
+        look=("metadata.labels.a", "status.phase"),
+        then=answered(200, **{"metadata.labels.a": "b", "status.phase": "Terminating"}),
+    ),
+    Row(
+        title="a namespace that goes can be deleted again",
+        given=GOING,
+        when=delete(OTHER),
+        look=("kind", "status.phase"),
+        then=answered(200, **{"kind": "Namespace", "status.phase": "Terminating"}),
+    ),
+    Row(
+        title="a namespace that is there cannot be created",
+        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
+        when=post(SPACES, {"metadata": {"name": "$word-2"}}),
+        then=refused(
+            409, "AlreadyExists", 'namespaces "$ns-2" already exists', {"name": "$ns-2", "kind": "namespaces"}
+        ),
+    ),
+    Row(
+        title="a namespace that does not exist is not found",
+        when=get(OTHER),
+        then=refused(404, "NotFound", 'namespaces "$ns-2" not found', {"name": "$ns-2", "kind": "namespaces"}),
+    ),
+    Row(
+        title="a namespace is finalized",
+        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
+        when=put(f"{OTHER}/finalize", {"metadata": {"name": "$word-2"}, "spec": {"finalizers": []}}),
+        look=("spec",),
+        then=answered(200, spec={}),
+    ),
+    Row(
+        title="deleting all of a namespace that does not exist finds nothing",
+        when=delete(f"{OTHER}/configmaps"),
+        look=("kind", "items"),
+        then=answered(200, kind="ConfigMapList", items=[]),
+    ),
+    Row(
+        title="patching in a namespace that does not exist finds nothing",
+        when=merge(f"{OTHER}/configmaps/one", {}),
+        then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
+    ),
+    Row(
+        title="a Lease is not made by an update in a namespace that does not exist",
+        when=put("/apis/coordination.k8s.io/v1/namespaces/$word-2/leases/one", {"metadata": {"name": "one"}}),
+        then=refused(404, "NotFound", 'namespaces "$ns-2" not found', {"name": "$ns-2", "kind": "namespaces"}),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_a_namespace(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

@@ -1,0 +1,452 @@
+"""Who may write the status, and who may write all else; when the generation moves."""
+# ruff: noqa: E501  # what the server says stays in one piece
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.exchange import (
+    Row,
+    answered,
+    delete,
+    get,
+    merge,
+    play,
+    post,
+    put,
+    refused,
+)
+from tests.support.shapes import PLAINS, WIDGETS, plain, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+WIDGET = f"{WIDGETS}/one"
+PLAIN = f"{PLAINS}/one"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
+JOBS = "/apis/batch/v1/namespaces/$ns/jobs"
+NODES = "/api/v1/nodes"
+SPACES = "/api/v1/namespaces"
+MAPS = "/api/v1/namespaces/$ns/configmaps"
+ONE = (post(WIDGETS, widget(size=1)),)
+BARE = (post(PLAINS, plain(spec={"size": 1})),)
+NOW = {"resourceVersion": "$0.metadata.resourceVersion"}
+_TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+_DEPLOYMENT = {
+    "metadata": {"name": "one"},
+    "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE},
+}
+DEPLOYMENT = (post(DEPLOYMENTS, _DEPLOYMENT | {"status": {"replicas": 7}}),)
+
+ROWS = [
+    Row(
+        title="a status that a new object brings is dropped",
+        when=post(WIDGETS, widget() | {"status": {"phase": "x"}}),
+        look=("status", "metadata.generation"),
+        then=answered(201, **{"status": "absent", "metadata.generation": 1}),
+    ),
+    Row(
+        title="a status is kept at creation where there is no subresource",
+        when=post(PLAINS, plain(status={"phase": "x"})),
+        look=("status", "metadata.generation"),
+        then=answered(201, **{"status": {"phase": "x"}, "metadata.generation": 1}),
+    ),
+    Row(
+        title="a Deployment is created without the status that it brings",
+        when=post(DEPLOYMENTS, _DEPLOYMENT | {"status": {"replicas": 7}}),
+        look=("status", "metadata.generation"),
+        then=answered(201, **{"status": {}, "metadata.generation": 1}),
+    ),
+    Row(
+        title="a Node is created with the status that it brings",
+        when=post(NODES, {"metadata": {"name": "$word"}, "status": {"phase": "x"}}),
+        look=("status.phase", "metadata.generation"),
+        then=answered(201, **{"status.phase": "x", "metadata.generation": "absent"}),
+    ),
+    Row(
+        title="a Namespace is created with a status of its own",
+        when=post(SPACES, {"metadata": {"name": "$word-2"}, "status": {"phase": "x"}}),
+        look=("status.phase", "metadata.generation", "spec"),
+        then=answered(
+            201, **{"status.phase": "Active", "metadata.generation": "absent", "spec": {"finalizers": ["kubernetes"]}}
+        ),
+    ),
+    Row(
+        title="a Pod is created with a status of its own",
+        when=post(
+            "/api/v1/namespaces/$ns/pods",
+            {"metadata": {"name": "one"}, "spec": _TEMPLATE["spec"], "status": {"phase": "Running"}},
+        ),
+        look=("status", "metadata.generation"),
+        then=answered(201, **{"status": {"phase": "Pending", "qosClass": "BestEffort"}, "metadata.generation": 1}),
+    ),
+    Row(
+        title="the status cannot be written at the object",
+        given=ONE,
+        when=merge(WIDGET, {"status": {"phase": "x"}}),
+        look=("status", "metadata.generation", "metadata.resourceVersion"),
+        then=answered(200, **{"status": "absent", "metadata.generation": 1, "metadata.resourceVersion": "$version"}),
+    ),
+    Row(
+        title="the status can be written at the object where there is no subresource",
+        given=BARE,
+        when=merge(PLAIN, {"status": {"phase": "x"}}),
+        look=("status", "metadata.generation"),
+        then=answered(200, **{"status": {"phase": "x"}, "metadata.generation": 2}),
+    ),
+    Row(
+        title="an update of the object keeps the status",
+        given=(*ONE, merge(f"{WIDGET}/status", {"status": {"phase": "x"}})),
+        when=merge(WIDGET, {"spec": {"size": 2}}),
+        look=("status", "spec.size", "metadata.generation"),
+        then=answered(200, **{"status": {"phase": "x"}, "spec.size": 2, "metadata.generation": 2}),
+    ),
+    Row(
+        title="a PUT without a status keeps it",
+        given=(*ONE, merge(f"{WIDGET}/status", {"status": {"phase": "x"}})),
+        when=put(
+            WIDGET, widget(size=3) | {"metadata": {"name": "one", "resourceVersion": "$1.metadata.resourceVersion"}}
+        ),
+        look=("status", "spec.size"),
+        then=answered(200, **{"status": {"phase": "x"}, "spec.size": 3}),
+    ),
+    Row(
+        title="the status is written at its endpoint",
+        given=ONE,
+        when=merge(f"{WIDGET}/status", {"status": {"phase": "x"}}),
+        look=("status", "metadata.generation"),
+        then=answered(200, **{"status": {"phase": "x"}, "metadata.generation": 1}),
+    ),
+    Row(
+        title="the spec cannot be written at the status",
+        given=ONE,
+        when=merge(f"{WIDGET}/status", {"spec": {"size": 5}, "status": {"phase": "x"}}),
+        look=("status", "spec.size", "metadata.generation"),
+        then=answered(200, **{"status": {"phase": "x"}, "spec.size": 1, "metadata.generation": 1}),
+    ),
+    Row(
+        title="other fields cannot be written at the status",
+        given=ONE,
+        when=merge(f"{WIDGET}/status", {"extra": "x", "status": {"phase": "x"}}),
+        look=("extra",),
+        then=answered(200, extra="absent"),
+    ),
+    Row(
+        title="labels cannot be written at the status of a custom object",
+        given=ONE,
+        when=merge(f"{WIDGET}/status", {"metadata": {"labels": {"a": "b"}}}),
+        look=("metadata.labels",),
+        then=answered(200, **{"metadata.labels": "absent"}),
+    ),
+    Row(
+        title="annotations cannot be written at the status of a custom object",
+        given=ONE,
+        when=merge(f"{WIDGET}/status", {"metadata": {"annotations": {"a": "b"}}}),
+        look=("metadata.annotations",),
+        then=answered(200, **{"metadata.annotations": "absent"}),
+    ),
+    Row(
+        title="finalizers cannot be written at the status of a custom object",
+        given=ONE,
+        when=merge(f"{WIDGET}/status", {"metadata": {"finalizers": ["a.io/b"]}}),
+        look=("metadata.finalizers",),
+        then=answered(200, **{"metadata.finalizers": "absent"}),
+    ),
+    Row(
+        title="owners cannot be written at the status of a custom object",
+        given=ONE,
+        when=merge(
+            f"{WIDGET}/status",
+            {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "u"}]}},
+        ),
+        look=("metadata.ownerReferences",),
+        then=answered(200, **{"metadata.ownerReferences": "absent"}),
+    ),
+    Row(
+        title="labels can be written at the status of a Deployment",
+        given=DEPLOYMENT,
+        when=merge(
+            f"{DEPLOYMENTS}/one/status", {"metadata": {"labels": {"x": "y"}}, "status": {"observedGeneration": 1}}
+        ),
+        look=("metadata.labels.x",),
+        then=answered(200, **{"metadata.labels.x": "absent"}),
+    ),
+    Row(
+        title="annotations can be written at the status of a Deployment",
+        given=DEPLOYMENT,
+        when=merge(f"{DEPLOYMENTS}/one/status", {"metadata": {"annotations": {"x": "y"}}}),
+        look=("metadata.annotations.x",),
+        then=answered(200, **{"metadata.annotations.x": "y"}),
+    ),
+    Row(
+        title="finalizers can be written at the status of a Deployment",
+        given=DEPLOYMENT,
+        when=merge(f"{DEPLOYMENTS}/one/status", {"metadata": {"finalizers": ["a.io/b"]}}),
+        look=("metadata.finalizers",),
+        then=answered(200, **{"metadata.finalizers": ["a.io/b"]}),
+    ),
+    Row(
+        title="labels can be written at the status of a Job",
+        given=(
+            post(
+                JOBS,
+                {
+                    "metadata": {"name": "one"},
+                    "spec": {"suspend": True, "template": {"spec": _TEMPLATE["spec"] | {"restartPolicy": "Never"}}},
+                },
+            ),
+        ),
+        when=merge(f"{JOBS}/one/status", {"metadata": {"labels": {"x": "y"}}}),
+        look=("metadata.labels.x",),
+        then=answered(200, **{"metadata.labels.x": "y"}),
+    ),
+    Row(
+        title="labels can be written at the status of a Node",
+        given=(post(NODES, {"metadata": {"name": "$word"}}),),
+        when=merge(f"{NODES}/$word/status", {"metadata": {"labels": {"x": "y"}}}),
+        look=("metadata.labels",),
+        then=answered(200, **{"metadata.labels": {"x": "y"}}),
+    ),
+    Row(
+        title="labels can be written at the status of a Pod",
+        given=(post("/api/v1/namespaces/$ns/pods", {"metadata": {"name": "one"}, "spec": _TEMPLATE["spec"]}),),
+        when=merge("/api/v1/namespaces/$ns/pods/one/status", {"metadata": {"labels": {"x": "y"}}}),
+        look=("metadata.labels",),
+        then=answered(200, **{"metadata.labels": {"x": "y"}}),
+    ),
+    Row(
+        title="the spec of a Deployment cannot be written at the status",
+        given=DEPLOYMENT,
+        when=merge(f"{DEPLOYMENTS}/one/status", {"spec": {"replicas": 5}}),
+        look=("spec.replicas", "metadata.generation"),
+        then=answered(200, **{"spec.replicas": 0, "metadata.generation": 1}),
+    ),
+    Row(
+        title="the spec of a Node cannot be written at the status",
+        given=(post(NODES, {"metadata": {"name": "$word"}}),),
+        when=merge(f"{NODES}/$word/status", {"spec": {"unschedulable": True}}),
+        look=("spec.unschedulable",),
+        then=answered(200, **{"spec.unschedulable": "absent"}),
+    ),
+    Row(
+        title="an old resourceVersion is a conflict at the status",
+        given=(*ONE, merge(WIDGET, {"spec": {"size": 4}})),
+        when=put(f"{WIDGET}/status", widget() | {"metadata": {"name": "one"} | NOW, "status": {"phase": "x"}}),
+        then=refused(
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on widgets.shapes.example.io "one": the object has been modified; please apply your changes to the latest version and try again',
+            {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
+        ),
+    ),
+    Row(
+        title="a PUT of the status without a resourceVersion is refused",
+        given=ONE,
+        when=put(f"{WIDGET}/status", widget() | {"status": {"phase": "x"}}),
+        then=refused(
+            422,
+            "Invalid",
+            'widgets.shapes.example.io "one" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update',
+            {
+                "name": "one",
+                "group": "shapes.example.io",
+                "kind": "widgets",
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": "Invalid value: 0: must be specified for an update",
+                        "field": "metadata.resourceVersion",
+                    }
+                ],
+            },
+        ),
+    ),
+    Row(
+        title="a PUT of the status writes the status only",
+        given=ONE,
+        when=put(
+            f"{WIDGET}/status",
+            widget(size=9) | {"metadata": {"name": "one", "labels": {"a": "b"}} | NOW, "status": {"phase": "x"}},
+        ),
+        look=("spec.size", "status", "metadata.labels"),
+        then=answered(200, **{"spec.size": 1, "status": {"phase": "x"}, "metadata.labels": "absent"}),
+    ),
+    Row(
+        title="a PUT of the status without a status removes it",
+        given=(*ONE, merge(f"{WIDGET}/status", {"status": {"phase": "x"}})),
+        when=put(
+            f"{WIDGET}/status",
+            widget() | {"metadata": {"name": "one", "resourceVersion": "$1.metadata.resourceVersion"}},
+        ),
+        look=("status",),
+        then=answered(200, status="absent"),
+    ),
+    Row(
+        title="a status of an object that does not exist is not found",
+        when=merge(f"{WIDGET}/status", {}),
+        then=refused(
+            404,
+            "NotFound",
+            'widgets.shapes.example.io "one" not found',
+            {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
+        ),
+    ),
+    Row(
+        title="a status that breaks the schema is refused",
+        given=ONE,
+        when=merge(f"{WIDGET}/status", {"status": {"count": -1, "phase": 5}}),
+        then=refused(
+            422,
+            "Invalid",
+            'Widget.shapes.example.io "one" is invalid: [status.count: Invalid value: -1: count in body should be greater than or equal to 0, status.phase: Invalid value: "integer": phase in body must be of type string: "integer"]',
+            {
+                "name": "one",
+                "group": "shapes.example.io",
+                "kind": "Widget",
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": "Invalid value: -1: count in body should be greater than or equal to 0",
+                        "field": "status.count",
+                    },
+                    {
+                        "reason": "FieldValueTypeInvalid",
+                        "message": 'Invalid value: "integer": phase in body must be of type string: "integer"',
+                        "field": "status.phase",
+                    },
+                ],
+            },
+        ),
+    ),
+    Row(
+        title="an unknown field of the status goes with a warning",
+        given=ONE,
+        when=merge(f"{WIDGET}/status", {"status": {"strange": 1}}),
+        look=("status",),
+        then=answered(200, status={}, warnings=['unknown field "status.strange"']),
+    ),
+    Row(
+        title="a status that changes nothing keeps the resourceVersion",
+        given=(*ONE, merge(f"{WIDGET}/status", {"status": {"phase": "x"}})),
+        when=merge(f"{WIDGET}/status", {"status": {"phase": "x"}}),
+        look=("metadata.resourceVersion",),
+        then=answered(200, **{"metadata.resourceVersion": "$version"}),
+    ),
+    Row(
+        title="the status is read at its endpoint",
+        given=ONE,
+        when=get(f"{WIDGET}/status"),
+        look=("kind", "spec.size"),
+        then=answered(200, **{"kind": "Widget", "spec.size": 1}),
+    ),
+    Row(
+        title="the generation moves with the spec of a custom object",
+        given=ONE,
+        when=merge(WIDGET, {"spec": {"size": 2}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 2}),
+    ),
+    Row(
+        title="the generation moves with any other field of a custom object",
+        given=ONE,
+        when=merge(WIDGET, {"extra": "x"}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 2}),
+    ),
+    Row(
+        title="the generation does not move with labels",
+        given=ONE,
+        when=merge(WIDGET, {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 1}),
+    ),
+    Row(
+        title="the generation moves with the status where there is no subresource",
+        given=BARE,
+        when=merge(PLAIN, {"status": {"phase": "y"}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 2}),
+    ),
+    Row(
+        title="the generation does not move with labels where there is no subresource",
+        given=BARE,
+        when=merge(PLAIN, {"metadata": {"labels": {"a": "b"}}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 1}),
+    ),
+    Row(
+        title="the generation of a Deployment moves with its spec",
+        given=DEPLOYMENT,
+        when=merge(f"{DEPLOYMENTS}/one", {"spec": {"paused": True}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 2}),
+    ),
+    Row(
+        title="the generation of a Deployment moves with its annotations",
+        given=DEPLOYMENT,
+        when=merge(f"{DEPLOYMENTS}/one", {"metadata": {"annotations": {"a": "b"}}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 2}),
+    ),
+    Row(
+        title="the generation of a Deployment does not move with its labels",
+        given=DEPLOYMENT,
+        when=merge(f"{DEPLOYMENTS}/one", {"metadata": {"labels": {"a": "b"}}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 1}),
+    ),
+    Row(
+        title="a ConfigMap has no generation",
+        given=(post(MAPS, {"metadata": {"name": "one"}}),),
+        when=merge(f"{MAPS}/one", {"data": {"a": "b"}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": "absent"}),
+    ),
+    Row(
+        title="a Node has no generation",
+        given=(post(NODES, {"metadata": {"name": "$word"}}),),
+        when=merge(f"{NODES}/$word", {"spec": {"unschedulable": True}}),
+        look=("metadata.generation", "spec.unschedulable"),
+        then=answered(200, **{"metadata.generation": "absent", "spec.unschedulable": True}),
+    ),
+    Row(
+        title="a Service has no generation",
+        when=post("/api/v1/namespaces/$ns/services", {"metadata": {"name": "one"}, "spec": {"clusterIP": "None"}}),
+        look=("metadata.generation",),
+        then=answered(201, **{"metadata.generation": "absent"}),
+    ),
+    Row(
+        title="the generation of a Job moves with its spec",
+        given=(
+            post(
+                JOBS,
+                {
+                    "metadata": {"name": "one"},
+                    "spec": {"suspend": True, "template": {"spec": _TEMPLATE["spec"] | {"restartPolicy": "Never"}}},
+                },
+            ),
+        ),
+        when=merge(f"{JOBS}/one", {"spec": {"parallelism": 3}}),
+        look=("metadata.generation",),
+        then=answered(200, **{"metadata.generation": 2}),
+    ),
+    Row(
+        title="the generation moves when a deletion begins",
+        given=(post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),),
+        when=delete(WIDGET),
+        look=("metadata.generation", "metadata.deletionGracePeriodSeconds", "metadata.finalizers"),
+        then=answered(
+            200,
+            **{"metadata.generation": 2, "metadata.deletionGracePeriodSeconds": 0, "metadata.finalizers": ["a.io/b"]},
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_a_write(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

@@ -1,0 +1,257 @@
+"""Rows of the conformance table: what is there, what is asked, and what every API server answers.
+
+In paths and bodies `$ns` stands for the test's namespace, `$word` for a word of the test's own, `$0.metadata.uid` for
+a value of the first given answer. In answers `$ns`, `$word`, `$uid`, `$time` and `$version` stand for what varies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.support.shapes import GROUP, SHAPES
+from tests.support.wire import PATCHES, parse
+from upgrade_manager.kube.transport import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.support.bareapi import BareApi
+    from tests.support.wire import Answer
+
+_REFUSED = 400
+_CREATED = 201
+_CONFLICT = 409
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_VARIABLE = re.compile(r"\$(ns|word|\d+\.[A-Za-z.]+)")
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+#: The object that a patch makes, where it cannot be decoded: each server writes its members in its own order.
+_MADE = re.compile(r'patch: Invalid value: \\"\{.*?\}\\": ')
+_MADE_CAUSE = re.compile(r'"Invalid value: \\"\{.*?\}\\": (?=json|strict|illegal|parsing|unable|converting)')
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request."""
+
+    method: str
+    path: str
+    #: Sent as JSON; bytes as they are; None for no body.
+    body: Any = None
+    media_type: str = "application/json"
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+def post(path: str, body: Any, **query: str) -> Ask:
+    """Create."""
+    return Ask(method="POST", path=path, body=body, query=query)
+
+
+def put(path: str, body: Any, **query: str) -> Ask:
+    """Update."""
+    return Ask(method="PUT", path=path, body=body, query=query)
+
+
+def merge(path: str, body: Any, **query: str) -> Ask:
+    """Patch by a merge patch."""
+    return Ask(method="PATCH", path=path, body=body, media_type=PATCHES["merge"], query=query)
+
+
+def json_patch(path: str, body: Any, **query: str) -> Ask:
+    """Patch by a list of operations."""
+    return Ask(method="PATCH", path=path, body=body, media_type=PATCHES["json"], query=query)
+
+
+def strategic(path: str, body: Any, **query: str) -> Ask:
+    """Patch by a strategic merge patch."""
+    return Ask(method="PATCH", path=path, body=body, media_type=PATCHES["strategic"], query=query)
+
+
+def delete(path: str, body: Any = None, **query: str) -> Ask:
+    """Delete."""
+    return Ask(method="DELETE", path=path, body=body, query=query)
+
+
+def get(path: str, **query: str) -> Ask:
+    """Read."""
+    return Ask(method="GET", path=path, query=query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One behaviour."""
+
+    #: A sentence.
+    title: str
+    #: These must succeed first.
+    given: tuple[Ask, ...] = ()
+    when: Ask
+    #: Which parts of an object that is answered count, as dotted paths; of a refusal all counts.
+    look: tuple[str, ...] = ()
+    then: Any
+
+    def __str__(self) -> str:
+        return self.title.replace(" ", "-")
+
+
+def answered(code: int, /, **parts: Any) -> dict[str, Any]:
+    """An answer that is no refusal; `warnings` are the texts of the Warning headers."""
+    return {"code": code, **parts}
+
+
+def refused(code: int, reason: str, message: str, details: Any = None, **more: Any) -> dict[str, Any]:
+    """A refusal; without details the Status has none."""
+    return {"code": code, "reason": reason, "message": message, "details": details, **more}
+
+
+async def play(api: BareApi, row: Row) -> dict[str, Any]:
+    """What the server answers to a row, as `answered` and `refused` write it."""
+    if any(GROUP in ask.path for ask in (*row.given, row.when)):
+        await shaped(api)
+    answers: list[Answer] = []
+    for ask in row.given:
+        answers.append(await send(api, ask, answers))
+        assert answers[-1].status < _REFUSED, answers[-1].body
+    answer = await send(api, row.when, answers)
+    seen = _refusal(answer) if answer.status >= _REFUSED else _parts(answer, row.look)
+    warnings = re.findall(r'299 - "((?:[^"\\]|\\.)*)"', answer.headers.get("warning", ""))
+    if warnings:
+        seen["warnings"] = [text.replace('\\"', '"').replace("\\\\", "\\") for text in warnings]
+    text = _blanked(json.dumps(seen, ensure_ascii=False), api, [*answers, answer])
+    prefix = re.escape(str(_at(row.when.body, "metadata.generateName")))
+    if prefix != "absent":
+        text = re.sub(rf"(?<={prefix})[b-z2-9]{{5}}\b", "$suffix", text)
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
+async def send(api: BareApi, ask: Ask, answers: list[Answer]) -> Answer:
+    """Send one request of a row after others were answered."""
+    body = b""
+    if ask.body is not None:
+        text = ask.body if isinstance(ask.body, bytes) else json.dumps(ask.body).encode()
+        body = _filled(text.decode("utf-8", "surrogateescape"), api, answers).encode("utf-8", "surrogateescape")
+    query = tuple((key, _filled(value, api, answers)) for key, value in ask.query.items())
+    headers = {"accept": "application/json"}
+    if ask.body is not None and ask.media_type:
+        headers["content-type"] = ask.media_type
+    path = _filled(ask.path, api, answers)
+    return parse(
+        await api.transport.send(Request(method=ask.method, path=path, query=query, headers=headers, body=body))
+    )
+
+
+async def shaped(api: BareApi) -> None:
+    """Have the custom kinds of `tests.support.shapes` served."""
+    for definition in SHAPES:
+        await served(api, definition)
+
+
+async def served(api: BareApi, definition: dict[str, Any]) -> None:
+    """Have a definition's kind served."""
+    spec = definition["spec"]
+    path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+    if (await api.admin.get(path, limit="1")).status < _REFUSED:
+        return
+    answer = await api.admin.post(_DEFINITIONS, definition)
+    assert answer.status in {_CREATED, _CONFLICT}, answer.body
+    async with asyncio.timeout(10):
+        while (await api.admin.get(path, limit="1")).status >= _REFUSED:  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.02)
+
+
+def _filled(text: str, api: BareApi, answers: list[Answer]) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1] in {"ns", "word"}:
+            return api.namespace if match[1] == "ns" else api.word
+        number, _, path = match[1].partition(".")
+        return str(_at(answers[int(number)].body, path))
+
+    return _VARIABLE.sub(value, text)
+
+
+def _blanked(text: str, api: BareApi, answers: list[Answer]) -> str:
+    text = _TIME.sub("$time", _UID.sub("$uid", text.replace(api.namespace, "$ns")))
+    for answer in answers:
+        version = str(_at(answer.body, "metadata.resourceVersion"))
+        text = re.sub(
+            rf'(resourceVersion": "|n precondition: |object meta: |in record \(){version}\b', r"\1$version", text
+        )
+    text = _MADE.sub("patch: Invalid value: $object: ", text)
+    return _MADE_CAUSE.sub('"Invalid value: $object: ', text)
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a dotted path; `absent` where there is none."""
+    for key in path.split("."):
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return "absent"
+    return value
+
+
+def _refusal(answer: Answer) -> dict[str, Any]:
+    body = answer.body
+    if not isinstance(body, dict):
+        return {"code": answer.status, "text": body.decode("utf-8", "replace")}
+    seen = {"code": answer.status, "reason": body.get("reason", ""), "message": body.get("message", "")}
+    seen["details"] = body.get("details")
+    seen = {key: _terse(item) for key, item in seen.items()}
+    _ordered(seen)
+    # Two more that must be as always.
+    assert (body.get("status"), body.get("code")) == ("Failure", answer.status), body
+    return seen
+
+
+def _terse(value: Any) -> Any:
+    """Without the values that a real server prints as they are in its memory, and without how they differ."""
+    if isinstance(value, dict):
+        return {key: _terse(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_terse(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    value = re.sub(r"(may not change fields other than [^\n]*)\n.*", r"\1", value, flags=re.DOTALL)
+    for match in reversed(list(re.finditer(r"value: (?=[\[{])", value))):
+        try:
+            found, end = json.JSONDecoder().raw_decode(value, match.end())
+        except ValueError:
+            continue
+        if any(
+            isinstance(item, dict | list) or (item is None)
+            for item in (found.values() if isinstance(found, dict) else found)
+        ):
+            value = f"{value[: match.end()]}$value{value[end:]}"
+    return value
+
+
+def _ordered(seen: dict[str, Any]) -> None:
+    """Put the causes in order, each once: a real server finds them in any order, and some of them twice."""
+    causes = (seen["details"] or {}).get("causes")
+    if not causes:
+        return
+    unique = {(cause.get("field", ""), cause["message"]): cause for cause in causes}
+    seen["details"] = seen["details"] | {"causes": [unique[key] for key in sorted(unique)]}
+    texts = [f"{field}: {message}" for field, message in sorted(unique)]
+    start = seen["message"].find(": [")
+    whole = seen["message"][start:]
+    if start > 0 and len(whole) == len(f": [{', '.join(texts)}]") and all(text in whole for text in texts):
+        seen["message"] = f"{seen['message'][:start]}: [{', '.join(texts)}]"
+
+
+def _parts(answer: Answer, look: tuple[str, ...]) -> dict[str, Any]:
+    return {"code": answer.status} | {path: _plain(_at(answer.body, path)) for path in look}
+
+
+def _plain(value: Any) -> Any:
+    """Without managedFields, which the embedded server does not keep."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items() if key != "managedFields"}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

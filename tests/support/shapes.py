@@ -1,0 +1,174 @@
+"""Custom kinds with a bit of everything that a schema can say, for the conformance table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+GROUP = "shapes.example.io"
+VERSION = f"{GROUP}/v1"
+#: Where the objects of each kind are.
+WIDGETS = f"/apis/{VERSION}/namespaces/$ns/widgets"
+PLAINS = f"/apis/{VERSION}/namespaces/$ns/plains"
+RULED = f"/apis/{VERSION}/namespaces/$ns/ruled"
+
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "integer"}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items} | more
+
+
+def definition(
+    plural: str, kind: str, schema: dict[str, Any], *, group: str = GROUP, status: bool = False
+) -> dict[str, Any]:
+    """A namespaced kind with one version."""
+    version: dict[str, Any] = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    if status:
+        version["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [version],
+        },
+    }
+
+
+_SPEC = _object(
+    size={"type": "integer", "minimum": 1, "maximum": 10},
+    share={"type": "number", "exclusiveMinimum": True, "minimum": 0, "multipleOf": 0.5},
+    colour={"type": "string", "enum": ["red", "green"]},
+    code={"type": "string", "pattern": "^[a-z]+$", "maxLength": 5},
+    word={"type": "string", "minLength": 2},
+    flag={"type": "boolean"},
+    port={"x-kubernetes-int-or-string": True},
+    when={"type": "string", "format": "date-time"},
+    address={"type": "string", "format": "ipv4"},
+    day={"type": "string", "format": "date"},
+    blob={"type": "string", "format": "byte"},
+    small={"type": "integer", "format": "int32"},
+    names=_list(_TEXT, maxItems=3, minItems=1),
+    unique=_list(_TEXT, **{"x-kubernetes-list-type": "set"}),
+    parts=_list(
+        _object(name=_TEXT, weight={"type": "integer", "default": 1}, note=_TEXT) | {"required": ["name"]},
+        **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    ),
+    options={"type": "object", "additionalProperties": _NUMBER, "maxProperties": 2, "minProperties": 1},
+    free={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    nothing={"type": "string", "nullable": True},
+    mode={"type": "string", "default": "slow"},
+    nested=_object(level={"type": "integer", "default": 3}, deep=_object(text=_TEXT)) | {"default": {}},
+    strict=_object(must=_TEXT, other=_TEXT) | {"required": ["must"]},
+    embedded={
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+    },
+    either={
+        "type": "object",
+        "properties": {"a": _TEXT, "b": _TEXT},
+        "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+    },
+    any={"type": "object", "properties": {"a": _TEXT, "b": _TEXT}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    both={"type": "string", "allOf": [{"minLength": 2}, {"maxLength": 4}]},
+    never={"type": "string", "not": {"enum": ["bad"]}},
+)
+
+WIDGET = definition(
+    "widgets",
+    "Widget",
+    _object(spec=_SPEC, status=_object(phase=_TEXT, count={"type": "integer", "minimum": 0}), extra=_TEXT),
+    status=True,
+)
+#: Without a status subresource.
+PLAIN = definition("plains", "Plain", _object(spec=_object(size=_NUMBER), status=_object(phase=_TEXT)))
+
+
+def _rule(rule: str, **more: Any) -> dict[str, Any]:
+    return {"rule": rule} | more
+
+
+_RULED = _object(
+    low=_NUMBER,
+    high=_NUMBER,
+    fixed={"type": "string", "x-kubernetes-validations": [_rule("self == oldSelf", message="fixed is fixed")]},
+    once={
+        "type": "string",
+        "x-kubernetes-validations": [
+            _rule("!oldSelf.hasValue() || self == oldSelf.value()", message="once and for all", optionalOldSelf=True)
+        ],
+    },
+    named={
+        "type": "string",
+        "maxLength": 20,
+        "x-kubernetes-validations": [
+            _rule("self.startsWith('a')", messageExpression="'want a, not ' + self", message="unused"),
+        ],
+    },
+    plain={"type": "string", "maxLength": 20, "x-kubernetes-validations": [_rule("self != 'bad'")]},
+    forbidden={
+        "type": "string",
+        "x-kubernetes-validations": [_rule("self != 'bad'", reason="FieldValueForbidden", message="not this")],
+    },
+    needed={
+        "type": "object",
+        "properties": {"kind": _TEXT, "value": _TEXT},
+        "x-kubernetes-validations": [
+            _rule(
+                "self.kind != 'full' || has(self.value)",
+                reason="FieldValueRequired",
+                message="full needs a value",
+                fieldPath=".value",
+            )
+        ],
+    },
+    twice={
+        "type": "string",
+        "x-kubernetes-validations": [_rule("self != 'bad'", reason="FieldValueDuplicate", message="there twice")],
+    },
+    items=_list(
+        _object(name=_TEXT, amount=_NUMBER)
+        | {"required": ["name"], "x-kubernetes-validations": [_rule("self.amount > 0", message="some, please")]},
+        maxItems=5,
+        **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    ),
+    broken={
+        "type": "object",
+        "properties": {"a": _NUMBER, "b": _NUMBER},
+        "x-kubernetes-validations": [_rule("self.a / self.b > 1", message="unused")],
+    },
+) | {
+    "x-kubernetes-validations": [
+        _rule("!has(self.low) || !has(self.high) || self.low <= self.high", message="low must not exceed high"),
+        _rule("!has(oldSelf.low) || has(self.low)", message="low stays once it is set"),
+    ]
+}
+
+#: With CEL rules.
+RULE = definition("ruled", "Rule", _object(spec=_RULED, status=_object(phase=_TEXT)), status=True)
+
+SHAPES = (WIDGET, PLAIN, RULE)
+
+
+def widget(name: str = "one", /, **spec: Any) -> dict[str, Any]:
+    """A Widget."""
+    return {"apiVersion": VERSION, "kind": "Widget", "metadata": {"name": name}, "spec": spec}
+
+
+def plain(name: str = "one", /, **more: Any) -> dict[str, Any]:
+    """A Plain."""
+    return {"apiVersion": VERSION, "kind": "Plain", "metadata": {"name": name}} | more
+
+
+def ruled(name: str = "one", /, **spec: Any) -> dict[str, Any]:
+    """A Rule."""
+    return {"apiVersion": VERSION, "kind": "Rule", "metadata": {"name": name}, "spec": spec}

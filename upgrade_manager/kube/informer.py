@@ -126,10 +126,8 @@ class Informer:
 
     def replace(self, items: list[Object], version: str) -> None:
         """For the reflector: exactly these objects exist."""
-        initial = not self._synced.is_set()
-        changes = self.store.replace(items, version)
-        for change in changes:
-            self._tell(Change(change.kind, change.obj, change.old, initial, change.tombstone) if initial else change)
+        for change in self.store.replace(items, version):
+            self._tell(change)
         self._synced.set()
         self.advance(version)
 

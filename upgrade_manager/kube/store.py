@@ -100,10 +100,9 @@ class Store:
         Objects whose uid and resourceVersion are known already stay, without a change.
         """
         incoming = {key(obj): obj for obj in items}
-        self.resource_version = version
+        is_first, self.resource_version = not self.resource_version, version
         if not self._objects:
-            # The first list, as a rule, and the longest step that there is: nothing has to be compared.
-            return [self._add(where, obj) for where, obj in incoming.items()]
+            return self._fill(incoming, initial=is_first)
         gone = [known for known in self._objects if known not in incoming]
         deletions = [Change(ChangeKind.DELETED, self._remove(known), tombstone=True) for known in gone]
         additions: Changes = []
@@ -127,6 +126,15 @@ class Store:
         if self._ordered is None:
             self._ordered = sorted(self._objects)
         return self._ordered
+
+    def _fill(self, incoming: dict[Key, Object], *, initial: bool) -> Changes:
+        """The first list, as a rule, and the longest step that there is: nothing has to be compared."""
+        self._objects = incoming
+        self._ordered = None
+        if self._indexers:
+            for where, obj in incoming.items():
+                self._reindex(where, None, obj)
+        return [Change(ChangeKind.ADDED, obj, initial=initial) for obj in incoming.values()]
 
     def _add(self, where: Key, obj: Object) -> Change:
         if self._indexers:

@@ -39,6 +39,8 @@ FOR_TROUBLE = {
     ("cattle-system", "jobs.batch", "patch"): "the failed Jobs of a failed plan, to keep them",
     ("cattle-system", "jobs.batch", "deletecollection"): "the same, when the plan is deleted",
     ("harvester-system", "jobs.batch", "delete"): "the Jobs of a failed plan, less those that failed",
+    ("harvester-system", "jobs.batch", "patch"): "a node that was held back",
+    ("harvester-system", "configmaps", "get"): "VMs that are to be started again",
     ("harvester-system", "jobs.batch", "get"): "an object that is there already",
     ("harvester-system", "deployments.apps", "get"): "an object that is there already",
     ("cattle-system", "plans.upgrade.cattle.io", "get"): "nodes that carry an earlier Plan's label",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -10,11 +11,13 @@ from hypothesis import strategies as st
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.nodestates import NodeState, merge, state_of
-from upgrade_manager.nodes.decision import Decision
 from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.effects import AnswerHook, Effect, ExpectOS, ForgetOS, StartJob
 from upgrade_manager.nodes.jobstate import JobState, Progress
 from upgrade_manager.nodes.view import Hook, NodeView
+
+if TYPE_CHECKING:
+    from upgrade_manager.nodes.decision import Decision
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")

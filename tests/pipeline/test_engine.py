@@ -28,6 +28,8 @@ class Told(Phase):
         self._calls = calls
         self._outcome = outcome or Completed()
         self._refusal = refusal
+        #: What it waits for before it is left.
+        self.unfinished: Waiting | None = None
 
     async def enter(self, scope: Scope) -> Failed | None:
         """Let it in, or not."""
@@ -39,9 +41,10 @@ class Told(Phase):
         self._calls.append(f"run {self.name} at {scope.draft.phase}")
         return self._outcome
 
-    async def exit(self, scope: Scope) -> None:
+    async def exit(self, scope: Scope) -> Waiting | None:
         """Leave."""
         self._calls.append(f"exit {self.name} at {scope.draft.phase}")
+        return self.unfinished
 
 
 def engine(calls: list[str], *, outcome: Outcome | None = None, refusal: Failed | None = None) -> Engine:
@@ -91,6 +94,20 @@ async def test_a_walk_stops_where_a_phase(cluster: Harvester, outcome: Outcome) 
     assert await engine(calls, outcome=outcome).advance(scope) == outcome
     assert calls == WALK[:1]
     assert scope.draft.phase == FIRST.active
+
+
+async def test_a_phase_that_is_not_left_yet_is_over_all_the_same(cluster: Harvester) -> None:
+    calls: list[str] = []
+    first, second = Told(FIRST, calls), Told(SECOND, calls)
+    table = Engine([Row(name=FIRST, phase=first), Row(name=SECOND, phase=second)])
+    scope = await scope_at(cluster, "Initializing")
+    first.unfinished = Waiting(message="waiting for the last guest")
+    assert await table.advance(scope) == first.unfinished
+    assert scope.draft.phase == FIRST.completed
+    assert calls == WALK[:2]
+    first.unfinished = None
+    assert await table.advance(scope) == Completed()
+    assert calls == WALK[:2] + WALK[1:]
 
 
 async def test_a_phase_that_may_not_begin_is_not_recorded(cluster: Harvester) -> None:

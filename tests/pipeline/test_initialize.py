@@ -7,7 +7,7 @@ import pytest
 from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.initialize import Initialize
-from upgrade_manager.pipeline.phase import Completed, Failed
+from upgrade_manager.pipeline.phase import Completed
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -39,23 +39,6 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
     assert scope.draft["singleNode"] == "n1"
     assert scope.draft["version"] == {"isoURL": "https://x/a.iso"}
     assert outcome == Completed()
-
-
-@pytest.mark.parametrize(
-    ("spec", "named"),
-    [
-        pytest.param({"nodeUpgradeOption": {"pauseNodes": ["n2"]}}, "pauseNodes", id="nodes held back"),
-        pytest.param({"restoreVM": True}, "restoreVM", id="VMs started again"),
-    ],
-)
-async def test_what_is_not_built_is_refused_and_not_left_out(
-    cluster: Harvester, spec: dict[str, Any], named: str
-) -> None:
-    await prepared(cluster)
-    await cluster.nodes("n1", "n2")
-    outcome = await Initialize().run(cluster.scope(await cluster.plan(spec={"version": "v1.7.0", **spec})))
-    assert isinstance(outcome, Failed)
-    assert named in outcome.cause
 
 
 async def test_with_an_image_no_version_is_read(cluster: Harvester) -> None:

@@ -9,6 +9,7 @@ import pytest
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.pipeline.draft import StatusDraft
@@ -19,6 +20,7 @@ PRE = "management.harvesterhci.io/pre-hook"
 QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
 POST_QUESTION = json.dumps({"postDrainHooks": [{"annotation": "management.harvesterhci.io/post-hook"}]})
 OWNER = Owner(name="upgrade", uid="u")
+SPEC = UpgradePlanSpec.read({"version": "v1.7.0"})
 DRAFT = StatusDraft(
     {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PreDraining"}, "n9": {"state": "Polishing"}}}},
     now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
@@ -59,7 +61,7 @@ def observed(**given: Any) -> Observed:
 
 
 def judged(seen: Observed, draft: StatusDraft = DRAFT) -> list[Judged]:
-    return judged_nodes(draft, seen, owner=OWNER, release_os="Harvester v1.7.0")
+    return judged_nodes(draft, seen, owner=OWNER, spec=SPEC, release_os="Harvester v1.7.0")
 
 
 def views(**given: Any) -> dict[str, Any]:

@@ -182,11 +182,11 @@ def test_of_a_job_only_what_decisions_read_is_kept() -> None:
     metadata = {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}], "managedFields": [1]}
     job = {
         "metadata": metadata,
-        "spec": {"parallelism": 0, "template": {"spec": {}}},
+        "spec": {"parallelism": 0, "suspend": True, "template": {"spec": {}}},
         "status": {"failed": 1, "conditions": [], "startTime": "x"},
     }
     slim = slim_job(job)
     assert slim["metadata"] == {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}]}
-    assert slim["spec"] == {"parallelism": 0}
+    assert slim["spec"] == {"parallelism": 0, "suspend": True}
     assert slim["status"] == {"failed": 1, "conditions": []}
-    assert slim_job({"metadata": {"name": "j"}})["spec"] == {"parallelism": 1}
+    assert slim_job({"metadata": {"name": "j"}})["spec"] == {"parallelism": 1, "suspend": False}

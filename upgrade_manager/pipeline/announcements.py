@@ -39,6 +39,8 @@ class Announcements:
     def __init__(self, recorder: EventRecorder, *, now: Callable[[], datetime]) -> None:
         self._recorder = recorder
         self._now = now
+        #: Names of the warnings that were given.
+        self._said: set[str] = set()
 
     def phases(self, plan: Object, values: Iterable[str]) -> None:
         """Announce phase values that have just been recorded, in their order."""
@@ -77,11 +79,15 @@ class Announcements:
             name=_unique_name(plan, "blocked"),
         )
 
-    def warning(self, plan: Object, reason: str, message: str) -> None:
-        """Something is not as it should be, and the upgrade goes on all the same; said once."""
-        self._recorder.record(
-            plan, type_=WARNING, reason=reason, message=sentence(message), name=_unique_name(plan, reason)
-        )
+    def warning(self, plan: Object, reason: str, message: str, *, about: str = "") -> None:
+        """Something is not as it should be, and the upgrade goes on all the same; said once, or once about each."""
+        name = _unique_name(plan, f"{reason}/{about}" if about else reason)
+        self._said.add(name)
+        self._recorder.record(plan, type_=WARNING, reason=reason, message=sentence(message), name=name)
+
+    def has_warned(self, plan: Object, reason: str, *, about: str = "") -> bool:
+        """Whether this process has said that already; an earlier one may have."""
+        return _unique_name(plan, f"{reason}/{about}" if about else reason) in self._said
 
     @staticmethod
     def _words(plan: Object, value: str) -> tuple[str, str]:

@@ -36,7 +36,9 @@ class Engine:
                 scope.draft.record(row.name.completed)
                 scope.draft.waiting("")
             following = self._following(row)
-            await row.phase.exit(scope)
+            unfinished = await row.phase.exit(scope)
+            if unfinished is not None:
+                return unfinished
             if following is None:
                 return Completed()
             refused = await following.phase.enter(scope)

@@ -11,6 +11,7 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.kinds import JOBS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.pipeline.vmrestore import is_restoring
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -47,10 +48,10 @@ async def make_lasting(scope: Scope, component: Component) -> None:
 
 
 async def remove_others(scope: Scope) -> None:
-    """Remove those of the upgrade's own Jobs that have not failed."""
+    """Remove those of the upgrade's own Jobs that have not failed; VMs that are being started again stay no less so."""
     jobs = await scope.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=scope.owner.selector())
     for job in jobs.items:
-        if not _is_failed(job):
+        if not _is_failed(job) and not is_restoring(job):
             try:
                 await scope.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
             except NotFound:

@@ -3,15 +3,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
+from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, compress, parse_list, removable
-from upgrade_manager.pipeline.phase import Completed, Phase
+from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
 from upgrade_manager.pipeline.repository import read
 from upgrade_manager.pipeline.sucwork import States, follow, not_done, prepare_nodes
+from upgrade_manager.pipeline.vmrestore import report, unfinished
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.sucplan import image_cleanup_plan, image_list_secret
 
@@ -47,6 +48,14 @@ class ImageCleanup(Phase):
             return not_done(name, WHAT, done=0, nodes=len(nodes))
         jobs = await scope.observe(suc_jobs(scope.owner))
         return await follow(scope, plan, jobs, states=_STATES, what=WHAT)
+
+    async def exit(self, scope: Scope) -> Waiting | None:
+        """VMs are still being started again, perhaps: the end would remove the Jobs that do it."""
+        await report(scope)
+        restoring = await unfinished(scope)
+        if not restoring:
+            return None
+        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{restoring[0]} to start VMs again")
 
 
 async def _images(scope: Scope) -> list[str]:

@@ -8,7 +8,8 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
-from upgrade_manager.pipeline.phase import Completed, Failed, Phase
+from upgrade_manager.pipeline.pauselist import misnamed
+from upgrade_manager.pipeline.phase import Completed, Phase
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 
 if TYPE_CHECKING:
@@ -29,27 +30,18 @@ class Initialize(Phase):
         if not scope.plan.spec.image:
             scope.draft["version"] = await _source(scope)
         scope.draft["previousVersion"] = await _running_version(scope)
-        nodes = (await scope.observe(MANAGED_NODES)).list()
+        managed = await scope.observe(MANAGED_NODES)
+        nodes = managed.list()
         if not nodes:
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
         scope.draft["singleNode"] = single_node(nodes)
-        refusal = _not_built(scope)
-        return Failed(cause=refusal) if refusal else Completed()
+        misnamed(scope, managed)
+        return Completed()
 
 
 def single_node(nodes: Sequence[Object]) -> str | None:
     """The node's name where there is exactly one managed node."""
     return objects.name(nodes[0]) if len(nodes) == 1 else None
-
-
-def _not_built(scope: Scope) -> str:
-    """What the plan asks for and this version would silently not do; empty where there is nothing of the kind."""
-    spec = scope.plan.spec
-    if spec.node_upgrade_option.pause_nodes:
-        return "this version of the manager cannot hold nodes back; make the plan without nodeUpgradeOption.pauseNodes"
-    if spec.restore_vm:
-        return "this version of the manager cannot start VMs again; make the plan without restoreVM"
-    return ""
 
 
 async def _source(scope: Scope) -> dict[str, str]:

@@ -164,9 +164,10 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     """Keep of a Job what decisions read; its Pod template would be most of the cache."""
     metadata, status = job["metadata"], job.get("status") or {}
+    spec = job.get("spec") or {}
     return {
         "kind": "Job",
         "metadata": {key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
-        "spec": {"parallelism": (job.get("spec") or {}).get("parallelism", 1)},
+        "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend"))},
         "status": {key: status[key] for key in ("conditions", "failed") if key in status},
     }

@@ -48,5 +48,8 @@ class Phase:
         """Again and again until it is completed or failed."""
         raise NotImplementedError
 
-    async def exit(self, scope: Scope) -> None:
-        """Once, before the next phase is entered; one that acts calls `scope.persist()` first, to record the end."""
+    async def exit(self, scope: Scope) -> Waiting | None:
+        """Once, before the next phase is entered; one that acts calls `scope.persist()` first, to record the end.
+
+        What still has to come to an end by then is waited for, and asked about again.
+        """

@@ -64,7 +64,7 @@ async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
     await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
     await _remove_plans(scope, kept)
     await _remove(scope, SECRETS, CATTLE_SYSTEM)
-    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE}:
+    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
         await evidence.remove_others(scope)
     else:
         await _remove(scope, JOBS, HARVESTER_SYSTEM)

@@ -1,0 +1,30 @@
+"""What is wrong with the list of nodes to hold back: a misspelt name holds nobody back, and its user should know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.nodes.pause import LIST
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.scope import Scope
+
+#: Names that a sentence holds; more would help nobody.
+NAMED = 10
+
+
+def misnamed(scope: Scope, nodes: Store) -> str:
+    """What to say of names that no managed node has, empty where there are none; a Warning event has said it, too."""
+    unknown = sorted(name for name in scope.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
+    if not unknown:
+        return ""
+    text = f"{LIST} names {enumerated(unknown)}, which no managed node is called: nobody is held back by that"
+    scope.announcements.warning(scope.raw, "PauseNodesUnknown", f"{text}; correct the list", about=",".join(unknown))
+    return text
+
+
+def enumerated(names: list[str]) -> str:
+    """The names, as a sentence has them."""
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

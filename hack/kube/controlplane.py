@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hack.certificates import Authority, client_context
 from hack.kube import flags
-from hack.kube.errors import ControlPlaneError
+from hack.kube.errors import ControlPlaneError, EndedAtOnce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +33,8 @@ _GUARDIAN = Path(__file__).with_name("guardian.py")
 #: Seconds until a process has to be ready, and between two looks at it.
 _PATIENCE = 90.0
 _LOOK = 0.05
+#: And for an answer: who has the port may not be ours.
+_ANSWER = 5.0
 _OK = 200
 #: Another process may take a free port between its choice and its use.
 _ATTEMPTS = 3
@@ -126,14 +128,22 @@ class ControlPlane:
         answer = self._ask({"do": "start", "name": name, "argv": argv})
         if "error" in answer:
             raise ControlPlaneError(f"{name} cannot be started: {answer['error']}")
-        deadline = time.monotonic() + _PATIENCE
-        while not self._is_ready(name):
-            if self._ask({"do": "look", "name": name})["code"] is not None:
-                raise ControlPlaneError(f"{name} ended at once: {self._last_words(name)}")
-            if time.monotonic() > deadline:
-                raise ControlPlaneError(f"{name} is not ready after {_PATIENCE:g} s: {self._last_words(name)}")
-            time.sleep(_LOOK)
+        self._wait_until_ready(name)
         self._running.add(name)
+
+    def _wait_until_ready(self, name: str) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        is_ready = False
+        while not is_ready:
+            is_ready = self._is_ready(name)
+            # Asked last: what answers is somebody else's where ours has not got the port.
+            if self._ask({"do": "look", "name": name})["code"] is not None:
+                raise EndedAtOnce(f"{name} ended at once: {self._last_words(name)}")
+            if not is_ready and time.monotonic() > deadline:
+                self.kill(name)
+                raise ControlPlaneError(f"{name} is not ready after {_PATIENCE:g} s: {self._last_words(name)}")
+            if not is_ready:
+                time.sleep(_LOOK)
 
     def kill(self, name: str) -> None:
         """End one without a chance to say goodbye."""
@@ -169,7 +179,7 @@ class ControlPlane:
                 self._api_port = _free_port()
             try:
                 self.start(name)
-            except ControlPlaneError:
+            except EndedAtOnce:
                 if attempt == _ATTEMPTS - 1:
                     raise
             else:
@@ -179,7 +189,7 @@ class ControlPlane:
         try:
             match name:
                 case "etcd":
-                    return bool(self._etcd("maintenance/status", {}))
+                    return bool(self._etcd("maintenance/status", {}, timeout=_ANSWER))
                 case "kube-apiserver":
                     return self._get_ready()
                 case _:
@@ -188,14 +198,14 @@ class ControlPlane:
             return False
 
     def _get_ready(self) -> bool:
-        connection = http.client.HTTPSConnection("127.0.0.1", self._api_port, context=self._tls, timeout=_PATIENCE)
+        connection = http.client.HTTPSConnection("127.0.0.1", self._api_port, context=self._tls, timeout=_ANSWER)
         with closing(connection):
             connection.request("GET", "/readyz", headers={"authorization": f"Bearer {ADMIN.token}"})
             return connection.getresponse().status == _OK
 
-    def _etcd(self, call: str, body: Mapping[str, Any]) -> Any:
+    def _etcd(self, call: str, body: Mapping[str, Any], *, timeout: float = _PATIENCE) -> Any:
         """Ask etcd by its JSON gateway."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=_PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=timeout)
         with closing(connection):
             path = f"/v3/{call}" if call.startswith("maintenance") else f"/v3/kv/{call}"
             connection.request("POST", path, body=json.dumps(body))

@@ -4,6 +4,7 @@
     ├── AssetsError      the programs are not there
     ├── ProvisionError   they cannot be had
     └── ControlPlaneError  one of them does not start
+        └── EndedAtOnce  it was started and is gone, as when its port is taken
 
 Each message is for the one who typed the command: what is wrong, and the remedy.
 """
@@ -25,3 +26,7 @@ class ProvisionError(RealKubeError):
 
 class ControlPlaneError(RealKubeError):
     """A process does not start; its name, and the end of its log."""
+
+
+class EndedAtOnce(ControlPlaneError):
+    """A process that was started is gone before it was ready."""

@@ -39,6 +39,8 @@ def etcd(*, folder: Path, port: int, peer: int) -> list[str]:
         f"--initial-advertise-peer-urls={peers}",
         f"--initial-cluster=default={peers}",
         "--unsafe-no-fsync",
+        # As installers of Kubernetes set it: else watches of kinds that nobody writes have no bookmarks and look dead.
+        "--watch-progress-notify-interval=5s",
         "--log-level=warn",
     ]
 

@@ -1,0 +1,123 @@
+"""The wire between clients and a server as a whole: it may be cut or go silent, with all that is open on it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from hack.apiserver.streams import PatientStream
+from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+
+
+class Line:
+    """A `Transport` over another one, for tests of what clients do without a server.
+
+    While it is silent, nothing gets through in either direction and connections stay open: requests wait for as long
+    as their senders do, streams bring nothing. While it is cut, requests are refused.
+    """
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self._sounds = asyncio.Event()
+        self._sounds.set()
+        self._is_cut = False
+        self._open: set[_Pieces] = set()
+
+    def hush(self) -> None:
+        """Go silent."""
+        self._sounds.clear()
+
+    def tear(self) -> None:
+        """Break what is open; what comes next gets through."""
+        for pieces in self._open:
+            pieces.tear()
+
+    def cut(self) -> None:
+        """Break what is open, and refuse everything."""
+        self._is_cut = True
+        self.tear()
+
+    def mend(self) -> None:
+        """Let everything through again, what has waited first."""
+        self._is_cut = False
+        self._sounds.set()
+
+    async def send(self, request: Request) -> Response:
+        """Pass it on, and its answer back. Raises Transient."""
+        try:
+            async with asyncio.timeout(request.timeout):
+                await self.passable()
+                answer = await self._inner.send(request)
+                await self.passable()
+        except TimeoutError as error:
+            raise _silent(request) from error
+        return answer
+
+    @asynccontextmanager
+    async def open(self, request: Request) -> AsyncIterator[Stream]:
+        """Pass it on; what then streams goes by way of this line too. Raises Transient."""
+        try:
+            async with asyncio.timeout(request.timeout):
+                await self.passable()
+        except TimeoutError as error:
+            raise _silent(request) from error
+        async with self._inner.open(request) as stream:
+            pieces = _Pieces(self, stream.chunks())
+            self._open.add(pieces)
+            try:
+                yield PatientStream(
+                    pieces, status=stream.status, headers=stream.headers, idle_timeout=request.idle_timeout
+                )
+            finally:
+                self._open.discard(pieces)
+
+    async def passable(self) -> None:
+        """Returns when it is not silent. Raises Transient when it is cut."""
+        await self._sounds.wait()
+        if self._is_cut:
+            raise Transient("the line is cut", reason=REFUSED)
+
+
+class _Pieces:
+    """What one stream brings."""
+
+    def __init__(self, line: Line, chunks: AsyncIterator[bytes]) -> None:
+        self._line = line
+        self._chunks = chunks
+        self._is_torn = False
+        #: Of the read that goes on, if one does.
+        self._limit: asyncio.Timeout | None = None
+
+    def tear(self) -> None:
+        """Break it now."""
+        self._is_torn = True
+        if self._limit is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def next(self) -> bytes | None:
+        """The next piece, or nothing at the end. Raises Transient."""
+        if self._is_torn:
+            raise _torn()
+        try:
+            async with asyncio.timeout(None) as self._limit:
+                piece = await anext(self._chunks, None)
+                await self._line.passable()
+        except TimeoutError as error:
+            raise _torn() from error
+        finally:
+            self._limit = None
+        return piece
+
+
+def _torn() -> Transient:
+    return Transient("the line was torn in the middle of a stream")
+
+
+def _silent(request: Request) -> Transient:
+    return Transient(f"{request.method} {request.path}: no answer in {request.timeout:g} s", reason=TIMED_OUT)

@@ -1,0 +1,46 @@
+"""Which processes are left."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PATIENCE = 20.0
+_LOOK = 0.02
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that has ended and that nobody has asked about yet does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def started_with(word: str) -> list[int]:
+    """The processes that have the word in their command lines."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes().decode(errors="replace")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if word in line and is_alive(int(entry.name)):
+                found.append(int(entry.name))
+    return found
+
+
+def eventually(said: Callable[[], bool]) -> bool:
+    """Whether it comes true, soon."""
+    deadline = time.monotonic() + _PATIENCE
+    while not said():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK)
+    return True

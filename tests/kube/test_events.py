@@ -233,8 +233,25 @@ async def test_what_is_recorded_while_the_server_is_away_waits_once() -> None:
     assert [body["count"] for _, _, body in sent(transport)][-1] == 2
 
 
-async def test_a_refused_event_is_dropped() -> None:
+async def test_an_event_that_is_forbidden_for_a_moment_gets_through() -> None:
     transport = accepting(refusal(403, "Forbidden"))
+    async with recording(transport) as recorder:
+        tell(recorder, name="hvup.phase-1")
+        assert await recorder.flush(15)
+    assert [body["metadata"]["name"] for _, _, body in sent(transport)] == ["hvup.phase-1"] * 2
+
+
+@pytest.mark.parametrize("name", [pytest.param("", id="a counted one"), pytest.param("hvup.phase-1", id="a named one")])
+async def test_an_event_that_stays_forbidden_is_tried_twelve_times(name: str) -> None:
+    transport = ScriptedTransport(lambda _: refusal(403, "Forbidden"))
+    async with recording(transport) as recorder:
+        tell(recorder, name=name)
+        assert await recorder.flush(200)
+    assert len(transport.requests) == 12
+
+
+async def test_a_refused_event_is_dropped() -> None:
+    transport = accepting(refusal(422, "Invalid"))
     async with recording(transport) as recorder:
         tell(recorder)
         assert await recorder.flush(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import structlog
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, KubeError, NotFound, Throttled, Transient
+from upgrade_manager.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Throttled, Transient
 from upgrade_manager.kube.eventseries import Correlator, Series, body, progress
 from upgrade_manager.kube.kinds import EVENTS
 from upgrade_manager.kube.patch import MergePatch
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-#: Attempts to reach an API server that does not answer, and seconds between two.
+#: Attempts to reach an API server that does not answer or forbids, and seconds between two. One that has just started
+#: forbids everything until it knows its roles.
 TRIES = 12
 PAUSE = 10.0
 #: Series that wait to be sent; further ones are dropped.
@@ -83,7 +84,7 @@ class EventRecorder:
             series = self._waiting.popleft()
             try:
                 await self._send(series)
-            except (Transient, Throttled) as error:
+            except (Transient, Throttled, Forbidden) as error:
                 await self._postpone(series, error)
             except KubeError as error:
                 _log.warning("event refused", event_name=series.name, reason=series.reason, error=str(error))
@@ -130,7 +131,7 @@ class EventRecorder:
 
     async def _postpone(self, series: Series, error: KubeError) -> None:
         series.failures += 1
-        if series.failures >= TRIES and not series.fixed:
+        if series.failures >= TRIES and (not series.fixed or isinstance(error, Forbidden)):
             _log.warning("event given up", reason=series.reason, error=str(error))
             series.failures = 0
         elif series not in self._waiting:

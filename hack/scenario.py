@@ -83,9 +83,10 @@ class Disk(_Part):
     capacity_gib: float = 300
     used_gib: float = 90
     #: Nothing: the kubelet's default, which its configuration does show.
-    image_gc_high_threshold: int | None = None
-    #: Whether the kubelet answers at all.
+    image_gc_high_threshold: int | str | None = None
+    #: Whether the kubelet answers at all, and for how long from the first question on it does not.
     answers: bool = True
+    unreachable: Seconds = 0
 
 
 class Nodes(_Part):
@@ -245,6 +246,20 @@ class UpgradeController(_Part):
     wedged: bool = False
 
 
+class ApiServer(_Part):
+    """One of the API servers, as who begins a TLS handshake with it finds it."""
+
+    #: Days since its certificate is valid (negative: it is not yet), and until it and its authority's expire.
+    since_days: float = 30
+    days: float = 365
+    authority_days: float = 3650
+    #: It speaks something else on its port.
+    tls: bool = True
+    #: Whether it answers at all, and for how long from the first handshake on it does not.
+    answers: bool = True
+    unreachable: Seconds = 0
+
+
 class Scenario(_Part):
     """All of it."""
 
@@ -255,6 +270,8 @@ class Scenario(_Part):
     nodes: Nodes = Nodes()
     vms: Fleet = Fleet()
     addons: tuple[Addon, ...] = ()
+    #: By address: what is peculiar about the one that everybody speaks to, and further ones.
+    api_servers: dict[str, ApiServer] = Field(default_factory=dict)
     provision_generation: int = 3
     #: Longhorn's replica-replenishment-wait-interval; nothing: no such setting.
     replenishment_interval: str | None = "600"

@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Self
 
 from hack import scenario as scenarios
+from hack.actors.api_certificates import ApiCertificates
 from hack.actors.caches import Caches
 from hack.actors.cast import Cast
 from hack.actors.context import ActorContext
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Transport
 
 #: Where the API server and the ISO would be, if anybody connected to them.
-API_URL = "https://10.53.0.1:443"
+API_HOST, API_PORT = "10.53.0.1", 443
+API_URL = f"https://{API_HOST}:{API_PORT}"
 ISO_HOST = "http://releases.simulator.internal"
 _USER_AGENT = "simulation"
 
@@ -87,6 +89,8 @@ class Simulation:
         self.cast.answer(self.ground.handlers)
         #: For managers that run inside: http://<plan>-repo.harvester-system/…
         self.fetcher = RepositoryFetcher(self.cast.repository)
+        #: What they would see of the API servers' certificates.
+        self.certificates = ApiCertificates(self.scenario, host=API_HOST, port=API_PORT, now=self.now, scale=scale)
         self._stack = AsyncExitStack()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from hack.actors.answers import document, refused
@@ -10,6 +11,7 @@ from upgrade_manager.kube.kinds import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from hack.actors.context import ActorContext
     from upgrade_manager.kube.transport import Request, Response
@@ -26,6 +28,8 @@ class KubeletStats:
     def __init__(self, context: ActorContext) -> None:
         self._context = context
         self._nodes = context.caches.of(NODES)
+        #: When each was asked first.
+        self._first: dict[str, datetime] = {}
 
     async def stats(self, _: Request, values: Mapping[str, str]) -> Response:
         """GET /stats/summary."""
@@ -60,6 +64,12 @@ class KubeletStats:
         if self._nodes.store.get(name) is None:
             return refused(404, f'nodes "{name}" not found')
         dead = name in self._context.scenario.nodes.dead or not self._context.hosts.of(name).up
-        if dead or not self._disk(name).answers:
+        if dead or not self._disk(name).answers or self._asked_for(name) < self._disk(name).unreachable:
             return refused(503, f"error trying to reach service: dial tcp: connect: connection refused ({name})")
         return None
+
+    def _asked_for(self, name: str) -> float:
+        """Seconds of the scenario since the first question."""
+        now = self._context.now()
+        passed = (now - self._first.setdefault(name, now)).total_seconds()
+        return passed / self._context.scale if self._context.scale else math.inf

@@ -24,6 +24,8 @@ from upgrade_manager.api.keys import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hack.scenario import Addon, Scenario
     from upgrade_manager.kube.objects import Object
 
@@ -192,8 +194,8 @@ def kubevirt() -> Object:
     }
 
 
-def api_endpoints(api_url: str) -> Object:
-    """Where the API server answers: the EndpointSlice of default/kubernetes."""
+def api_endpoints(api_url: str, others: Iterable[str] = ()) -> Object:
+    """Where the API servers answer: the EndpointSlice of default/kubernetes; `others` are addresses of further ones."""
     parts = urlsplit(api_url)
     host = parts.hostname or ""
     obj = _object("discovery.k8s.io/v1", "EndpointSlice", "kubernetes", DEFAULT_NAMESPACE)
@@ -201,7 +203,7 @@ def api_endpoints(api_url: str) -> Object:
     return {
         **obj,
         "addressType": "IPv4" if host.replace(".", "").isdigit() else "FQDN",
-        "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
+        "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in dict.fromkeys((host, *others))],
         "ports": [{"name": "https", "port": parts.port or 443, "protocol": "TCP"}],
     }
 

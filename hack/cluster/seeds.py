@@ -106,7 +106,7 @@ class Seeds:
             await self._plant(NAMESPACES, namespace)
         for account in seed_harvester.service_accounts():
             await self._plant(SERVICE_ACCOUNTS, account)
-        await self._plant(ENDPOINT_SLICES, seed_harvester.api_endpoints(self._api_url))
+        await self._plant(ENDPOINT_SLICES, seed_harvester.api_endpoints(self._api_url, scenario.api_servers))
         await self._plant_harvester(at)
         await self._plant_nodes(at)
         async with asyncio.TaskGroup() as group:

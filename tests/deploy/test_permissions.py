@@ -65,7 +65,9 @@ def granted() -> Iterator[tuple[str, str, str, str]]:
 
 def permits(permission: tuple[str, str, str, str], call: Call) -> bool:
     namespace, resource, verb, name = permission
-    asked = f"{call.resource}/{call.subresource}" if call.subresource else call.resource
+    # Of what lies behind a proxy only the proxy counts.
+    subresource = call.subresource.partition("/")[0]
+    asked = f"{call.resource}/{subresource}" if subresource else call.resource
     return namespace in {"", call.namespace} and (resource, verb) == (asked, call.verb) and name in {"", call.name}
 
 

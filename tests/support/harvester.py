@@ -12,13 +12,14 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from tests.support.apiserver import make_server, virtual_now
+from tests.support.fitness import Kubelets, Probe, VirtualClock, api_servers
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.api.keys import MANAGED_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.kinds import NAMESPACES, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.kinds import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.resource import Resource
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
@@ -28,6 +29,7 @@ from upgrade_manager.pipeline.metrics import UpgradeMetrics
 from upgrade_manager.pipeline.observation import Observations
 from upgrade_manager.pipeline.scope import Scope, parse_plan
 from upgrade_manager.pipeline.settings import Settings
+from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -117,6 +119,10 @@ class Harvester:
         self.files = Files()
         self.heard = Heard(self.client)
         self._observed = Observed(group, self.client)
+        self.kubelets = Kubelets()
+        self.kubelets.serve(self.server.handlers)
+        self.probe = Probe()
+        self.preflight = Preflight(probe=self.probe, clock=VirtualClock())
 
     async def install(self) -> None:
         """Define the kinds and create the namespaces."""
@@ -124,6 +130,7 @@ class Harvester:
             await self.client.create(DEFINITIONS, manifest)
         for place in PLACES:
             await self.put(NAMESPACES, {"metadata": {"name": place}})
+        await self.put(ENDPOINT_SLICES, api_servers("10.0.0.1"))
 
     async def put(self, resource: Resource, manifest: Object, *, status: Object | None = None) -> Object:
         """Create an object, with a status."""
@@ -162,6 +169,7 @@ class Harvester:
             observations=self._observed,
             announcements=Announcements(self.heard, now=virtual_now),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
+            preflight=self.preflight,
             settings=Settings(version="v0.0.0"),
         )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
+    from upgrade_manager.kube.certificateprobe import CertificateProbe
     from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
     from upgrade_manager.runtime.clock import Clock
@@ -86,6 +87,7 @@ class Life:
 
     transport: Transport
     fetcher: Fetcher
+    certificates: CertificateProbe
     clock: Clock
     seed: str = "manager"
     options: RunOptions = field(default_factory=RunOptions)
@@ -96,7 +98,13 @@ class Life:
     def __post_init__(self) -> None:
         self.wire = Wire(self.transport, die_at=self.die_at, after=self.after, lose_at=self.lose_at)
         self.metrics = Metrics(CollectorRegistry())
-        outside = Outside(transport=self.wire, fetcher=self.fetcher, clock=self.clock, random=Random(self.seed))
+        outside = Outside(
+            transport=self.wire,
+            fetcher=self.fetcher,
+            certificates=self.certificates,
+            clock=self.clock,
+            random=Random(self.seed),
+        )
         self.manager = assemble(outside, self.options, self.metrics)
         self._task: asyncio.Task[None]
 

@@ -124,6 +124,7 @@ class Stage:
         return Life(
             transport=self.ledger,
             fetcher=self.fetcher,
+            certificates=self.simulation.certificates,
             clock=SimulatedClock(self.simulation),
             die_at=die_at,
             after=after,

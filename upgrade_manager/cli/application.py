@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from upgrade_manager.cli.options import RunOptions
+    from upgrade_manager.kube.certificateprobe import CertificateProbe
     from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.transport import Transport
     from upgrade_manager.runtime.clock import Clock
@@ -34,6 +35,7 @@ class Outside:
 
     transport: Transport
     fetcher: Fetcher
+    certificates: CertificateProbe
     clock: Clock
     random: Random
 
@@ -46,6 +48,7 @@ def assemble(outside: Outside, options: RunOptions, metrics: Metrics) -> Manager
         Surroundings(
             client=_client(outside, fenced),
             fetcher=outside.fetcher,
+            certificates=outside.certificates,
             settings=Settings(
                 version=__version__,
                 repo_url=options.repo_url,

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from upgrade_manager import __version__
 from upgrade_manager.cli.application import USER_AGENT, Outside, assemble
 from upgrade_manager.kube import garbage
+from upgrade_manager.kube.certificateprobe import TlsProbe
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.connection import ConfigError, connect
 from upgrade_manager.kube.errors import KubeError, NotFound
@@ -63,7 +64,9 @@ async def _serve(options: RunOptions, clock: SystemClock) -> None:
         metrics.watch_process()
         transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestMetrics(metrics)))
         fetcher = await stack.enter_async_context(HttpFetcher(user_agent=USER_AGENT))
-        outside = Outside(transport=transport, fetcher=fetcher, clock=clock, random=random.Random())
+        outside = Outside(
+            transport=transport, fetcher=fetcher, certificates=TlsProbe(), clock=clock, random=random.Random()
+        )
         await _greet(outside, connection.server)
         manager = assemble(outside, options, metrics)
         manager.add(Stage.OTHERS, "garbage", _settle_garbage)

@@ -210,6 +210,28 @@ class Client:
         request = self._request("GET", path, query=query, timeout=timeout)
         return await self._rest.send(request, about=f"get {path}")
 
+    async def read_path(
+        self,
+        path: str,
+        *,
+        limit: int,
+        timeout: float = _TIMEOUT,  # noqa: ASYNC109  # until the answer begins
+    ) -> bytes:
+        """The first `limit` bytes of what any other path answers, for answers that may be of any length.
+
+        The rest is read and dropped, which keeps the connection. The caller limits the time for all of it.
+        """
+        request = self._request("GET", path, timeout=timeout)
+        about = f"get {path}"
+        head = bytearray()
+        async with self._rest.open(request, about=about) as stream:
+            try:
+                async for chunk in stream.chunks():
+                    head += chunk[: limit - len(head)]
+            except Transient as error:
+                raise Transient(f"{about}: {error}", reason=error.reason) from error
+        return bytes(head)
+
     async def put_path(
         self,
         path: str,

@@ -18,6 +18,7 @@ from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.observation import PlanObservations, Watch, slim_job, slim_node
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.table import PIPELINE
+from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.health import Unhealthy
 from upgrade_manager.runtime.ratelimit import ItemExponential, spread
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
+    from upgrade_manager.kube.certificateprobe import CertificateProbe
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.objects import Object
@@ -58,6 +60,7 @@ class Surroundings:
 
     client: Client
     fetcher: Fetcher
+    certificates: CertificateProbe
     settings: Settings
     clock: Clock
     random: Random
@@ -148,6 +151,7 @@ class PlanController:
             fetcher=around.fetcher,
             settings=around.settings,
             metrics=self._upgrades,
+            preflight=Preflight(probe=around.certificates, clock=around.clock),
             now=around.clock.now,
         )
 

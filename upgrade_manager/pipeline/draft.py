@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.conditions import Condition, set_condition
+from upgrade_manager.api.conditions import MAX_MESSAGE, Condition, set_condition
 from upgrade_manager.api.nodestates import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
-from upgrade_manager.pipeline.message import sentence
+from upgrade_manager.pipeline.message import LIMIT, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,14 +150,15 @@ class StatusDraft:
     def _end(self, phase: str, message: str) -> None:
         self.record(phase)
         self._condition("Available", "False", "Executed", "Entered one of the terminal phases")
-        self._condition("Progressing", "False", phase, message)
+        # The cause names all that failed, which may be a thousand nodes.
+        self._condition("Progressing", "False", phase, message, limit=MAX_MESSAGE)
 
-    def _condition(self, type_: str, status: str, reason: str, message: str) -> None:
+    def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = LIMIT) -> None:
         condition = Condition(
             type=type_,
             status=status,
             reason=reason,
-            message=sentence(message),
+            message=sentence(message, limit=limit),
             observed_generation=self._generation,
         )
         self._status["conditions"] = set_condition(self._status.get("conditions") or [], condition, self._now())

@@ -11,6 +11,7 @@ from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.pauselist import misnamed
 from upgrade_manager.pipeline.phase import Completed, Phase
 from upgrade_manager.pipeline.watches import MANAGED_NODES
+from upgrade_manager.preflight.check import Refused, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Initialize(Phase):
-    """Takes down what the upgrade starts from: the Version's source, the running version, the kind of cluster."""
+    """Takes down what the upgrade starts from, and checks that the cluster is fit for it.
+
+    The first are the Version's source, the running version and the kind of cluster; checked are disks and certificates.
+    """
 
     name = PhaseName.INITIALIZE
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.observation import PlanObservations
     from upgrade_manager.pipeline.phase import Outcome as PhaseOutcome
     from upgrade_manager.pipeline.settings import Settings
+    from upgrade_manager.preflight.check import Preflight
     from upgrade_manager.runtime.outcome import Outcome
 
 #: Seconds between two writes that only inform: what becomes known within one of them is written together. A status
@@ -61,6 +62,7 @@ class PlanReconciler:
         fetcher: Fetcher,
         settings: Settings,
         metrics: UpgradeMetrics,
+        preflight: Preflight,
         now: Callable[[], datetime],
     ) -> None:
         self._client = client
@@ -71,6 +73,7 @@ class PlanReconciler:
         self._fetcher = fetcher
         self._settings = settings
         self._metrics = metrics
+        self._preflight = preflight
         self._now = now
         #: Loop time of the last write of a status.
         self._last_write = float("-inf")
@@ -216,6 +219,7 @@ class PlanReconciler:
             observations=self._observations.of(objects.name(plan)),
             announcements=self._announcements,
             metrics=self._metrics,
+            preflight=self._preflight,
             settings=self._settings,
         )
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.observation import Observations, Watch
     from upgrade_manager.pipeline.settings import Settings
+    from upgrade_manager.preflight.check import Preflight
 
 
 log = structlog.get_logger(__name__)
@@ -58,6 +59,7 @@ class Scope:
     observations: Observations
     announcements: Announcements
     metrics: UpgradeMetrics
+    preflight: Preflight
     settings: Settings
     #: Rancher's provisioning cluster, once it was read; writes are pinned to the version of that moment.
     cluster: Object | None = None

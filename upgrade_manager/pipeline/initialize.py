@@ -9,7 +9,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.pauselist import misnamed
-from upgrade_manager.pipeline.phase import Completed, Phase
+from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 from upgrade_manager.preflight.check import Refused, Undecided
 
@@ -40,12 +40,22 @@ class Initialize(Phase):
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
         scope.draft["singleNode"] = single_node(nodes)
         misnamed(scope, managed)
-        return Completed()
+        return await _checked(scope, [objects.name(node) for node in nodes])
 
 
 def single_node(nodes: Sequence[Object]) -> str | None:
     """The node's name where there is exactly one managed node."""
     return objects.name(nodes[0]) if len(nodes) == 1 else None
+
+
+async def _checked(scope: Scope, nodes: list[str]) -> Outcome:
+    """Whether the cluster is fit for an upgrade; a silent node or API server is waited for, for a minute."""
+    verdict = await scope.preflight.check(
+        scope.client, plan=scope.owner.uid, annotations=scope.plan.annotations, nodes=nodes
+    )
+    if isinstance(verdict, Undecided):
+        return Waiting(message=verdict.message, after=verdict.after)
+    return Failed(cause=verdict.cause) if isinstance(verdict, Refused) else Completed()
 
 
 async def _source(scope: Scope) -> dict[str, str]:

@@ -32,9 +32,10 @@ class HttpPoster:
                     url, data=body, ssl=_trust(target), headers={"content-type": "application/json"}
                 ) as answer,
             ):
-                return Response(status=answer.status, body=await answer.read())
+                headers = {"content-type": answer.headers.get("content-type", "")}
+                return Response(status=answer.status, headers=headers, body=await answer.read())
         except (TimeoutError, aiohttp.ClientError, ssl.SSLError) as error:
-            raise Transient(f"{url}: {error}") from error
+            raise Transient(_told(error)) from error
 
     def _service_url(self, target: Target) -> str:
         name = f"{target.service_namespace}/{target.service_name}"
@@ -50,3 +51,16 @@ def _trust(target: Target) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=authority)
     except ssl.SSLError as error:
         raise Transient(f"the caBundle is no certificate: {error}") from error
+
+
+def _told(error: Exception) -> str:
+    """Why there was no answer, in the words that users of the real server know."""
+    match error:
+        case TimeoutError():
+            return "context deadline exceeded"
+        case aiohttp.ClientConnectorCertificateError():
+            return f"tls: failed to verify certificate: x509: certificate signed by unknown authority ({error})"
+        case aiohttp.ClientConnectorError() if isinstance(error.os_error, ConnectionRefusedError):
+            return f"dial tcp {error.host}:{error.port}: connect: connection refused"
+        case _:
+            return str(error)

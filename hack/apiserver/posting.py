@@ -21,6 +21,13 @@ class Target:
     #: PEM; empty for the system's own trust.
     ca_bundle: bytes = b""
 
+    @property
+    def shown(self) -> str:
+        """The URL, also of a Service."""
+        if self.url:
+            return self.url
+        return f"https://{self.service_name}.{self.service_namespace}.svc:{self.service_port}{self.service_path}"
+
 
 class Poster(Protocol):
     """Sends one AdmissionReview and brings the answer back."""

@@ -18,6 +18,7 @@ from hack.apiserver.defaults import defaults_stage
 from hack.apiserver.escalation import Escalation
 from hack.apiserver.handlers import Handlers
 from hack.apiserver.health import health, is_health
+from hack.apiserver.hookrules import hook_stage
 from hack.apiserver.impersonation import acting
 from hack.apiserver.jobs import job_labels_stage, job_stage
 from hack.apiserver.listing import Lister
@@ -66,7 +67,7 @@ class ApiServer:
         self.handlers = Handlers()
         self.chain = Chain(
             mutating=[stages.shape, namespace_stage, crd_stage, secret_stage, defaults_stage, service_stage],
-            validating=[job_stage, stages.validate, job_labels_stage, Escalation(self.storage)],
+            validating=[job_stage, stages.validate, job_labels_stage, hook_stage, Escalation(self.storage)],
         )
         self.lister = Lister(self.storage, now=now)
         webhooks = Webhooks(storage=self.storage, poster=poster, random=random)

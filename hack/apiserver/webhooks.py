@@ -8,10 +8,12 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.matching import EXEMPT, wants
+from hack.apiserver.conditions import Unjudged, all_hold
+from hack.apiserver.matching import CONFIGURATIONS, wants
 from hack.apiserver.posting import Target
-from hack.apiserver.status import StatusError, bad_request, internal
+from hack.apiserver.status import StatusError, forbidden, internal
 from hack.apiserver.stored import encode
+from hack.apiserver.warning import warning_header
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
     from hack.apiserver.posting import Poster
     from hack.apiserver.route import Route
     from hack.apiserver.storage import Storage
+    from upgrade_manager.kube.transport import Response
 
-CONFIGURATIONS = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 DEFAULT_TIMEOUT = 10
 _OK = 200
 _BAD_REQUEST = 400
+_NOT_FOUND = 404
+#: How a failure begins: without an answer, and with one that is none.
+_CALL, _ANSWER = "failed to call webhook", "received invalid webhook response"
 
 
 class _CallFailedError(Exception):
@@ -44,13 +50,14 @@ class Webhooks:
         self, route: Route, *, new: Object | None, old: Object | None, operation: Operation, options: WriteOptions
     ) -> None:
         """Return when nobody objects. Raises StatusError."""
-        if route.row.resource.name in EXEMPT:
+        if route.row.resource.name in CONFIGURATIONS:
             return
-        for configuration in self.storage.objects(CONFIGURATIONS):
+        for configuration in self.storage.objects(VALIDATING):
             for webhook in configuration.get("webhooks") or ():
                 if wants(webhook, route, operation=operation, new=new, old=old, storage=self.storage):
                     request = self._request(route, new, old, operation, options)
-                    await self._ask(webhook, request, options)
+                    if _is_meant(webhook, request, route):
+                        await self._ask(webhook, request, options)
 
     def _request(
         self, route: Route, new: Object | None, old: Object | None, operation: Operation, options: WriteOptions
@@ -73,6 +80,8 @@ class Webhooks:
             "dryRun": options.dry_run,
             "options": {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"},
         }
+        if options.dry_run:
+            request["options"] |= {"dryRun": ["All"]}
         if route.namespace:
             request["namespace"] = route.namespace
         if route.subresource:
@@ -81,17 +90,15 @@ class Webhooks:
 
     async def _ask(self, webhook: Object, request: Object, options: WriteOptions) -> None:
         name = webhook["name"]
-        if options.dry_run and webhook.get("sideEffects") not in {"None", "NoneOnDryRun"}:
-            raise bad_request(f'admission webhook "{name}" does not support dry run')
         try:
             answer = await self._call(webhook, request)
         except _CallFailedError as error:
             if webhook.get("failurePolicy", "Fail") == "Ignore":
                 return
-            raise internal(f'failed calling webhook "{name}": failed to call webhook: {error}') from error
+            raise internal(f'failed calling webhook "{name}": {error}') from error
         options.warnings.extend(answer.get("warnings") or ())
         if not answer.get("allowed"):
-            raise _denied(name, answer.get("status") or {})
+            raise _denied(name, answer.get("status") or {}, options.warnings)
 
     async def _call(self, webhook: Object, request: Object) -> Object:
         timeout = webhook.get("timeoutSeconds", DEFAULT_TIMEOUT)
@@ -100,34 +107,59 @@ class Webhooks:
         try:
             response = await self.poster.post(target, encode(review), timeout=float(timeout))
         except Transient as error:
-            raise _CallFailedError(f'Post "{target.url or target.service_name}": {error}') from error
+            raise _CallFailedError(f'{_CALL}: Post "{target.shown}": {error}') from error
         if response.status != _OK:
-            raise _CallFailedError(f"the server answered {response.status}")
+            raise _CallFailedError(f"{_CALL}: {_trouble(response)}")
+        if not response.body:
+            media = response.headers.get("content-type", "")
+            raise _CallFailedError(f"{_CALL}: 0-length response with status code: 200 and content type: {media}")
         return _verdict(response.body, request["uid"])
+
+
+def _is_meant(webhook: Object, request: Object, route: Route) -> bool:
+    """Whether all of a webhook's conditions hold. Raises StatusError 403 when nobody can say."""
+    try:
+        return all_hold(webhook.get("matchConditions") or (), request)
+    except Unjudged as error:
+        if webhook.get("failurePolicy", "Fail") == "Ignore":
+            return False
+        raise forbidden(route.row.resource, request["name"], str(error)) from error
+
+
+def _trouble(response: Response) -> str:
+    """An answer that is none, in the words of the client that the real server asks with."""
+    if response.status == _NOT_FOUND:
+        return "the server could not find the requested resource"
+    text = json.dumps(response.body.decode(errors="replace"))
+    return f"an error on the server ({text}) has prevented the request from succeeding"
 
 
 def _verdict(body: bytes, uid: str) -> Object:
     try:
         review = json.loads(body)
-        answer = review["response"]
-        known = review["kind"] == "AdmissionReview" and review["apiVersion"] == "admission.k8s.io/v1"
+        kind, version = review["kind"], review["apiVersion"]
     except (ValueError, KeyError, TypeError) as error:
-        raise _CallFailedError("the answer is no AdmissionReview with a response") from error
-    if not known or not isinstance(answer, dict):
-        raise _CallFailedError("the answer is no admission.k8s.io/v1 AdmissionReview")
-    if answer.get("uid") != uid:
-        raise _CallFailedError(f'expected response.uid="{uid}"')
+        raise _CallFailedError(f"{_CALL}: couldn't get version/kind; json parse error: {error}") from error
+    if (kind, version) != ("AdmissionReview", "admission.k8s.io/v1"):
+        raise _CallFailedError(f"{_CALL}: {kind} in version {version} is no AdmissionReview of admission.k8s.io/v1")
+    answer = review.get("response")
+    if not isinstance(answer, dict):
+        raise _CallFailedError(f"{_ANSWER}: webhook response was absent")
+    if answer.get("uid", "") != uid:
+        raise _CallFailedError(f'{_ANSWER}: expected response.uid="{uid}", got "{answer.get("uid", "")}"')
     return answer
 
 
-def _denied(name: str, status: Object) -> StatusError:
+def _denied(name: str, status: Object, warnings: list[str]) -> StatusError:
     """The refusal, from what the webhook said; never a status below 400."""
-    why = status.get("message") or status.get("reason") or "without explanation"
+    why = status.get("message") or status.get("reason")
+    told = f": {why}" if why else " without explanation"
     return StatusError(
         code=max(int(status.get("code") or 0), _BAD_REQUEST),
         reason=status.get("reason", ""),
-        message=f'admission webhook "{name}" denied the request: {why}',
+        message=f'admission webhook "{name}" denied the request{told}',
         details=status.get("details"),
+        headers=warning_header(warnings),
     )
 
 

@@ -22,6 +22,7 @@ from hack.apiserver.schema.fielderror import forbidden, not_supported
 from hack.apiserver.schema.stages import shape
 from hack.apiserver.status import JSON_HEADERS, StatusError, bad_request, unsupported_media_type
 from hack.apiserver.stored import encode
+from hack.apiserver.warning import warning_header
 from hack.apiserver.writes import MOST_STORED
 from upgrade_manager.kube.transport import Response
 
@@ -247,7 +248,4 @@ def _glimpse(request: Request) -> str:
 
 
 def _headers(options: WriteOptions) -> dict[str, str]:
-    if not options.warnings:
-        return JSON_HEADERS
-    texts = [text.replace("\\", "\\\\").replace('"', '\\"') for text in options.warnings]
-    return JSON_HEADERS | {"warning": ", ".join(f'299 - "{text}"' for text in texts)}
+    return JSON_HEADERS | warning_header(options.warnings)

@@ -103,10 +103,12 @@ async def test_it_is_told_what_is_about_to_happen(wire: Wire, reviewer: Reviewer
 @pytest.mark.parametrize(
     ("status", "code", "text"),
     [
-        pytest.param({"message": "too big"}, 400, "too big", id="message"),
-        pytest.param({"message": "too big", "code": 403, "reason": "Forbidden"}, 403, "too big", id="code and reason"),
-        pytest.param({"message": "odd", "code": 200}, 400, "odd", id="a code of success"),
-        pytest.param(None, 400, "without explanation", id="nothing"),
+        pytest.param({"message": "too big"}, 400, ": too big", id="message"),
+        pytest.param(
+            {"message": "too big", "code": 403, "reason": "Forbidden"}, 403, ": too big", id="code and reason"
+        ),
+        pytest.param({"message": "odd", "code": 200}, 400, ": odd", id="a code of success"),
+        pytest.param(None, 400, " without explanation", id="nothing"),
     ],
 )
 async def test_a_denial_is_the_answer(
@@ -116,7 +118,7 @@ async def test_a_denial_is_the_answer(
     reviewer.verdict = {"allowed": False} | ({"status": status} if status else {})
     refused = await wire.post(WIDGETS, widget("a"))
     assert refused.status == code
-    assert refused.body["message"] == f'admission webhook "check.example.io" denied the request: {text}'
+    assert refused.body["message"] == f'admission webhook "check.example.io" denied the request{text}'
     assert (await wire.get(f"{WIDGETS}/a")).status == 404
 
 
@@ -138,9 +140,7 @@ async def test_without_an_answer_the_policy_decides(wire: Wire, reviewer: Review
     assert answer.status == (201 if policy == "Ignore" else 500)
     if policy == "Fail":
         assert answer.body["reason"] == "InternalError"
-        assert answer.body["message"].startswith(
-            'Internal error occurred: failed calling webhook "check.example.io": failed to call webhook: '
-        )
+        assert answer.body["message"].startswith('Internal error occurred: failed calling webhook "check.example.io": ')
 
 
 @pytest.mark.parametrize(
@@ -193,14 +193,6 @@ async def test_a_broken_webhook_can_always_be_removed(wire: Wire, reviewer: Revi
     await install(wire, **rule())
     reviewer.broken = True
     assert (await wire.delete(f"{HOOKS}/hooks")).status == 200
-
-
-async def test_a_dry_run_needs_a_webhook_without_side_effects(wire: Wire, reviewer: Reviewer) -> None:
-    await install(wire, sideEffects="Some")
-    refused = await wire.post(WIDGETS, widget("a"), dryRun="All")
-    assert refused.status == 400
-    assert refused.body["message"] == 'admission webhook "check.example.io" does not support dry run'
-    assert not reviewer.asked
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["patch", "patch for a version"])

@@ -1,0 +1,387 @@
+"""Validating admission webhooks over real HTTPS: when they are asked, what with, and what their answers do."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.certificates import Authority
+from tests.support import hooks
+from tests.support.hooks import VALIDATING, Whole, other, review, rule
+from tests.support.servers import EMBEDDED
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.support.bareapi import BareApi
+    from tests.support.hooks import Hook
+    from tests.support.wire import Answer
+
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
+
+DENIED = 'admission webhook "check.example.io" denied the request'
+FAILED = 'failed calling webhook "check.example.io": '
+CALL = f"{FAILED}failed to call webhook: "
+INVALID = f"{FAILED}received invalid webhook response: "
+
+
+@pytest.fixture
+async def hook() -> AsyncIterator[Hook]:
+    async with hooks.hook() as running:
+        yield running
+
+
+async def create(api: BareApi, name: str = "a", **query: str) -> Answer:
+    return await api.admin.post(api.path("configmaps"), {"metadata": {"name": name, "labels": {"x": "y"}}}, **query)
+
+
+async def test_what_a_webhook_is_asked(api: BareApi, hook: Hook) -> None:
+    path = api.path("configmaps", "a")
+    async with hook.configured(api, "/allow"):
+        assert (await create(api)).status == 201
+        assert (await api.admin.put(path, {"metadata": {"name": "a"}, "data": {"a": "b"}})).status == 200
+        assert (await api.admin.delete(path)).status == 200
+    assert [one["operation"] for one in hook.asked] == ["CREATE", "UPDATE", "DELETE"]
+    assert [(one["object"] is None, one["oldObject"] is None) for one in hook.asked] == [
+        (False, True),
+        (False, False),
+        (True, False),
+    ]
+    first = hook.asked[0]
+    kind, resource = (
+        {"group": "", "version": "v1", "kind": "ConfigMap"},
+        {"group": "", "version": "v1", "resource": "configmaps"},
+    )
+    assert (first["kind"], first["requestKind"]) == (kind, kind)
+    assert (first["resource"], first["requestResource"]) == (resource, resource)
+    assert (first["name"], first["namespace"], first["dryRun"]) == ("a", api.namespace, False)
+    assert first["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"}
+    assert (first["object"]["kind"], first["object"]["metadata"]["name"]) == ("ConfigMap", "a")
+    assert "system:masters" in first["userInfo"]["groups"]
+
+
+async def test_a_dry_run_says_that_it_is_one(api: BareApi, hook: Hook) -> None:
+    async with hook.configured(api, "/allow", sideEffects="NoneOnDryRun"):
+        assert (await create(api, dryRun="All")).status == 201
+    (asked,) = hook.asked
+    assert asked["dryRun"] is True
+    assert asked["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}
+
+
+async def test_a_generated_name_is_known_by_then(api: BareApi, hook: Hook) -> None:
+    async with hook.configured(api, "/allow"):
+        answer = await api.admin.post(api.path("configmaps"), {"metadata": {"generateName": "g-"}})
+    (asked,) = hook.asked
+    assert asked["name"] == answer.body["metadata"]["name"] != ""
+
+
+async def test_an_invalid_object_never_gets_there(api: BareApi, hook: Hook) -> None:
+    async with hook.configured(api, "/allow"):
+        assert (await create(api, "Not_a_name")).status == 422
+    assert hook.asked == []
+
+
+async def test_a_warning_reaches_the_client(api: BareApi, hook: Hook) -> None:
+    hook.answers["/warn"] = {"allowed": True, "warnings": ['mind "this"']}
+    async with hook.configured(api, "/warn"):
+        answer = await create(api)
+    assert (answer.status, answer.headers["warning"]) == (201, '299 - "mind \\"this\\""')
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "reason", "told"),
+    [
+        pytest.param(None, 400, None, f"{DENIED} without explanation", id="without a word"),
+        pytest.param({"message": "no"}, 400, None, f"{DENIED}: no", id="with a message"),
+        pytest.param({"reason": "Because"}, 400, "Because", f"{DENIED}: Because", id="with a reason"),
+        pytest.param({"code": 200, "message": "no"}, 400, None, f"{DENIED}: no", id="with a code of success"),
+        pytest.param(
+            {"code": 422, "reason": "Invalid", "message": "bad"}, 422, "Invalid", f"{DENIED}: bad", id="with a code"
+        ),
+    ],
+)
+async def test_a_webhook_denies(
+    api: BareApi, hook: Hook, status: dict[str, Any] | None, code: int, reason: str | None, told: str
+) -> None:
+    hook.answers["/deny"] = {"allowed": False} | ({"status": status} if status else {})
+    async with hook.configured(api, "/deny", failurePolicy="Ignore"):
+        answer = await create(api)
+    assert (answer.status, answer.body["code"]) == (code, code)
+    assert (answer.body.get("reason"), answer.body["message"]) == (reason, told)
+    assert (await api.admin.get(api.path("configmaps", "a"))).status == 404
+
+
+async def test_a_denial_has_the_details_and_warnings_of_the_webhook(api: BareApi, hook: Hook) -> None:
+    details = {"name": "n", "causes": [{"field": "f", "message": "m", "reason": "r"}]}
+    status = {"code": 422, "reason": "Invalid", "message": "bad", "details": details}
+    hook.answers["/deny"] = {"allowed": False, "status": status, "warnings": ["w"]}
+    async with hook.configured(api, "/deny"):
+        answer = await create(api)
+    assert (answer.body["details"], answer.headers["warning"]) == (details, '299 - "w"')
+
+
+def failures() -> list[Any]:
+    return [
+        pytest.param(
+            Whole(status=500, body="boom"),
+            f'{CALL}an error on the server ("boom") has prevented the request from succeeding',
+            id="an error",
+        ),
+        pytest.param(
+            Whole(status=404, body=""), f"{CALL}the server could not find the requested resource", id="not found"
+        ),
+        pytest.param(Whole(body="hello"), f"{CALL}couldn't get version/kind; json parse error: ", id="no JSON"),
+        pytest.param(
+            Whole(body=""),
+            f"{CALL}0-length response with status code: 200 and content type: text/plain; charset=utf-8",
+            id="nothing",
+        ),
+        pytest.param(review(), f"{INVALID}webhook response was absent", id="no response"),
+        pytest.param(
+            review(response={"uid": "other", "allowed": True}), f'{INVALID}expected response.uid="', id="another uid"
+        ),
+        pytest.param(other("AdmissionReview", "admission.k8s.io/v1beta1"), CALL, id="another version"),
+        pytest.param(other("Pod", "v1"), CALL, id="another kind"),
+    ]
+
+
+@pytest.mark.parametrize(("answer", "told"), failures())
+async def test_an_answer_that_is_none_fails_the_request(api: BareApi, hook: Hook, answer: Any, told: str) -> None:
+    hook.answers["/odd"] = answer
+    async with hook.configured(api, "/odd", failurePolicy="Fail"):
+        refused = await create(api)
+    assert (refused.status, refused.body["reason"]) == (500, "InternalError")
+    assert refused.body["message"].startswith(f"Internal error occurred: {told}")
+    (cause,) = refused.body["details"]["causes"]
+    assert f"Internal error occurred: {cause['message']}" == refused.body["message"]
+
+
+async def test_an_answer_that_is_none_can_be_ignored(api: BareApi, hook: Hook) -> None:
+    hook.answers["/odd"] = Whole(status=500, body="boom")
+    async with hook.configured(api, "/odd", failurePolicy="Ignore"):
+        assert (await create(api)).status == 201
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+async def test_a_webhook_has_only_so_much_time(api: BareApi, hook: Hook, policy: str) -> None:
+    async with hook.configured(api, "/slow", failurePolicy=policy, timeoutSeconds=1):
+        answer = await create(api)
+    if policy == "Ignore":
+        assert answer.status == 201
+    else:
+        told = f'Internal error occurred: {CALL}Post "{hook.url}/slow?timeout=1s": context deadline exceeded'
+        assert (answer.status, answer.body["message"]) == (500, told)
+
+
+async def test_a_webhook_that_does_not_run(api: BareApi, hook: Hook) -> None:
+    client = {"url": "https://127.0.0.1:1/x", "caBundle": hook.bundle()}
+    async with hook.configured(api, "/", clientConfig=client, timeoutSeconds=5):
+        answer = await create(api)
+    assert answer.body["message"] == (
+        f'Internal error occurred: {CALL}Post "https://127.0.0.1:1/x?timeout=5s": dial tcp 127.0.0.1:1: connect: '
+        "connection refused"
+    )
+
+
+async def test_a_webhook_that_nobody_trusts(api: BareApi, hook: Hook) -> None:
+    stranger = base64.b64encode(Authority(now=datetime.now(UTC)).certificate).decode()
+    client = {"url": f"{hook.url}/allow", "caBundle": stranger}
+    async with hook.configured(api, "/", clientConfig=client, timeoutSeconds=5):
+        answer = await create(api)
+    assert answer.status == 500
+    assert answer.body["message"].startswith(
+        f'Internal error occurred: {CALL}Post "{hook.url}/allow?timeout=5s": tls: failed to verify certificate: x509: '
+        "certificate signed by unknown authority"
+    )
+
+
+async def test_a_webhook_behind_a_service_that_is_not_there(api: BareApi, hook: Hook) -> None:
+    service = {"namespace": api.namespace, "name": "nosuch", "path": "/x"}
+    async with hook.configured(api, "/", clientConfig={"service": service}, timeoutSeconds=5):
+        answer = await create(api)
+    url = f"https://nosuch.{api.namespace}.svc:443/x?timeout=5s"
+    assert answer.body["message"] == f'Internal error occurred: {CALL}Post "{url}": service "nosuch" not found'
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [
+        pytest.param(rule("pods"), ["CREATE ", "UPDATE "], id="a kind"),
+        pytest.param(rule("pods/status"), ["UPDATE status"], id="a subresource"),
+        pytest.param(rule("pods/*"), ["CREATE ", "UPDATE status", "UPDATE "], id="a kind with its subresources"),
+        pytest.param(rule("*"), ["CREATE ", "UPDATE "], id="all kinds"),
+        pytest.param(rule("*/status"), ["UPDATE status"], id="a subresource of all kinds"),
+        pytest.param(rule("*/*"), ["CREATE ", "UPDATE status", "UPDATE "], id="everything"),
+        pytest.param(rule("pods", operations=["CREATE"]), ["CREATE "], id="one operation"),
+        pytest.param(rule("pods", scope="Namespaced"), ["CREATE ", "UPDATE "], id="the right scope"),
+        pytest.param(rule("pods", scope="Cluster"), [], id="another scope"),
+        pytest.param(rule("pods", apiGroups=["*"], apiVersions=["*"]), ["CREATE ", "UPDATE "], id="all groups"),
+        pytest.param(rule("pods", apiGroups=["apps"]), [], id="another group"),
+        pytest.param(rule("pods", apiVersions=["v2"]), [], id="another version"),
+    ],
+)
+async def test_rules_choose_requests(api: BareApi, hook: Hook, given: dict[str, Any], seen: list[str]) -> None:
+    await api.admin.post(api.path("serviceaccounts"), {"metadata": {"name": "runner"}})
+    spec = {"serviceAccountName": "runner", "containers": [{"name": "c", "image": "i"}]}
+    path = api.path("pods")
+    async with hook.configured(api, "/allow", rules=[given]):
+        hook.asked.clear()
+        assert (await api.admin.post(path, {"metadata": {"name": "p"}, "spec": spec})).status == 201
+        await api.admin.patch(f"{path}/p/status", {"status": {"phase": "Running"}})
+        await api.admin.patch(f"{path}/p", {"metadata": {"labels": {"a": "b"}}})
+        asked = [f"{one['operation']} {one.get('subResource', '')}" for one in hook.asked if one["name"] == "p"]
+    await api.admin.delete(f"{path}/p", gracePeriodSeconds="0")
+    assert asked == seen
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [
+        pytest.param({}, ["CREATE", "UPDATE", "UPDATE", "DELETE"], id="without a selector"),
+        pytest.param({"objectSelector": {"matchLabels": {"x": "y"}}}, ["CREATE", "UPDATE"], id="labels, old or new"),
+        pytest.param(
+            {"objectSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}},
+            ["UPDATE", "UPDATE", "DELETE"],
+            id="labels that are not there",
+        ),
+        pytest.param({"namespaceSelector": {"matchLabels": {"no": "no"}}}, [], id="another namespace"),
+        pytest.param(
+            {"matchConditions": [{"name": "c", "expression": "request.operation != 'UPDATE' || has(object.data)"}]},
+            ["CREATE", "UPDATE", "DELETE"],
+            id="a condition",
+        ),
+        pytest.param(
+            {
+                "matchConditions": [
+                    {"name": "c", "expression": "true"},
+                    {"name": "d", "expression": "request.userInfo.username == 'nobody' || request.name == 'b'"},
+                ]
+            },
+            [],
+            id="two conditions",
+        ),
+        pytest.param(
+            {
+                "matchConditions": [
+                    {"name": "c", "expression": "object.nosuch.x == 1"},
+                    {"name": "d", "expression": "false"},
+                ]
+            },
+            [],
+            id="a condition that fails, and one that is false",
+        ),
+        pytest.param(
+            {"failurePolicy": "Ignore", "matchConditions": [{"name": "c", "expression": "object.nosuch.x == 1"}]},
+            [],
+            id="a condition that fails, ignored",
+        ),
+    ],
+)
+async def test_selectors_and_conditions_choose_objects(
+    api: BareApi, hook: Hook, given: dict[str, Any], seen: list[str]
+) -> None:
+    path = api.path("configmaps", "a")
+    async with hook.configured(api, "/allow", **given):
+        assert (await create(api)).status == 201
+        await api.admin.patch(path, {"metadata": {"labels": None}})
+        await api.admin.patch(path, {"data": {"k": "v"}})
+        await api.admin.delete(path)
+    assert [one["operation"] for one in hook.asked if one["name"] == "a"] == seen
+
+
+async def test_a_condition_that_fails_refuses(api: BareApi, hook: Hook) -> None:
+    conditions = [{"name": "c", "expression": "object.nosuch.x == 1"}]
+    async with hook.configured(api, "/allow", matchConditions=conditions):
+        answer = await create(api)
+    assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
+    assert answer.body["message"] == (
+        "configmaps \"a\" is forbidden: expression 'object.nosuch.x == 1' resulted in error: no such key: nosuch"
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "message"),
+    [
+        (
+            {"sideEffects": "Unknown"},
+            "sideEffects",
+            'Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun"',
+        ),
+        ({"sideEffects": None}, "sideEffects", "Required value: must specify one of None, NoneOnDryRun"),
+        ({"clientConfig": {}}, "clientConfig", "Required value: exactly one of url or service is required"),
+        (
+            {"clientConfig": {"url": "http://127.0.0.1/x"}},
+            "clientConfig.url",
+            "Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        ),
+        (
+            {"timeoutSeconds": 31},
+            "timeoutSeconds",
+            "Invalid value: 31: the timeout value must be between 1 and 30 seconds",
+        ),
+        (
+            {"timeoutSeconds": 0},
+            "timeoutSeconds",
+            "Invalid value: 0: the timeout value must be between 1 and 30 seconds",
+        ),
+        (
+            {"name": "x"},
+            "name",
+            'Invalid value: "x": should be a domain with at least three segments separated by dots',
+        ),
+        ({"failurePolicy": "Foo"}, "failurePolicy", 'Unsupported value: "Foo": supported values: "Fail", "Ignore"'),
+        ({"admissionReviewVersions": []}, "admissionReviewVersions", "Required value: must specify one of v1, v1beta1"),
+        (
+            {"admissionReviewVersions": ["v9"]},
+            "admissionReviewVersions",
+            'Invalid value: ["v9"]: must include at least one of v1, v1beta1',
+        ),
+        (
+            {"rules": [rule("x", operations=["FOO"])]},
+            "rules[0].operations[0]",
+            'Unsupported value: "FOO": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"',
+        ),
+        (
+            {"matchConditions": [{"name": "a", "expression": "1 +"}]},
+            "matchConditions[0].expression",
+            'Invalid value: "1 +": compilation failed: ',
+        ),
+    ],
+)
+async def test_a_configuration_that_makes_no_sense(
+    api: BareApi, more: dict[str, Any], field: str, message: str
+) -> None:
+    hook = {
+        "name": hooks.NAME,
+        "clientConfig": {"url": "https://127.0.0.1/x"},
+        "rules": [rule("nosuch")],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    body = {"metadata": {"name": api.word}, "webhooks": [hook | more]}
+    answer = await api.admin.post(VALIDATING, body)
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    (cause,) = answer.body["details"]["causes"]
+    assert cause["field"] == f"webhooks[0].{field}"
+    assert cause["message"].startswith(message)
+
+
+async def test_mutating_webhooks_are_refused_loudly_by_the_embedded_server(api: BareApi, hook: Hook) -> None:
+    path = VALIDATING.replace("validating", "mutating")
+    one = {
+        "name": hooks.NAME,
+        "clientConfig": hook.client("/allow"),
+        "rules": [rule("nosuch")],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    answer = await api.admin.post(path, {"metadata": {"name": api.word}, "webhooks": [one]})
+    if api.server == EMBEDDED:
+        assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
+        assert answer.body["message"].endswith("is forbidden: this API server calls no mutating webhooks")
+    else:
+        assert answer.status == 201
+        await api.admin.delete(f"{path}/{api.word}")

@@ -10,8 +10,10 @@ from hack.apiserver import protobuf
 from hack.apiserver.jsontext import JsonError, read
 from hack.apiserver.metadata import tidy, timestamp
 from hack.apiserver.patches import go_word
+from hack.apiserver.schema.decoding import DecodingError, decode
 from hack.apiserver.schema.fielderror import invalid as field_invalid
 from hack.apiserver.schema.fielderror import not_supported
+from hack.apiserver.schema.gotypes import delete_options_type
 from hack.apiserver.status import bad_request, conflict, invalid
 from hack.apiserver.stored import stamped
 from upgrade_manager.kube.resource import Resource
@@ -99,7 +101,10 @@ def _query(request: Request) -> dict[str, Any]:
 
 def delete_options(request: Request) -> DeleteOptions:
     """Read them. Raises StatusError 400 or 422."""
-    given = _body(request)
+    try:
+        given = decode(_body(request), delete_options_type(), unknown=[])
+    except DecodingError as error:
+        raise bad_request(str(error)) from error
     propagation, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
     faults: list[FieldError] = []
     if propagation and orphan is not None:
@@ -116,7 +121,7 @@ def delete_options(request: Request) -> DeleteOptions:
         orphan_dependents=orphan,
         uid=str(preconditions.get("uid") or ""),
         resource_version=str(preconditions.get("resourceVersion") or ""),
-        grace_seconds=_seconds(given.get("gracePeriodSeconds")),
+        grace_seconds=given.get("gracePeriodSeconds"),
         dry_run=bool(given.get("dryRun")),
     )
 
@@ -130,13 +135,6 @@ def invalid_options(kind: str, faults: list[FieldError]) -> StatusError:
     """The options of a request, by their kind, make no sense."""
     resource = Resource(group="meta.k8s.io", version="v1", plural="options", kind=kind)
     return invalid(resource, "", [fault.cause() for fault in faults])
-
-
-def _seconds(given: Any) -> int | None:
-    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
-        return given
-    fault = f"cannot unmarshal {go_word(given)} into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
-    raise bad_request(f"json: {fault}")
 
 
 def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:

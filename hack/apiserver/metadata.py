@@ -54,6 +54,8 @@ def decoded(body: Any, route: Route) -> Object:
     if not isinstance(body, dict):
         raise bad_request("the object provided is unrecognized (must be of type object)")
     row = route.row
+    if not all(isinstance(body.get(key) or "", str) for key in ("kind", "apiVersion")):
+        raise bad_request("kind and apiVersion must be strings")
     fault = "" if row.custom else _foreign(row, body)
     if fault and route.verb == "patch":
         raise invalid_patch(json.dumps(body, separators=(",", ":")), fault)

@@ -144,7 +144,7 @@ def _usual(doc: Any, operation: Object) -> Object | None:
 
 def _resolved(doc: Any, text: Any) -> tuple[str, Any]:
     """A pointer with the places of lists counted from their beginnings, and what its last part stands in."""
-    if not isinstance(text, str):
+    if not isinstance(text, str) or "/" not in text:
         raise jsonpointer.JsonPointerException("no pointer")
     parts = text.split("/")[1:]
     parent, here = None, doc

@@ -217,6 +217,10 @@ def object_body(request: Request, row: Row) -> Object:
         fault = f"json: cannot unmarshal {go_word(body)} into Go value of type {HEAD}"
         raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
     body = body or {}
+    for key in ("kind", "apiVersion"):
+        if not isinstance(body.get(key) or "", str):
+            fault = f"json: cannot unmarshal {go_word(body[key])} into Go struct field .{key} of type string"
+            raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
     version = body.get("apiVersion") or ""
     if str(version).count("/") > 1:
         raise _unrecognized(row, request, f"unexpected GroupVersion string: {version}")

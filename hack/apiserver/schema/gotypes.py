@@ -137,6 +137,12 @@ def is_builtin(group: str, kind: str) -> bool:
 
 
 @cache
+def delete_options_type() -> Type:
+    """The type of what comes with a delete."""
+    return _types().make("meta.DeleteOptions")
+
+
+@cache
 def object_meta() -> Type:
     """The type of metadata."""
     return _types().make("meta.ObjectMeta")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-_MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+#: Moments that surely exist; the last days of a month are looked at more closely.
+_MOMENT = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d"
+_SECONDS = re.compile(_MOMENT + "Z")
+_MICROSECONDS = re.compile(_MOMENT + r"\.\d{6}Z")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 #: How Go's layout of a time begins, and what of a text has to be there for each part of it.
 _PARTS = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"), ("15", r"\d\d"))
@@ -26,7 +28,8 @@ def rewritten(text: str, *, fine: bool) -> str:
     try:
         moment = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text)).astimezone(UTC)
     except ValueError as error:
-        raise TimeError(f'parsing time "{text}": {error}') from error
+        part = str(error).partition(" ")[0]
+        raise TimeError(f'parsing time "{text}": {part} out of range') from error
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if fine else "%Y-%m-%dT%H:%M:%SZ")
 
 

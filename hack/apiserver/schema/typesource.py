@@ -118,6 +118,7 @@ def main() -> None:
         package = row.resource.group.split(".")[0] or "core"
         kinds[row.resource.name] = f"{package}.{row.resource.kind}"
         _reachable(kinds[row.resource.name], types, found)
+    _reachable("meta.DeleteOptions", types, found)
     table = {"kinds": kinds, "types": dict(sorted(found.items()))}
     lines = [f"{json.dumps(name)}: {json.dumps(kind)}" for name, kind in table["types"].items()]
     TABLE.write_text('{"kinds": ' + json.dumps(kinds) + ',\n"types": {\n' + ",\n".join(lines) + "\n}}\n")

@@ -85,7 +85,7 @@ async def test_preconditions_are_checked(wire: Wire, preconditions: dict[str, st
     assert answer.status == status
     if status == 409:
         assert answer.body["reason"] == "Conflict"
-        assert "Precondition failed" in answer.body["message"]
+        assert "in the precondition" in answer.body["message"]
 
 
 @pytest.mark.parametrize(
@@ -137,12 +137,14 @@ async def test_a_pod_is_given_time(
     await wire.patch(f"{PODS}/p/status", {"status": status})
     answer = await wire.delete(f"{PODS}/p", options)
     if grace is None:
-        assert answer.body["status"] == "Success"
+        assert answer.body["metadata"]["deletionGracePeriodSeconds"] == 0
+        assert (await wire.get(f"{PODS}/p")).status == 404
         return
     assert answer.body["metadata"]["deletionGracePeriodSeconds"] == grace
     assert answer.body["metadata"]["deletionTimestamp"] == f"2026-01-01T00:00:{grace:02d}Z"
     assert (await wire.get(f"{PODS}/p")).status == 200
-    assert (await wire.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})).body["status"] == "Success"
+    assert (await wire.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})).status == 200
+    assert (await wire.get(f"{PODS}/p")).status == 404
 
 
 async def test_a_collection_is_deleted_by_selector(wire: Wire) -> None:

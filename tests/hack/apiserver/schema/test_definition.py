@@ -50,12 +50,18 @@ NAMES = made()["spec"]["names"]
             ['spec.names.listKind: Invalid value: "Widget": kind and listKind may not be the same'],
             id="one name for two kinds",
         ),
-        pytest.param({"versions": [VERSION | {"storage": False}]}, ["spec.versions: Invalid value"], id="none stored"),
+        pytest.param(
+            {"versions": [VERSION | {"storage": False}]},
+            ["spec.versions: Invalid value", "status.storedVersions: Invalid value: null"],
+            id="none stored",
+        ),
         pytest.param(
             {"versions": [VERSION, VERSION | {"storage": False}]}, ["spec.versions: Invalid value"], id="a name twice"
         ),
         pytest.param(
-            {"versions": [VERSION | {"name": "V1"}]}, ['spec.versions[0].name: Invalid value: "V1"'], id="a bad version"
+            {"versions": [VERSION | {"name": "V1"}]},
+            ['spec.versions[0].name: Invalid value: "V1"', 'spec.version: Invalid value: "V1"'],
+            id="a bad version",
         ),
         pytest.param(
             {"versions": [VERSION | {"schema": {}}]},
@@ -70,12 +76,12 @@ NAMES = made()["spec"]["names"]
         pytest.param(
             {"versions": [VERSION | {"additionalPrinterColumns": [{"type": "text", "jsonPath": ".a["}]}]},
             [
-                "spec.versions[0].additionalPrinterColumns[0].name: Required value",
+                "spec.additionalPrinterColumns[0].name: Required value",
                 (
-                    'spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "text": must be one of '
+                    'spec.additionalPrinterColumns[0].type: Invalid value: "text": must be one of '
                     "boolean,date,integer,number,string"
                 ),
-                'spec.versions[0].additionalPrinterColumns[0].JSONPath: Invalid value: ".a[": is an invalid path',
+                'spec.additionalPrinterColumns[0].JSONPath: Invalid value: ".a[": is an invalid path',
             ],
             id="a bad column",
         ),

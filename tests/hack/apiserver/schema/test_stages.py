@@ -108,10 +108,10 @@ def test_a_patch_that_makes_what_cannot_be_read_is_an_invalid_patch() -> None:
     assert refusal.value.message.endswith('}": strict decoding error: unknown field "spec.nosuch"')
 
 
-def test_unknown_metadata_is_dropped_in_silence_unless_it_is_refused() -> None:
+def test_unknown_metadata_is_dropped_with_a_warning() -> None:
     write = options("Warn")
     shape(ROW, plan({"lables": {}}, version="v1"), None, "CREATE", write)
-    assert write.warnings == []
+    assert write.warnings == ['unknown field "metadata.lables"']
 
 
 def test_a_fault_of_the_status_is_told_with_a_path_from_there() -> None:

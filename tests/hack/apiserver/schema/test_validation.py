@@ -221,7 +221,15 @@ def texts(value: Any, schema: dict[str, Any], old: Old | None = None) -> list[st
             ],
             id="none of oneOf",
         ),
-        pytest.param({"allOf": [{"required": ["a"]}]}, {}, ["spec.x.a: Required value"], id="not all of allOf"),
+        pytest.param(
+            {"allOf": [{"required": ["a"]}]},
+            {},
+            [
+                "spec.x.a: Required value",
+                '<nil>: Invalid value: "": "spec.x" must validate all the schemas (allOf)',
+            ],
+            id="not all of allOf",
+        ),
         pytest.param(
             {"not": {"required": ["a"]}},
             {"a": 1},

@@ -136,6 +136,8 @@ class Machine(_Part):
     run_strategy: str = "Always"
     #: Migrations of it that fail before one succeeds.
     failing_migrations: int = 0
+    #: Orders to start it that KubeVirt refuses before it takes one.
+    failing_starts: int = 0
     volume: bool = True
     replicas: int = 3
 

@@ -10,26 +10,23 @@ from hack.actors.kinds import ENGINES, INSTANCES, MANAGED_CHARTS, MIGRATIONS, VO
 from hack.actors.migratable import can_move, is_final
 from hack.actors.pod_needs import unset_variable
 from hack.actors.timers import Timers
+from hack.actors.vm_ledger import VMLedger
 from hack.actors.work import Work, duration_of, env_of, option_of, work_of
 from upgrade_manager.api.keys import (
     FLEET_LOCAL,
-    HARVESTER_SYSTEM,
     MANAGED_LABEL,
     PROVISIONING_CLUSTER,
     SETTING_SERVER_VERSION,
     TAINT_KUBEVIRT_DRAIN,
     WITNESS_LABEL,
 )
-from upgrade_manager.api.names import repo_service_name, restore_vm_config_map
+from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.kinds import (
-    CONFIG_MAPS,
     NODES,
     PODS,
     PROVISIONING_CLUSTERS,
     SETTINGS,
-    UPGRADE_PLANS,
 )
 from upgrade_manager.kube.patch import MergePatch
 
@@ -46,6 +43,8 @@ _LOOK = 0.5
 _SHORTEST_LOOK = 0.05
 #: From so many nodes on, a volume must be healthy; with fewer, replicas are counted.
 _MANY_NODES = 3
+#: Seconds that restore-vm waits for KubeVirt.
+KUBEVIRT_PATIENCE = 1800.0
 _PLAN = "HARVESTER_UPGRADEPLAN_NAME"
 
 
@@ -78,6 +77,7 @@ class Toolkit:
         self._engines = caches.of(ENGINES)
         self._charts = caches.of(MANAGED_CHARTS)
         self._timers = Timers()
+        self._ledger = VMLedger(context, self._client)
         #: What charts had observed before they were changed, by uid: their status is stale until that number grows.
         self._observed: dict[str, int] = {}
         self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
@@ -107,6 +107,7 @@ class Toolkit:
     def forget(self, pod: Object) -> None:
         """The Pod is gone."""
         self._timers.forget(objects.uid(pod))
+        self._ledger.forget(pod)
 
     def _left(self, pod: Object, work: Work) -> float:
         duration = duration_of(work, self._context.scenario.durations)
@@ -130,11 +131,11 @@ class Toolkit:
         node = objects.spec(pod)["nodeName"]
         if not self._volumes_are_healthy():
             return self._poll()
-        await self._shut_down(self._immovable(node), pod, node)
+        await self._ledger.shut_down(self._immovable(node), pod, node)
         await self._set_taint(node, present=True)
         staying = self._running_on(node)
         if staying:
-            await self._stop_all([one for one in staying if self._migration_failed(one)])
+            await self._ledger.stop([one for one in staying if self._migration_failed(one)])
             return self._poll()
         return self._left(pod, Work.PRE_DRAIN) or Ended()
 
@@ -153,7 +154,7 @@ class Toolkit:
         node = objects.spec(pod)["nodeName"]
         if not self._has_repository(pod):
             return self._poll()
-        await self._shut_down(self._running_on(node), pod, node)
+        await self._ledger.shut_down(self._running_on(node), pod, node)
         if self._running_on(node):
             return self._poll()
         await self._set_kubernetes_version()
@@ -185,14 +186,11 @@ class Toolkit:
         plan, node = option_of(pod, "--upgrade"), option_of(pod, "--node")
         if not plan or not node:
             return Ended(2, "restore-vm needs --node and --upgrade")
-        try:
-            listed = await self._client.get(CONFIG_MAPS, restore_vm_config_map(plan), namespace=HARVESTER_SYSTEM)
-        except NotFound:
-            return Ended()
-        names = [name for name in ((listed.get("data") or {}).get(node) or "").split(",") if name]
-        for name in names:
-            await self._order(name, "start")
-        return Ended()
+        if not await self._ledger.has_kubevirt():
+            patience = self._timers.left(objects.uid(pod), "kubevirt", KUBEVIRT_PATIENCE)
+            return self._poll() if patience else Ended(1, "KubeVirt is not healthy after 30 minutes")
+        trouble = await self._ledger.start(node, plan)
+        return Ended(1, trouble) if trouble else Ended()
 
     # What they look at
 
@@ -245,48 +243,6 @@ class Toolkit:
         )
 
     # What they change
-
-    async def _shut_down(self, instances: list[Object], pod: Object, node: str) -> None:
-        if instances:
-            await self._remember(instances, env_of(pod)[_PLAN], node)
-            await self._stop_all(instances)
-
-    async def _stop_all(self, instances: list[Object]) -> None:
-        for one in instances:
-            if not objects.is_deleting(one):
-                await self._order(f"{objects.namespace(one)}/{objects.name(one)}", "stop")
-
-    async def _order(self, machine: str, action: str) -> None:
-        namespace, _, name = machine.partition("/")
-        path = f"/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/{action}"
-        try:
-            await self._client.put_path(path, {})
-        except (Conflict, NotFound):
-            return
-
-    async def _remember(self, instances: list[Object], plan: str, node: str) -> None:
-        """What restore-vm is to start again, where the plan asks for that; paused machines are left out."""
-        if not await self._restores(plan):
-            return
-        running = [one for one in instances if not objects.is_condition_true(one, "Paused")]
-        text = ",".join(f"{objects.namespace(one)}/{objects.name(one)}" for one in running)
-        name = restore_vm_config_map(plan)
-        try:
-            known = await self._client.get(CONFIG_MAPS, name, namespace=HARVESTER_SYSTEM)
-        except NotFound:
-            metadata = {"name": name, "namespace": HARVESTER_SYSTEM}
-            body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {node: text}}
-            await self._client.create(CONFIG_MAPS, body)
-            return
-        if node not in (known.get("data") or {}):
-            await self._client.patch(CONFIG_MAPS, name, MergePatch({"data": {node: text}}), namespace=HARVESTER_SYSTEM)
-
-    async def _restores(self, plan: str) -> bool:
-        try:
-            found = await self._client.get(UPGRADE_PLANS, plan)
-        except NotFound:
-            return False
-        return bool(objects.spec(found).get("restoreVM"))
 
     async def _set_taint(self, name: str, *, present: bool) -> None:
         node = self._nodes.store.get(name)

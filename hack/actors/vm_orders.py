@@ -28,12 +28,16 @@ class VirtualMachineOrders:
 
     def __init__(self, context: ActorContext) -> None:
         self._client = context.client("virt-api")
+        #: Orders to start that are still to be refused, by namespace and name.
+        self._refusals = {(one.namespace, one.name): one.failing_starts for one in context.scenario.vms.machines}
 
     async def start(self, request: Request, values: Mapping[str, str]) -> Response:
         """Start the machine: 202, or 409 when it cannot be or runs already."""
         machine, instance = await self._read(values)
         if machine is None:
             return _no_machine(values)
+        if self._refuses(values):
+            return refused(500, f"Internal error occurred: unable to start VM {values['name']}")
         phase = objects.status(instance or {}).get("phase") or ""
         if instance is not None and phase not in {"", "Unknown"} and not is_final(instance):
             return refused(409, f"VM {values['name']} is already running")
@@ -63,6 +67,12 @@ class VirtualMachineOrders:
             return refused(409, "Halted only supports manual stop requests with a shorter graceperiod")
         await self._request(machine, {"action": "Stop", "uid": objects.uid(instance)})
         return accepted()
+
+    def _refuses(self, values: Mapping[str, str]) -> bool:
+        key = values["namespace"], values["name"]
+        left = self._refusals.get(key, 0)
+        self._refusals[key] = max(0, left - 1)
+        return left > 0
 
     async def _read(self, values: Mapping[str, str]) -> tuple[Object | None, Object | None]:
         return await self._get(VIRTUAL_MACHINES, values), await self._get(INSTANCES, values)

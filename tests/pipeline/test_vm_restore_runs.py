@@ -1,0 +1,192 @@
+"""Whole upgrades in which virtual machines have to be shut down, and are started again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack import scenario as scenarios
+from hack.actors.kinds import INSTANCES, KUBEVIRTS, VIRTUAL_MACHINES
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_VERSION, Stage, condition
+from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import CONFIG_MAPS, JOBS, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.scenario import Scenario
+    from tests.support.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
+
+RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
+#: The one cannot move, the other can.
+FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
+FREE: dict[str, Any] = {"name": "free", "node": "node-0"}
+PLACE = "harvester-system"
+JOB = "upgrade-node-upgrade-restore-vm-node-1"
+
+
+def cluster(*machines: dict[str, Any], name: str = "three-nodes", **values: Any) -> Scenario:
+    described = list(machines) or [FIXED, FREE]
+    return scenarios.load(name).changed(vms={"count": 0, "machines": described}, **values)
+
+
+async def strategy(simulation: Simulation, name: str = "fixed") -> str:
+    found = await simulation.client().get(VIRTUAL_MACHINES, name, namespace="default")
+    return str(objects.spec(found)["runStrategy"])
+
+
+async def warnings(stage: Stage) -> list[str]:
+    """Reasons of the manager's own Warning events."""
+    events = [event for event in await stage.events() if event["source"]["component"] == "upgradeplan-controller"]
+    return [event["reason"] for event in events if event["type"] == "Warning"]
+
+
+async def ours(simulation: Simulation) -> list[Object]:
+    jobs = (await simulation.client().list(JOBS, namespace=PLACE)).items
+    return [job for job in jobs if objects.name(job).startswith("upgrade-")]
+
+
+@pytest.mark.servers
+async def test_what_was_shut_down_is_started_again_when_its_node_is_back(simulate: Simulate) -> None:
+    async with simulate(cluster()) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(RESTORING)
+            assert await stage.until_ended() == SUCCEEDED
+        listed = await simulation.client().get(CONFIG_MAPS, "upgrade-restore-vm", namespace=PLACE)
+        assert listed["data"] == {"node-0": "", "node-1": "default/fixed", "node-2": ""}
+        assert await strategy(simulation) == "Always"
+        told = [event["message"] for event in await stage.events("RestoreVMCompleted")]
+        assert told == ["Restored 1 VMs for node node-1 during upgrade upgrade, success: 1, failed: 0"]
+        assert await warnings(stage) == []
+        assert await ours(simulation) == []
+    restored = [name for _, name in stage.ledger.created if "restore-vm" in name]
+    assert restored == [JOB]
+
+
+async def test_without_restore_vm_they_stay_off_and_nothing_is_noted() -> None:
+    async with Simulation(cluster()) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            assert await stage.until_ended() == SUCCEEDED
+        assert await strategy(simulation) == "Halted"
+        assert (await simulation.client().list(CONFIG_MAPS, namespace=PLACE)).items == []
+    assert not any("restore-vm" in name for _, name in stage.ledger.created)
+
+
+async def test_a_witness_is_left_out() -> None:
+    async with Simulation(cluster({**FIXED, "node": "node-0"}, FREE, name="witness")) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(RESTORING)
+            await stage.until("NodeUpgrading")
+            # Somebody has written the witness into the list.
+            name = "upgrade-restore-vm"
+            body = {"metadata": {"name": name, "namespace": PLACE}, "data": {"node-2": "default/fixed"}}
+            await simulation.client().create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **body})
+            assert await stage.until_ended() == SUCCEEDED
+    restored = [name for _, name in stage.ledger.created if "restore-vm" in name]
+    assert restored == ["upgrade-node-upgrade-restore-vm-node-0"]
+
+
+FAULTS = [
+    pytest.param(
+        {"faults": [{"work": "restore-vm", "message": "KubeVirt says no"}]}, "KubeVirt says no", id="it fails"
+    ),
+    pytest.param(
+        {"vms": {"count": 0, "machines": [{**FIXED, "failing_starts": 99}]}},
+        "1 of 1 VMs could not be started: default/fixed",
+        id="KubeVirt refuses to start the VM",
+    ),
+    pytest.param({"faults": [{"work": "restore-vm", "hang": True}]}, "DeadlineExceeded", id="it never ends"),
+]
+
+
+@pytest.mark.parametrize(("fault", "said"), FAULTS)
+async def test_a_failure_is_one_warning_and_the_upgrade_succeeds(fault: dict[str, Any], said: str) -> None:
+    async with Simulation(cluster().changed(**fault)) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(RESTORING)
+            assert await stage.until_ended() == SUCCEEDED
+        assert await warnings(stage) == ["RestoreVMFailed"]
+        (event,) = [e for e in await stage.events("RestoreVMFailed") if e["source"]["component"] != "restore-vm"]
+        assert said in event["message"]
+        assert f"Job {PLACE}/{JOB}" in event["message"]
+        assert f"ConfigMap {PLACE}/upgrade-restore-vm" in event["message"]
+        assert event["count"] == 1
+        assert condition(await stage.plan(), "Degraded")[0] == "False"
+        assert await ours(simulation) == []
+
+
+async def test_a_refusal_that_passes_is_no_failure() -> None:
+    async with Simulation(cluster({**FIXED, "failing_starts": 1})) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(RESTORING)
+            assert await stage.until_ended() == SUCCEEDED
+        assert await warnings(stage) == []
+        assert await strategy(simulation) == "Always"
+
+
+async def test_the_other_nodes_and_phases_do_not_wait_but_the_end_does() -> None:
+    async with Simulation(cluster()) as simulation:
+        stage = await Stage.set_up(simulation)
+        client = simulation.client()
+        async with stage.life():
+            await stage.create_plan(RESTORING)
+            await stage.until("NodeUpgrading")
+            patch = MergePatch({"status": {"phase": "Deploying"}})
+            await client.patch(KUBEVIRTS, "kubevirt", patch, namespace=PLACE, subresource="status")
+            await stage.until("CleanedUp")
+            await stage.settle()
+            plan = await stage.plan()
+            assert objects.status(plan)["currentPhase"] == "CleanedUp"
+            expected = f"waiting for Job {PLACE}/{JOB} to start VMs again"
+            assert condition(plan, "Progressing") == ("True", "CleanedUp", expected)
+            assert await strategy(simulation) == "Halted"
+            patch = MergePatch({"status": {"phase": "Deployed"}})
+            await client.patch(KUBEVIRTS, "kubevirt", patch, namespace=PLACE, subresource="status")
+            assert await stage.until_ended() == SUCCEEDED
+        assert await strategy(simulation) == "Always"
+        assert await warnings(stage) == []
+
+
+async def test_taking_the_wish_back_ends_the_wait() -> None:
+    async with Simulation(cluster(faults=[{"work": "restore-vm", "hang": True}])) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(RESTORING)
+            await stage.until("CleanedUp")
+            await simulation.client().patch(UPGRADE_PLANS, stage.name, MergePatch({"spec": {"restoreVM": False}}))
+            assert await stage.until_ended() == SUCCEEDED
+        assert await ours(simulation) == []
+
+
+async def test_a_failed_upgrade_leaves_the_jobs_that_still_start_vms_again() -> None:
+    faults = [{"work": "restore-vm", "hang": True}, {"work": "pre-drain", "node": "node-2"}]
+    async with Simulation(cluster({**FIXED, "node": "node-0"}, faults=faults)) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(RESTORING)
+            assert await stage.until_ended() == "Failed"
+            await stage.settle()
+        kept = sorted(objects.name(job) for job in await ours(simulation))
+        assert kept == ["upgrade-node-upgrade-pre-drain-node-2", "upgrade-node-upgrade-restore-vm-node-0"]
+        assert condition(await stage.plan(), "Progressing")[2].startswith("node node-2 upgrade failed: ")
+
+
+async def test_an_only_node_gets_its_vms_back() -> None:
+    async with Simulation("one-node") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(RESTORING)
+            assert await stage.until_ended() == SUCCEEDED
+        assert await warnings(stage) == []
+        assert [await strategy(simulation, name) for name in ("vm-0", "vm-1")] == ["Always", "Always"]
+        await stage.settle()
+        assert len((await simulation.client().list(INSTANCES)).items) == 2

@@ -125,7 +125,11 @@ class _Ended:
 async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator[None]:
     """Run a manager on the simulated cluster, which it reaches by that transport."""
     outside = Outside(
-        transport=transport, fetcher=simulation.fetcher, clock=LoopClock(simulation), random=Random(simulation.seed)
+        transport=transport,
+        fetcher=simulation.fetcher,
+        certificates=simulation.certificates,
+        clock=LoopClock(simulation),
+        random=Random(simulation.seed),
     )
     running = assemble(outside, RunOptions(), Metrics(CollectorRegistry()))
     async with asyncio.TaskGroup() as group:

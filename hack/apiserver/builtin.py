@@ -128,13 +128,21 @@ _RBAC = "rbac.authorization.k8s.io"
 _HOOKS = "admissionregistration.k8s.io"
 
 _GROUPS = (
-    _row(_HOOKS, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False, generation=True),
+    _row(
+        _HOOKS,
+        "mutatingwebhookconfigurations",
+        "MutatingWebhookConfiguration",
+        namespaced=False,
+        generation=True,
+        categories=("api-extensions",),
+    ),
     _row(
         _HOOKS,
         "validatingwebhookconfigurations",
         "ValidatingWebhookConfiguration",
         namespaced=False,
         generation=True,
+        categories=("api-extensions",),
     ),
     _row(
         "apiextensions.k8s.io",

@@ -109,9 +109,8 @@ def _resources(table: ResourceTable, group: str, version: str) -> Response:
                 }
             )
     group_version = f"{group}/{version}" if group else version
-    return _answer(
-        {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}
-    )
+    head = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
+    return _answer(head | {"groupVersion": group_version, "resources": resources})
 
 
 def subresources(row: Row) -> list[tuple[str, dict[str, str]]]:

@@ -62,7 +62,9 @@ def resolve(request: Request, table: ResourceTable) -> Route | None:
         # The groups that are built in know what is theirs; what is nobody's is not even refused in JSON.
         raise no_such_resource() if _is_builtin(group, table) else no_such_path()
     name = rest[1] if len(rest) > 1 else ""
-    homeless = not namespace and row.resource.namespaced and (name or (row.custom and request.method == "POST"))
+    homeless = (
+        not namespace and row.resource.namespaced and (name or (row.custom and request.method in {"POST", "DELETE"}))
+    )
     if homeless or (namespace and not row.resource.namespaced):
         raise no_such_path() if row.custom else no_such_resource()
     subresource = "/".join(rest[2:])
@@ -113,7 +115,7 @@ def _verb(request: Request, row: Row, name: str, subresource: str) -> str:
         # The real server does not look at the name here.
         verb = "create"
     allowed = _SUBRESOURCE_VERBS if subresource else row.verbs
-    needs_namespace = verb == "create" and row.resource.namespaced
+    needs_namespace = verb in {"create", "deletecollection"} and row.resource.namespaced
     if verb not in allowed or (needs_namespace and "/namespaces/" not in request.path):
         raise method_not_allowed()
     return verb

@@ -46,7 +46,12 @@ class Hook:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, incoming: web.Request) -> web.Response:
-        """Answer a review."""
+        """Answer a review, once a connection: an idle one would outlive the webhook."""
+        answer = await self._answered(incoming)
+        answer.force_close()
+        return answer
+
+    async def _answered(self, incoming: web.Request) -> web.Response:
         if incoming.path == CANARY:
             self.canaries += 1
         request = (await incoming.json())["request"]
@@ -144,3 +149,5 @@ async def hook() -> AsyncIterator[Hook]:
     finally:
         made.closing.set()
         await runner.cleanup()
+        # The other side closes its end too.
+        await asyncio.sleep(_PAUSE)

@@ -1,0 +1,238 @@
+"""What clients learn about the kinds of a server: group by group, and all at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kinds import define, drop, until
+from tests.support.wire import Wire
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+ACCEPT = f"{V2},application/json"
+VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+READ_WRITE = ["get", "patch", "update"]
+
+
+def entry(kind: str, *, short: str = "", categories: str = "", namespaced: bool = True, verbs: Any = VERBS) -> Any:
+    found = {"singularName": kind.lower(), "namespaced": namespaced, "kind": kind, "verbs": verbs}
+    if short:
+        found["shortNames"] = short.split()
+    if categories:
+        found["categories"] = categories.split()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("where", "plural", "found"),
+    [
+        ("/api/v1", "pods", entry("Pod", short="po", categories="all")),
+        ("/api/v1", "configmaps", entry("ConfigMap", short="cm")),
+        ("/api/v1", "secrets", entry("Secret")),
+        ("/api/v1", "nodes", entry("Node", short="no", namespaced=False)),
+        ("/api/v1", "events", entry("Event", short="ev")),
+        ("/api/v1", "services", entry("Service", short="svc", categories="all")),
+        ("/api/v1", "persistentvolumeclaims", entry("PersistentVolumeClaim", short="pvc")),
+        (
+            "/api/v1",
+            "namespaces",
+            entry(
+                "Namespace", short="ns", namespaced=False, verbs=[verb for verb in VERBS if verb != "deletecollection"]
+            ),
+        ),
+        ("/apis/apps/v1", "deployments", entry("Deployment", short="deploy", categories="all")),
+        ("/apis/apps/v1", "daemonsets", entry("DaemonSet", short="ds", categories="all")),
+        ("/apis/batch/v1", "jobs", entry("Job", categories="all")),
+        ("/apis/coordination.k8s.io/v1", "leases", entry("Lease")),
+        ("/apis/policy/v1", "poddisruptionbudgets", entry("PodDisruptionBudget", short="pdb")),
+        (
+            "/apis/apiextensions.k8s.io/v1",
+            "customresourcedefinitions",
+            entry("CustomResourceDefinition", short="crd crds", categories="api-extensions", namespaced=False),
+        ),
+        (
+            "/apis/admissionregistration.k8s.io/v1",
+            "validatingwebhookconfigurations",
+            entry("ValidatingWebhookConfiguration", categories="api-extensions", namespaced=False),
+        ),
+        (
+            "/apis/authorization.k8s.io/v1",
+            "selfsubjectaccessreviews",
+            entry("SelfSubjectAccessReview", namespaced=False, verbs=["create"]),
+        ),
+    ],
+)
+async def test_a_built_in_kind(api: BareApi, where: str, plural: str, found: Any) -> None:
+    answer = await api.admin.get(where)
+    version = where.removeprefix("/apis/").removeprefix("/api/")
+    assert (answer.body["kind"], answer.body["groupVersion"]) == ("APIResourceList", version)
+    (one,) = [one for one in answer.body["resources"] if one["name"] == plural]
+    assert {key: value for key, value in one.items() if key not in {"name", "storageVersionHash"}} == found
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "found"),
+    [
+        ("/api/v1", "pods/status", {"kind": "Pod", "namespaced": True}),
+        ("/api/v1", "nodes/status", {"kind": "Node", "namespaced": False}),
+        ("/apis/apps/v1", "deployments/status", {"kind": "Deployment", "namespaced": True}),
+        (
+            "/apis/apps/v1",
+            "deployments/scale",
+            {"group": "autoscaling", "version": "v1", "kind": "Scale", "namespaced": True},
+        ),
+    ],
+)
+async def test_a_subresource(api: BareApi, where: str, name: str, found: dict[str, Any]) -> None:
+    resources = (await api.admin.get(where)).body["resources"]
+    (one,) = [one for one in resources if one["name"] == name]
+    assert one == {"name": name, "singularName": "", "verbs": READ_WRITE} | found
+
+
+async def test_a_custom_kind_group_by_group(api: BareApi) -> None:
+    group = f"{api.word}.example.io"
+    await define(api, subresources={"status": {}})
+    listed = await until(api, "/apis", lambda answer: any(one["name"] == group for one in answer.body["groups"]))
+    assert listed.body["kind"] == "APIGroupList"
+    (found,) = [one for one in listed.body["groups"] if one["name"] == group]
+    version = {"groupVersion": f"{group}/v1", "version": "v1"}
+    assert found == {"name": group, "versions": [version], "preferredVersion": version}
+    assert (await api.admin.get(f"/apis/{group}")).body == {"kind": "APIGroup", "apiVersion": "v1"} | found
+    resources = (await api.admin.get(f"/apis/{group}/v1")).body["resources"]
+    kind, status = resources
+    assert {key: value for key, value in kind.items() if key not in {"storageVersionHash", "verbs"}} == {
+        "name": "widgets",
+        "singularName": "widget",
+        "namespaced": True,
+        "kind": "Widget",
+        "shortNames": ["wd"],
+        "categories": ["things"],
+    }
+    assert sorted(kind["verbs"]) == VERBS
+    assert status == {
+        "name": "widgets/status",
+        "singularName": "",
+        "namespaced": True,
+        "kind": "Widget",
+        "verbs": READ_WRITE,
+    }
+    await drop(api)
+
+
+async def test_a_custom_kind_all_at_once(api: BareApi) -> None:
+    group = f"{api.word}.example.io"
+    await define(api, subresources={"status": {}})
+    wire = Wire(api.transport, headers={"accept": ACCEPT})
+    answer = await until(
+        api, "/apis", lambda answer: any(one["metadata"]["name"] == group for one in answer.body["items"]), wire=wire
+    )
+    assert answer.headers["content-type"] == V2
+    assert (answer.body["kind"], answer.body["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
+    (found,) = [one for one in answer.body["items"] if one["metadata"]["name"] == group]
+    kind = {"group": group, "version": "v1", "kind": "Widget"}
+    (version,) = found["versions"]
+    (resource,) = version["resources"]
+    assert (version["version"], version["freshness"], sorted(resource.pop("verbs"))) == ("v1", "Current", VERBS)
+    assert resource == {
+        "resource": "widgets",
+        "responseKind": kind,
+        "scope": "Namespaced",
+        "singularResource": "widget",
+        "shortNames": ["wd"],
+        "categories": ["things"],
+        "subresources": [{"subresource": "status", "responseKind": kind, "verbs": READ_WRITE}],
+    }
+    again = Wire(api.transport, headers={"accept": ACCEPT, "if-none-match": answer.headers["etag"]})
+    assert (await again.get("/apis")).status == 304
+    await drop(api)
+
+
+async def test_the_core_group_all_at_once(api: BareApi) -> None:
+    answer = await Wire(api.transport, headers={"accept": ACCEPT}).get("/api")
+    (group,) = answer.body["items"]
+    (version,) = group["versions"]
+    (found,) = [one for one in version["resources"] if one["resource"] == "configmaps"]
+    assert found == {
+        "resource": "configmaps",
+        "responseKind": {"group": "", "version": "", "kind": "ConfigMap"},
+        "scope": "Namespaced",
+        "singularResource": "configmap",
+        "shortNames": ["cm"],
+        "verbs": VERBS,
+    }
+
+
+@pytest.mark.parametrize(
+    ("accept", "status", "kind"),
+    [
+        pytest.param("application/json", 200, "APIGroupList", id="JSON"),
+        pytest.param("*/*", 200, "APIGroupList", id="anything"),
+        pytest.param("application/cbor,application/json", 200, "APIGroupList", id="CBOR, else JSON"),
+        pytest.param(V2, 200, "APIGroupDiscoveryList", id="all at once"),
+        pytest.param(V2.replace("v2", "v9"), 406, "Status", id="a version to come"),
+        pytest.param(V2.replace("v2", "v2beta1"), 406, "Status", id="a version that is gone"),
+        pytest.param(f"{V2.replace('v2', 'v9')},application/json", 200, "APIGroupList", id="that, else JSON"),
+        pytest.param("text/html", 406, "Status", id="a browser's"),
+    ],
+)
+async def test_the_form_of_discovery(api: BareApi, accept: str, status: int, kind: str) -> None:
+    answer = await Wire(api.transport, headers={"accept": accept}).get("/apis")
+    assert (answer.status, answer.body["kind"]) == (status, kind)
+
+
+@pytest.mark.parametrize("where", ["/apis/nosuch.io", "/apis/nosuch.io/v1", "/nosuch", "/apis/nosuch.io/v1/foos"])
+async def test_what_is_not_there(api: BareApi, where: str) -> None:
+    answer = await api.admin.get(where)
+    assert (answer.status, answer.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+    assert answer.body == b"404 page not found\n"
+
+
+async def test_the_version(api: BareApi) -> None:
+    version = (await api.admin.get("/version")).body
+    assert (version["major"], version["minor"], version["gitVersion"]) == ("1", "35", "v1.35.4")
+
+
+@pytest.mark.parametrize("root", ["/healthz", "/livez", "/readyz"])
+async def test_the_health(api: BareApi, root: str) -> None:
+    whole = await api.admin.get(root)
+    assert (whole.status, whole.body, whole.headers["content-type"]) == (200, b"ok", "text/plain; charset=utf-8")
+    assert (await api.admin.get(f"{root}/ping")).body == b"ok"
+    assert (await api.admin.get(f"{root}/nosuch")).status == 404
+    lines = (await api.admin.get(root, verbose="")).body.decode().splitlines()
+    assert "[+]ping ok" in lines
+    assert lines[-1] == f"{root[1:]} check passed"
+
+
+async def test_the_schemas_of_a_group(api: BareApi) -> None:
+    group = f"{api.word}.example.io"
+    spec = {"type": "object", "description": "What is wanted.", "properties": {"size": {"type": "integer"}}}
+    schema = {"type": "object", "description": "A widget.", "properties": {"spec": spec}}
+    await define(api, schema=schema, subresources={"status": {}})
+    index = await until(api, "/openapi/v3", lambda answer: f"apis/{group}/v1" in answer.body["paths"])
+    path, _, query = index.body["paths"][f"apis/{group}/v1"]["serverRelativeURL"].partition("?hash=")
+    assert path == f"/openapi/v3/apis/{group}/v1"
+    document = await api.admin.get(path, hash=query)
+    assert document.status == 200
+    name = ".".join([*reversed(group.split(".")), "v1", "Widget"])
+    found = document.body["components"]["schemas"][name]
+    assert (found["type"], found["description"], found["properties"]["spec"]) == ("object", "A widget.", spec)
+    assert found["x-kubernetes-group-version-kind"] == [{"group": group, "version": "v1", "kind": "Widget"}]
+    one = f"/apis/{group}/v1/namespaces/{{namespace}}/widgets/{{name}}"
+    assert {one, f"{one}/status"} <= set(document.body["paths"])
+    parameters = {parameter["name"] for parameter in document.body["paths"][one]["patch"]["parameters"]}
+    assert {"dryRun", "fieldValidation"} <= parameters
+    stale = await api.admin.get(path, hash="STALE")
+    assert stale.status in {200, 301}
+    await drop(api)
+
+
+@pytest.mark.parametrize("where", ["/api/v1/configmaps", "/api/v1/secrets", "/apis/batch/v1/jobs"])
+async def test_nothing_is_deleted_in_all_namespaces_at_once(api: BareApi, where: str) -> None:
+    answer = await api.admin.delete(where)
+    assert (answer.status, answer.body["reason"]) == (405, "MethodNotAllowed")

@@ -129,15 +129,23 @@ class Planner:
         options = annotations.get(DRAIN_OPTIONS)
         if not plans.is_in_sync(secret):
             await self._say(machine, "waiting for plan to be applied")
+        elif plans.drain_hash(plans.data(secret, "plan")) != plans.drain_hash(wanted):
+            await self._replan(tier, machine, secret, wanted)
         elif options is None:
             return
-        elif annotations.get(UNCORDON):
+        elif annotations.get(UNCORDON) == options:
             await self._say(machine, "waiting for uncordon to finish")
-        elif plans.drain_hash(plans.data(secret, "plan")) == plans.drain_hash(wanted):
+        else:
             await self._annotate(secret, {UNCORDON: options})
-        elif options != tier.drain:
+
+    async def _replan(self, tier: Tier, machine: Object, secret: Object, wanted: bytes) -> None:
+        """A plan for a machine in whatever stage of a drain: one that is drained gets it, whoever wanted the drain."""
+        annotations = objects.annotations_of(secret)
+        if not plans.needs_drain(tier.drain):
+            await self._write_plan(secret, wanted)
+        elif annotations.get(DRAIN_OPTIONS) != tier.drain:
             await self._annotate(secret, {DRAIN_OPTIONS: tier.drain})
-        elif annotations.get(DRAIN_DONE) == options:
+        elif annotations.get(DRAIN_DONE) == tier.drain:
             await self._say(machine, "drain completed")
             await self._write_plan(secret, wanted)
         else:

@@ -13,12 +13,13 @@ from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.pipeline.draft import StatusDraft
-from upgrade_manager.pipeline.nodeviews import Judged, Observed, judged_nodes
+from upgrade_manager.pipeline.nodeviews import Aim, Judged, Observed, judged_nodes
 from upgrade_manager.resources.owner import Owner
 
 PRE = "management.harvesterhci.io/pre-hook"
 QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
 POST_QUESTION = json.dumps({"postDrainHooks": [{"annotation": "management.harvesterhci.io/post-hook"}]})
+AIM = Aim("Harvester v1.7.0", "v1.33.5+rke2r1", frozenset())
 OWNER = Owner(name="upgrade", uid="u")
 SPEC = UpgradePlanSpec.read({"version": "v1.7.0"})
 DRAFT = StatusDraft(
@@ -61,7 +62,7 @@ def observed(**given: Any) -> Observed:
 
 
 def judged(seen: Observed, draft: StatusDraft = DRAFT) -> list[Judged]:
-    return judged_nodes(draft, seen, owner=OWNER, spec=SPEC, release_os="Harvester v1.7.0")
+    return judged_nodes(draft, seen, owner=OWNER, spec=SPEC, aim=AIM)
 
 
 def views(**given: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ async def now(cluster: Harvester) -> Any:
 async def noted(cluster: Harvester) -> Scope:
     """A plan that has noted what the cluster looks like."""
     scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await scope.annotate(rancher.original(await rancher.read_cluster(scope)))
+    await scope.annotate(rancher.original(await rancher.read_cluster(scope), asking=[]))
     return scope
 
 
@@ -170,7 +170,9 @@ async def test_a_note_that_someone_broke_stops_nothing(cluster: Harvester, note:
 
 
 def test_the_note_is_small_and_always_the_same() -> None:
-    note = rancher.original({"spec": {"rkeConfig": {"provisionGeneration": 4, "upgradeStrategy": {"b": 1, "a": 2}}}})
+    note = rancher.original(
+        {"spec": {"rkeConfig": {"provisionGeneration": 4, "upgradeStrategy": {"b": 1, "a": 2}}}}, asking=[]
+    )
     assert json.loads(note[ANNOTATION_UPGRADE_STRATEGY]) == {
         "provisionGeneration": 4,
         "upgradeStrategy": {"a": 2, "b": 1},

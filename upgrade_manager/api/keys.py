@@ -59,6 +59,10 @@ RKE_PRE_DRAIN = "rke.cattle.io/pre-drain"
 RKE_POST_DRAIN = "rke.cattle.io/post-drain"
 RKE_MACHINE_NAME = "rke.cattle.io/machine-name"
 RKE_CLUSTER_NAME = "rke.cattle.io/cluster-name"
+RKE_ETCD_ROLE = "rke.cattle.io/etcd-role"
+RKE_CONTROL_PLANE_ROLE = "rke.cattle.io/control-plane-role"
+RKE_WORKER_ROLE = "rke.cattle.io/worker-role"
+RKE_INIT_NODE = "rke.cattle.io/init-node"
 MACHINE_PLAN_SECRET_TYPE = "rke.cattle.io/machine-plan"  # noqa: S105  # the Secret's type
 PROVISIONING_CLUSTER = "local"
 

@@ -3,6 +3,10 @@
     asked pre-drain  -> Job pre-drain   PreDraining  -> PreDrained     -> answer
     asked post-drain -> Job post-drain  PostDraining -> WaitingReboot  -> node is back: PostDrained -> answer
 
+A second question before ours was asked is one that an earlier upgrade has left open. Rancher repeats neither: it takes
+the node as it is, drained, to the release as soon as its turn comes, and then waits for our answer to the old question,
+which it gets after both Jobs of this upgrade. Until its turn has come there is nothing to do on such a node.
+
 Nothing here does anything: the decision follows from what is observed, so it is the same after any crash.
 """
 
@@ -27,11 +31,23 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
     """Judge one node. A later step's evidence wins over an earlier one's: Jobs outlive Rancher's questions."""
     if view.state is NodeState.POST_DRAINED:
         return _finished(view)
-    if view.post_drain.open or JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
+    if JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
+        return _post_drain(view, release_os)
+    if view.post_drain.open and _is_pre_drained(view):
         return _post_drain(view, release_os)
     if view.pre_drain.open or JobType.PRE_DRAIN in view.jobs:
         return _pre_drain(view)
+    if view.post_drain.open and not view.behind:
+        return _pre_drain(view)
     return Decision(state=None, waits_for=f"Rancher to drain node {view.name}")
+
+
+def _is_pre_drained(view: NodeView) -> bool:
+    job = view.jobs.get(JobType.PRE_DRAIN)
+    if job is not None:
+        return job.progress is Progress.COMPLETE
+    # Somebody has removed the Job; what it has done is on record.
+    return view.state is not None and view.state.group >= NodeState.PRE_DRAINED.group
 
 
 def _pre_drain(view: NodeView) -> Decision:
@@ -57,7 +73,8 @@ def _post_drain(view: NodeView, release_os: str) -> Decision:
         return _back(view, release_os)
     if job is None:
         start = StartJob(node=view.name, job_type=JobType.POST_DRAIN)
-        return Decision(state=NodeState.POST_DRAINING, waits_for=f"node {view.name}: post-drain", effects=(start,))
+        effects = (start, *_answer(view, view.pre_drain, ANNOTATION_PRE_HOOK))
+        return Decision(state=NodeState.POST_DRAINING, waits_for=f"node {view.name}: post-drain", effects=effects)
     if job.progress is Progress.FAILED:
         return Decision(state=NodeState.POST_DRAIN_FAILED, note=job.cause, failure=job.cause)
     if job.progress is Progress.RUNNING:

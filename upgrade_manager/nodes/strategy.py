@@ -16,15 +16,23 @@ ONE = "1"
 def upgrade_strategy(rke: Mapping[str, Any]) -> dict[str, Any]:
     """One node at a time, drained, with a question to us before the drain and one after it.
 
-    Hooks that others have in the strategy of `rke`, the cluster's RKE configuration, stay beside ours.
+    What else others have in the strategy of `rke`, the cluster's RKE configuration, stays, and their hooks beside ours.
     """
     old = rke.get("upgradeStrategy") or {}
     return {
+        **old,
         "controlPlaneConcurrency": ONE,
         "workerConcurrency": ONE,
         "controlPlaneDrainOptions": _drain_options(old.get("controlPlaneDrainOptions") or {}),
         "workerDrainOptions": _drain_options(old.get("workerDrainOptions") or {}),
     }
+
+
+def without_our_hooks(strategy: Any) -> dict[str, Any] | None:
+    """A strategy as it was before an upgrade that did not put it back; None where it is none."""
+    if not isinstance(strategy, dict):
+        return None
+    return {name: _cleaned(value) if isinstance(value, dict) else value for name, value in strategy.items()}
 
 
 def asks_us(cluster: Mapping[str, Any]) -> bool:
@@ -46,6 +54,7 @@ def rke_config(cluster: Mapping[str, Any]) -> dict[str, Any]:
 
 def _drain_options(old: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        **old,
         "enabled": True,
         "force": True,
         "ignoreDaemonSets": True,
@@ -56,4 +65,14 @@ def _drain_options(old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(hooks: list[dict[str, Any]], annotation: str) -> list[dict[str, Any]]:
-    return [*(hook for hook in hooks if hook.get("annotation") != annotation), {"annotation": annotation}]
+    return [*_less(hooks, annotation), {"annotation": annotation}]
+
+
+def _cleaned(options: dict[str, Any]) -> dict[str, Any]:
+    ours = {"preDrainHooks": ANNOTATION_PRE_HOOK, "postDrainHooks": ANNOTATION_POST_HOOK}
+    lists = {name: _less(options[name], key) for name, key in ours.items() if options.get(name)}
+    return {name: lists.get(name, value) for name, value in options.items() if lists.get(name, True)}
+
+
+def _less(hooks: list[dict[str, Any]], annotation: str) -> list[dict[str, Any]]:
+    return [hook for hook in hooks if hook.get("annotation") != annotation]

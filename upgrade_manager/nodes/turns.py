@@ -3,6 +3,9 @@
 Rancher counts unavailable machines per role only, and a question that an upgrade which failed has left open is still
 there when the next one begins. Two nodes that are away together can cost a cluster of three its quorum, so a node whose
 turn it is not waits until the other one is back.
+
+The order is Rancher's: it finishes one tier of machines before it turns to the next. A node of a later one with such an
+old question would be drained, and Rancher would not come to it before the others are done, which wait for it.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeVi
             result.append((view, decision))
             continue
         is_held = decision.state is NodeState.UPGRADE_PAUSED
-        other = next((name for name in busy if name != view.name), "")
+        other = next((name for name in busy if name != view.name), "") or _earlier(view, pairs)
         if other:
             waits = f"node {other} to be done before node {view.name}"
             result.append((view, replace(decision, state=None, effects=(), waits_for=waits)))
@@ -45,6 +48,23 @@ def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeVi
             busy += [] if is_held else [view.name]
             result.append((view, decision))
     return result
+
+
+def _earlier(view: NodeView, pairs: Iterable[tuple[NodeView, Decision]]) -> str:
+    """A node to which Rancher turns before it turns to this one, whose question is no proof that it has."""
+    if not view.left_over or view.tier is None or view.state in UNDER_WAY:
+        return ""
+    before = (other for other, decision in pairs if _is_before(other, view.tier) and not _is_done(other, decision))
+    return next((other.name for other in before), "")
+
+
+def _is_before(view: NodeView, tier: int) -> bool:
+    return view.tier is not None and view.tier < tier
+
+
+def _is_done(view: NodeView, decision: Decision) -> bool:
+    state = decision.state or view.state
+    return state is not None and state.upgraded
 
 
 def _starts(decision: Decision) -> bool:

@@ -39,6 +39,12 @@ class NodeView:
     pre_drain: Hook = Hook()
     post_drain: Hook = Hook()
     jobs: dict[JobType, JobState]
+    #: Whether its Kubernetes is older than the release's.
+    behind: bool = False
+    #: Whether an earlier upgrade has left a question about it open.
+    left_over: bool = False
+    #: Rancher's order: the lower ones first. None where Rancher does not say.
+    tier: int | None = None
     #: Whether the plan names it among the nodes to hold back.
     paused: bool = False
     #: Whether the VMs that were shut down for its sake are to be started again once it is back.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
@@ -11,6 +12,7 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.kinds import JOBS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.vmrestore import is_restoring
 
 if TYPE_CHECKING:
@@ -43,19 +45,33 @@ async def take_over(scope: Scope, component: Component) -> None:
 async def make_lasting(scope: Scope, component: Component) -> None:
     """Take the time to live from Jobs that were taken over: 15 minutes, which their Plan would have brought back."""
     for job in await _failed(scope, component):
-        if objects.spec(job).get("ttlSecondsAfterFinished") is not None:
-            await _change(scope, job, spec={"ttlSecondsAfterFinished": None})
+        await _lift_limit(scope, job)
 
 
-async def remove_others(scope: Scope) -> None:
-    """Remove those of the upgrade's own Jobs that have not failed; VMs that are being started again stay no less so."""
+async def keep_own(scope: Scope) -> None:
+    """Keep those of the manager's own Jobs that have failed, for as long as the plan is there, and remove the others.
+
+    Their time to live is a week, so that nothing is left for ever by a manager that is gone; a user who comes back from
+    his holidays shall find what he was told is kept.
+    """
     jobs = await scope.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=scope.owner.selector())
-    for job in jobs.items:
-        if not _is_failed(job) and not is_restoring(job):
-            try:
-                await scope.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
-            except NotFound:
-                continue
+    await together(*(_keep_or_remove(scope, job) for job in jobs.items))
+
+
+async def _keep_or_remove(scope: Scope, job: Object) -> None:
+    if _is_failed(job):
+        await _lift_limit(scope, job)
+        return
+    if is_restoring(job):
+        # VMs are being started again: that goes on after the failure, and its Job goes with the plan.
+        return
+    with contextlib.suppress(NotFound):
+        await scope.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
+
+
+async def _lift_limit(scope: Scope, job: Object) -> None:
+    if objects.spec(job).get("ttlSecondsAfterFinished") is not None:
+        await _change(scope, job, spec={"ttlSecondsAfterFinished": None})
 
 
 async def _failed(scope: Scope, component: Component) -> list[Object]:
@@ -79,6 +95,6 @@ def _ours(scope: Scope) -> Object:
 async def _change(scope: Scope, job: Object, **fields: Object) -> None:
     patch = MergePatch(fields)
     try:
-        await scope.patch(JOBS, objects.name(job), patch, namespace=CATTLE_SYSTEM, metadata_only=True)
+        await scope.patch(JOBS, objects.name(job), patch, namespace=objects.namespace(job), metadata_only=True)
     except NotFound:
         return

@@ -26,7 +26,7 @@ from upgrade_manager.pipeline import rancher, temporary
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.initialize import single_node
 from upgrade_manager.pipeline.lastwords import with_last_words
-from upgrade_manager.pipeline.nodeviews import Observed, judged_nodes
+from upgrade_manager.pipeline.nodeviews import Aim, Observed, judged_nodes
 from upgrade_manager.pipeline.pauselist import enumerated, misnamed
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.vmrestore import report, start
@@ -69,7 +69,8 @@ class NodeUpgrade(Phase):
         present = objects.annotations_of(scope.raw)
         found = await temporary.originals(scope)
         if scope.draft["singleNode"] is None:
-            found |= rancher.original(await rancher.read_cluster(scope))
+            asking = machineplan.all_asking((await scope.observe(MACHINE_PLANS)).list())
+            found |= rancher.original(await rancher.read_cluster(scope), asking=asking)
         notes = {key: value for key, value in found.items() if key not in present}
         if notes:
             await scope.annotate(notes)
@@ -92,9 +93,9 @@ class NodeUpgrade(Phase):
             # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
             await scope.persist()
         observed = Observed(nodes=nodes, secrets=secrets, machines=machines, jobs=jobs)
-        release_os = scope.draft["releaseMetadata"]["os"]
+        aim = _aim(scope)
         spec = scope.plan.spec
-        judged = judged_nodes(scope.draft, observed, owner=scope.owner, spec=spec, release_os=release_os)
+        judged = judged_nodes(scope.draft, observed, owner=scope.owner, spec=spec, aim=aim)
         decisions = in_turn(judged)
         if not decisions:
             missing = f"Node {single} does not exist or does not carry" if single else "no Node carries"
@@ -109,6 +110,11 @@ class NodeUpgrade(Phase):
         await _restore_vms(scope, decisions)
         await report(scope)
         return outcome
+
+
+def _aim(scope: Scope) -> Aim:
+    release = scope.draft["releaseMetadata"]
+    return Aim(release["os"], release.get("kubernetes") or "", rancher.left_over(scope))
 
 
 async def _carry_out(scope: Scope, decisions: list[Judged]) -> None:

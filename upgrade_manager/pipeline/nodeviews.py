@@ -16,6 +16,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.nodes import machineplan, singlenode
 from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.jobstate import JobState
+from upgrade_manager.nodes.kubernetes import is_older
 from upgrade_manager.nodes.view import Hook, NodeView
 
 if TYPE_CHECKING:
@@ -43,8 +44,18 @@ class Observed:
     jobs: Store
 
 
+class Aim(NamedTuple):
+    """What all nodes have in common."""
+
+    #: As nodes report them once they run the release.
+    release_os: str
+    release_kubernetes: str
+    #: Names of the Secrets with a question of an earlier upgrade.
+    left_over: frozenset[str]
+
+
 def judged_nodes(
-    draft: StatusDraft, observed: Observed, *, owner: Owner, spec: UpgradePlanSpec, release_os: str
+    draft: StatusDraft, observed: Observed, *, owner: Owner, spec: UpgradePlanSpec, aim: Aim
 ) -> list[Judged]:
     """Every node that takes part: it was there when the phase began, or Rancher asks about it all the same.
 
@@ -57,11 +68,11 @@ def judged_nodes(
     result = []
     for card in observed.nodes.made(_Card):
         question = questions.get(card.name, _NO_QUESTION)
-        asked = draft.has_node(card.name) or question.pre_drain.open or question.post_drain.open
+        asked = draft.has_node(card.name) or question.is_open
         if card.name == single or (asked and not single):
             known = steps.get(card.label, _NO_STEPS)
             wish = _Wish(card.name in paused, spec.restore_vm)
-            basis = _Basis(draft.node_state(card.name), question, known, release_os, card.name == single, wish)
+            basis = _Basis(draft.node_state(card.name), question, known, aim, card.name == single, wish)
             result.append(card.judged(basis))
     return result
 
@@ -77,6 +88,12 @@ class _Question:
     machine: str = ""
     pre_drain: Hook = _NO_HOOK
     post_drain: Hook = _NO_HOOK
+    tier: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether Rancher waits for us."""
+        return self.pre_drain.open or self.post_drain.open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +126,7 @@ class _Basis:
     state: NodeState | None
     question: _Question
     steps: list[_Step]
-    release_os: str
+    aim: Aim
     #: Whether it is the only node.
     is_single: bool
     wish: _Wish
@@ -130,21 +147,25 @@ class _Card:
         if self._latest is None or self._latest[0] != basis:
             view = self._view(basis)
             judge = singlenode.decide if basis.is_single else decide
-            self._latest = basis, (view, judge(view, release_os=basis.release_os))
+            self._latest = basis, (view, judge(view, release_os=basis.aim.release_os))
         return self._latest[1]
 
     def _view(self, basis: _Basis) -> NodeView:
         node, question = self._node, basis.question
+        info = objects.status(node).get("nodeInfo") or {}
         return NodeView(
             name=self.name,
             state=basis.state,
-            os_image=(objects.status(node).get("nodeInfo") or {}).get("osImage", ""),
+            os_image=info.get("osImage", ""),
             ready=objects.is_condition_true(node, "Ready"),
             pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
             secret=question.secret,
             pre_drain=question.pre_drain,
             post_drain=question.post_drain,
             jobs={step.job_type: step.state for step in basis.steps},
+            behind=is_older(info.get("kubeletVersion", ""), basis.aim.release_kubernetes),
+            left_over=question.secret in basis.aim.left_over,
+            tier=question.tier,
             paused=basis.wish.paused,
             # A witness runs no VMs.
             restores_vms=basis.wish.restores_vms and WITNESS_LABEL not in objects.labels(node),
@@ -152,10 +173,14 @@ class _Card:
 
 
 def _by_node(secrets: Store, machines: Store) -> Mapping[str, _Question]:
-    """Secrets without a Machine, and Machines without a node, are nobody's yet."""
+    """Secrets without a Machine, and Machines without a node, are nobody's yet; of two Secrets the one that asks."""
     nodes = dict(machines.made(_node_of))
-    asked = ((nodes.get(question.machine), question) for question in secrets.made(_question))
-    return {node: question for node, question in asked if node}
+    result: dict[str, _Question] = {}
+    for question in secrets.made(_question):
+        node = nodes.get(question.machine)
+        if node and (node not in result or (question.is_open and not result[node].is_open)):
+            result[node] = question
+    return result
 
 
 def _by_label(jobs: Store, owner: Owner) -> Mapping[str, list[_Step]]:
@@ -180,6 +205,7 @@ def _question(secret: Object) -> _Question:
         machine=machineplan.machine_of(secret),
         pre_drain=machineplan.pre_drain(secret),
         post_drain=machineplan.post_drain(secret),
+        tier=machineplan.tier_of(secret),
     )
 
 

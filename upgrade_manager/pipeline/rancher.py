@@ -1,10 +1,11 @@
 """The one change that makes Rancher upgrade the nodes, made exactly once, and its undoing.
 
     1. the cluster's generation and strategy are noted on the plan
-    2. the cluster is patched, at the very version that was read: generation + 1, the release, our hooks
+    2. the cluster is patched, if what is changed is as it was read: generation + 1, the release, our hooks
     3. the new generation is recorded in the plan's status
 
-A crash after 2 shows: the generation is beyond the noted one and the strategy asks us. So nothing is patched twice.
+A crash after 2 shows: the generation is beyond the noted one and the strategy asks us. So nothing is patched twice. A
+write of Rancher's to the same object, such as its status, is no obstacle to 2 and to the undoing.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.kinds import PROVISIONING_CLUSTERS
-from upgrade_manager.kube.patch import JsonPatch, MergePatch
-from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy
+from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy, without_our_hooks
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.scope import Scope
 
-_STRATEGY = "/spec/rkeConfig/upgradeStrategy"
+_KUBERNETES = "/spec/kubernetesVersion"
+_RKE = "/spec/rkeConfig"
 
 
 async def read_cluster(scope: Scope) -> Object:
@@ -40,10 +42,17 @@ async def read_cluster(scope: Scope) -> Object:
     return scope.cluster
 
 
-def original(cluster: Object) -> dict[str, str]:
-    """What is to be noted before the change."""
+def original(cluster: Object, *, asking: list[str]) -> dict[str, str]:
+    """What is to be noted before the change; `asking` are the Secrets with a question of an earlier upgrade."""
     note = {"provisionGeneration": generation(cluster), "upgradeStrategy": rke_config(cluster).get("upgradeStrategy")}
+    note |= {"leftOver": asking} if asking else {}
     return {ANNOTATION_UPGRADE_STRATEGY: json.dumps(note, separators=(",", ":"), sort_keys=True)}
+
+
+def left_over(scope: Scope) -> frozenset[str]:
+    """Names of the Secrets that had a question before Rancher was asked for anything."""
+    names = _note(scope).get("leftOver")
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
 async def start(scope: Scope) -> int:
@@ -56,9 +65,8 @@ async def start(scope: Scope) -> int:
         return generation(cluster)
     wanted = generation(cluster) + 1
     rke = {"provisionGeneration": wanted, "upgradeStrategy": upgrade_strategy(rke_config(cluster))}
-    spec = {"kubernetesVersion": release, "rkeConfig": rke}
-    patch = MergePatch({"spec": spec}).at(objects.resource_version(cluster))
-    await scope.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+    old = {"op": "test", "path": _KUBERNETES, "value": objects.spec(cluster).get("kubernetesVersion")}
+    await _change(scope, cluster, [old, {**old, "op": "add", "value": release}, *_swaps(cluster, rke)])
     return wanted
 
 
@@ -70,14 +78,33 @@ async def restore(scope: Scope) -> None:
     cluster = await scope.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     if cluster is None or not asks_us(cluster):
         return
-    ours, old = rke_config(cluster)["upgradeStrategy"], note.get("upgradeStrategy")
-    change: Object = {"op": "replace", "value": old} if isinstance(old, dict) else {"op": "remove"}
-    # Rancher writes the status of this object often, so it is the strategy that must still be as it was read.
-    patch = JsonPatch([{"op": "test", "path": _STRATEGY, "value": ours}, {**change, "path": _STRATEGY}])
+    # Hooks of ours in the old one were left behind, and nobody would answer them.
+    old = without_our_hooks(note.get("upgradeStrategy"))
+    await _change(scope, cluster, _swaps(cluster, {"upgradeStrategy": old}))
+
+
+def _swaps(cluster: Object, values: dict[str, Any]) -> list[Object]:
+    """Operations that set, or where it is None remove, members of the RKE configuration if they are as they were."""
+    was = objects.spec(cluster).get("rkeConfig")
+    if not was:
+        return [{"op": "test", "path": _RKE, "value": was}, {"op": "add", "path": _RKE, "value": values}]
+    ops: list[Object] = []
+    for name, value in values.items():
+        place = {"path": f"{_RKE}/{name}"}
+        ops.append({"op": "test", "value": was.get(name), **place})
+        ops.append({"op": "remove", **place} if value is None else {"op": "add", "value": value, **place})
+    return ops
+
+
+async def _change(scope: Scope, cluster: Object, ops: list[Object]) -> None:
+    """Raises Conflict where somebody has changed the same meanwhile; a refusal for another reason stays what it is."""
     try:
-        await scope.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+        await scope.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, JsonPatch(ops), namespace=FLEET_LOCAL)
     except Invalid as error:
-        raise Conflict(f"someone else changes the upgrade strategy at the same time: {error}") from error
+        now = await scope.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+        if now is not None and objects.spec(now) == objects.spec(cluster):
+            raise
+        raise Conflict(f"someone else changes Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} as well: {error}") from error
 
 
 def _note(scope: Scope) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from upgrade_manager.kube.kinds import (
 )
 from upgrade_manager.pipeline import evidence, rancher, temporary
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
+from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 
 if TYPE_CHECKING:
@@ -50,24 +51,27 @@ _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
 
 
 async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
-    """Restore, then remove; `keep_evidence` leaves the failed Jobs and their Pods."""
+    """Restore, then remove; `keep_evidence` leaves the failed Jobs and their Pods.
+
+    What does not depend on each other is done at the same time: with a slow API server a dozen requests in a row would
+    look like a hang.
+    """
     kept = _evidence(scope) if keep_evidence else None
     restored = _is_restored(scope)
     if not restored:
-        await rancher.restore(scope)
-        await temporary.restore(scope)
+        await together(rancher.restore(scope), temporary.restore(scope))
         if keep_evidence:
             # Before anything that may fail for long: a later try must not undo what the next plan changes.
             await scope.annotate({ANNOTATION_RESTORED: "true"})
-    await _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM)
-    await _remove(scope, SERVICES, HARVESTER_SYSTEM)
-    await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
-    await _remove_plans(scope, kept)
-    await _remove(scope, SECRETS, CATTLE_SYSTEM)
-    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
-        await evidence.remove_others(scope)
-    else:
-        await _remove(scope, JOBS, HARVESTER_SYSTEM)
+    await together(
+        _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM),
+        _remove(scope, SERVICES, HARVESTER_SYSTEM),
+        _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM),
+        _remove_plans(scope, kept),
+        _remove(scope, SECRETS, CATTLE_SYSTEM),
+        _remove_jobs(scope, kept),
+    )
+    # After the Plans: their controller would put its labels on again.
     await _clear_nodes(scope, restored=restored)
 
 
@@ -92,6 +96,14 @@ async def _remove_plans(scope: Scope, kept: Component | None) -> None:
         await _remove(scope, JOBS, CATTLE_SYSTEM)
 
 
+async def _remove_jobs(scope: Scope, kept: Component | None) -> None:
+    """Remove the manager's own Jobs, less those that are the evidence."""
+    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE}:
+        await evidence.keep_own(scope)
+    else:
+        await _remove(scope, JOBS, HARVESTER_SYSTEM)
+
+
 async def _remove(scope: Scope, resource: Resource, namespace: str) -> None:
     """Remove the plan's objects of that kind; a kind or a namespace that is gone has none."""
     try:
@@ -103,10 +115,11 @@ async def _remove(scope: Scope, resource: Resource, namespace: str) -> None:
 async def _clear_nodes(scope: Scope, *, restored: bool) -> None:
     """Take our marks off the nodes."""
     labels = [suc_node_label(component_name(scope.owner.name, component)) for component in _PLANS]
-    for node in (await scope.observe(MANAGED_NODES)).list():
-        marks = _marks(node, labels, annotations=() if restored else (ANNOTATION_PENDING_OS_IMAGE,))
-        if marks:
-            await scope.mark(NODES, objects.name(node), marks)
+    annotations = () if restored else (ANNOTATION_PENDING_OS_IMAGE,)
+    nodes = [
+        (node, _marks(node, labels, annotations=annotations)) for node in (await scope.observe(MANAGED_NODES)).list()
+    ]
+    await together(*(scope.mark(NODES, objects.name(node), marks) for node, marks in nodes if marks))
 
 
 def _marks(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:

@@ -20,7 +20,8 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.kinds import ADDONS, LONGHORN_SETTINGS
-from upgrade_manager.kube.patch import JsonPatch, MergePatch
+from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.pipeline.together import together
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.resource import Resource
@@ -45,26 +46,28 @@ async def originals(scope: Scope) -> dict[str, str]:
 
 
 async def change(scope: Scope) -> None:
-    """Change what is noted, and nothing else."""
+    """Change what is noted, and nothing else; what has another value than the noted one somebody has changed since."""
     notes = scope.plan.annotations
     if notes.replenishment_interval is not None:
-        await _set_interval(scope, RAISED_INTERVAL)
+        await _swap(scope, _INTERVAL, expected=notes.replenishment_interval, value=RAISED_INTERVAL)
     if notes.descheduler_was_enabled:
-        await _enable_descheduler(scope, enabled=False)
+        await _swap(scope, _DESCHEDULER, expected=True, value=False)
 
 
 async def restore(scope: Scope) -> None:
     """Put back what was noted, where it still has the value that we gave it."""
     notes = scope.plan.annotations
-    if notes.replenishment_interval is not None:
-        await _restore_interval(scope, notes.replenishment_interval)
+    steps = []
+    if notes.replenishment_interval is not None and _lower(notes.replenishment_interval):
+        steps.append(_restore_interval(scope, notes.replenishment_interval))
     if notes.descheduler_was_enabled:
-        await _swap(scope, _DESCHEDULER, ours=False, original=True)
+        steps.append(_swap(scope, _DESCHEDULER, expected=False, value=True))
+    await together(*steps)
 
 
-async def _restore_interval(scope: Scope, original: str) -> None:
-    if await _swap(scope, _INTERVAL, ours=RAISED_INTERVAL, original=original):
-        return
+async def _restore_interval(scope: Scope, original: str) -> bool:
+    if await _swap(scope, _INTERVAL, expected=RAISED_INTERVAL, value=original):
+        return True
     setting = await scope.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
     value = (setting or {}).get("value", original)
     if value != original:
@@ -73,6 +76,7 @@ async def _restore_interval(scope: Scope, original: str) -> None:
             f"and stays so; it was {original} before"
         )
         scope.announcements.warning(scope.raw, "SettingNotRestored", text)
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +95,10 @@ _INTERVAL = _Field(
 _DESCHEDULER = _Field(resource=ADDONS, namespace=KUBE_SYSTEM, name=ADDON_DESCHEDULER, path="/spec/enabled")
 
 
-async def _swap(scope: Scope, place: _Field, *, ours: str | bool, original: str | bool) -> bool:
-    """Put the original back where our value still is, in one step; whether it was, or is of no interest any more."""
-    test = {"op": "test", "path": place.path, "value": ours}
-    replace = {"op": "replace", "path": place.path, "value": original}
+async def _swap(scope: Scope, place: _Field, *, expected: str | bool, value: str | bool) -> bool:
+    """Replace the expected value, in one step; whether it was there, or is of no interest any more."""
+    test = {"op": "test", "path": place.path, "value": expected}
+    replace = {"op": "replace", "path": place.path, "value": value}
     try:
         await scope.patch(place.resource, place.name, JsonPatch([test, replace]), namespace=place.namespace)
     except NotFound:
@@ -102,15 +106,6 @@ async def _swap(scope: Scope, place: _Field, *, ours: str | bool, original: str 
     except Invalid:
         return False
     return True
-
-
-async def _set_interval(scope: Scope, value: str) -> None:
-    patch = MergePatch({"value": value})
-    await scope.patch(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, patch, namespace=LONGHORN_SYSTEM)
-
-
-async def _enable_descheduler(scope: Scope, *, enabled: bool) -> None:
-    await scope.patch(ADDONS, ADDON_DESCHEDULER, MergePatch({"spec": {"enabled": enabled}}), namespace=KUBE_SYSTEM)
 
 
 def _lower(value: str) -> bool:

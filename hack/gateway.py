@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _HEADERS = ("accept", "content-type", "user-agent", "if-none-match", "impersonate-user", "impersonate-uid")
 #: May come more than once.
 _LIST_HEADERS = ("impersonate-group",)
+#: What follows is chosen by the client.
+_EXTRA = "impersonate-extra-"
 _ANSWER_HEADERS = ("content-type", "retry-after", "warning", "location", "audit-id", "etag", "vary")
 #: Bytes; above that of the real server, so that it is the one to refuse.
 _LARGEST_BODY = 16 * 1024 * 1024
@@ -127,6 +129,7 @@ def _is_watch(request: Request) -> bool:
 async def _translated(incoming: web.Request) -> Request:
     headers = {name: ",".join(incoming.headers.getall(name)) for name in _HEADERS if name in incoming.headers}
     headers |= {name: ",".join(incoming.headers.getall(name)) for name in _LIST_HEADERS if name in incoming.headers}
+    headers |= {name.lower(): value for name, value in incoming.headers.items() if name.lower().startswith(_EXTRA)}
     headers["authorization"] = incoming.headers.get("authorization", "")
     return Request(
         method=incoming.method,

@@ -17,7 +17,7 @@ About writes:
 
 - Server-side apply, CBOR, and protobuf beyond what kubectl sends, are refused with 415, as by a server that is older.
 - managedFields are not kept.
-- A JSON patch that replaces the whole object is refused: the real server makes an object without a name of it.
+- A JSON patch that replaces the whole object is refused; the real one makes an object without a name of it.
 - The admission plugins that write into Pods and Nodes are not there: no account, no token volume, no priority and no
   default tolerations for a Pod, no host ports for one on its node's network, and no taint for a new Node.
 - CEL rules in a CustomResourceDefinition are parsed, and the fields and functions that they name are looked for; their

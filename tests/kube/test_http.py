@@ -138,6 +138,18 @@ async def test_any_status_is_an_answer_and_redirects_are_not_followed() -> None:
             assert (response.status, response.headers["retry-after"]) == (status, "3")
 
 
+async def test_a_header_that_comes_twice_is_one_list() -> None:
+    async def warning(_: web.Request) -> web.Response:
+        answer = web.Response()
+        for text in ("one", "two"):
+            answer.headers.add("Warning", f'299 - "{text}"')
+        return answer
+
+    async with serving(warning) as url, HttpTransport(connection(url), observer=Seen()) as transport:
+        response = await transport.send(Request(method="GET", path="/"))
+        assert response.headers["warning"] == '299 - "one", 299 - "two"'
+
+
 async def test_compressed_lists_are_decompressed() -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"x" * 1000), headers={"content-encoding": "gzip"})

@@ -26,13 +26,13 @@ from hack.faults import (
 )
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
-from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
+from tests.support.witness import Witness, assert_readable, assert_succeeds_once
+from upgrade_manager.api.phases import PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal, Transient
 from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.controller import RETRY_CAP
-from upgrade_manager.pipeline.message import LIMIT
 
 if TYPE_CHECKING:
     from hack.call import Call
@@ -53,8 +53,6 @@ OUTAGE = 60.0
 PATIENT = 80
 #: Requests of a whole upgrade, however often they are disturbed; a quiet one has about a hundred.
 BOUND = 500
-#: Virtual seconds in which the last events get through: each that is lost waits ten seconds.
-FAREWELL = 300.0
 URL = f"http://upgrade-repo.harvester-system/harvester-iso/{RELEASE_FILE}"
 DAMAGED = "the ISO is damaged or no Harvester release"
 
@@ -106,14 +104,6 @@ BAD_ANSWERS = [
     pytest.param(release(os="\x1b[31m\x07\u202e\n\n"), "os is ", DAMAGED, id="control characters"),
     pytest.param(release(rancher=""), "rancher is missing", DAMAGED, id="a value that is missing"),
 ]
-
-
-def assert_readable(message: str) -> None:
-    """A sentence for a person."""
-    assert 0 < len(message) <= LIMIT
-    assert message.isprintable()
-    assert "Traceback" not in message
-    assert "Error(" not in message
 
 
 def assert_patient(times: list[float]) -> None:
@@ -229,38 +219,6 @@ API_FAULTS = [
     pytest.param([often(Thin(probability=1, types=("BOOKMARK",)), "watch", share=1)], id="no bookmarks"),
     pytest.param([often(Duplicate(probability=0.5), "watch", share=1)], id="events come twice"),
 ]
-
-
-class Witness:
-    """A hook that takes down what was really created."""
-
-    def __init__(self) -> None:
-        self.created: Counter[str] = Counter()
-
-    async def before(self, number: int, call: Call) -> None:
-        """Nothing has happened yet."""
-
-    async def after(self, number: int, call: Call, response: Response) -> None:
-        """It has."""
-        _ = number
-        if call.verb == "create" and response.status == 201:
-            self.created[f"{call.resource} {objects.name(json.loads(response.body))}"] += 1
-
-
-async def assert_succeeds_once(stage: Stage, witness: Witness) -> None:
-    """As if nothing had been wrong."""
-    assert await stage.until_ended() == SUCCEEDED
-    await asyncio.sleep(FAREWELL)
-    plan, events = await stage.plan(), await stage.events()
-    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
-    assert objects.status(plan)["provisionGeneration"] == 4
-    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
-    assert [name for name, count in witness.created.items() if count > 1] == []
-    told = Counter(event["message"] for event in events if event["type"] == "Normal")
-    expected = [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
-    assert told == Counter([*expected, "Upgrade completed successfully"])
-    for event in events:
-        assert_readable(event["message"])
 
 
 @pytest.mark.parametrize("rules", API_FAULTS)

@@ -1,0 +1,249 @@
+"""Upgrades whose API server goes away, forgets, falls silent or refuses: on the embedded one and on the real one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.actingas import ActingAs
+from hack.kube.controlplane import ADMIN, API_SERVER, CONTROLLER_MANAGER
+from hack.line import Line
+from tests.support import servers
+from tests.support.gated import gated
+from tests.support.outages import Fragile, FragileEmbedded, FragileReal
+from tests.support.restarts import kept_running
+from tests.support.tally import Tally
+from tests.support.tokens import tokens_of
+from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, Stage
+from tests.support.witness import Witness, assert_succeeds_once
+from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.kube.backoff import Backoff
+from upgrade_manager.kube.resource import Resource
+from upgrade_manager.runtime.leaderelection import LeaseLost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hack.simulation import Simulation
+    from tests.support.gated import Answers, Gated
+    from tests.support.manager import Life
+    from upgrade_manager.kube.transport import Transport
+
+#: Requests of a whole upgrade, however it is disturbed; a quiet one has about a hundred and twenty.
+BOUND = 300
+#: Requests a second that one informer makes at most of a server that fails at once.
+RATE = 1.3
+#: Informers that may watch the same kind; Jobs are in two namespaces.
+INFORMERS = Counter({"jobs.batch": 2})
+SILENCE = 120.0
+#: Seconds of silence that cost a leader its lease.
+LOSS = 30.0
+#: Answers 401 that are waited for, seconds until they are there, and how many there may be in all.
+REFUSALS, REFUSED_WITHIN, REFUSED = 3, 60.0, 60
+#: On the real server: slow enough that an upgrade is not over when a token is good for nothing at last.
+SLOW, EMBEDDED_SLOW = 15.0, 0.1
+CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
+
+
+@pytest.fixture
+def fragile(request: pytest.FixtureRequest) -> Iterator[Fragile]:
+    """The API server whose turn it is; it runs again afterwards, for other tests use it."""
+    if servers.server_of(request.node) == servers.EMBEDDED:
+        yield FragileEmbedded()
+        return
+    plane = request.getfixturevalue("control_plane")
+    try:
+        yield FragileReal(plane)
+    finally:
+        plane.start(API_SERVER)
+        plane.start(CONTROLLER_MANAGER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """An upgrade with everything that tells how it went."""
+
+    stage: Stage
+    witness: Witness
+    #: The manager's own.
+    line: Line
+    tally: Tally
+
+
+async def watched(simulation: Simulation) -> Watched:
+    """Room for an upgrade."""
+    stage, witness = await Stage.set_up(simulation), Witness()
+    simulation.middleware.hook = witness
+    line = Line(ActingAs(simulation.transport(), user=ACCOUNT))
+    tally = Tally(line)
+    stage.ledger = Ledger(tally)
+    return Watched(stage=stage, witness=witness, line=line, tally=tally)
+
+
+async def watched_through(simulation: Simulation, gate: Gated, transport: Transport) -> Watched:
+    """The same, with a manager on the other side of a gateway."""
+    on = await watched(simulation)
+    tally = Tally(transport)
+    on.stage.ledger = Ledger(tally)
+    return Watched(stage=on.stage, witness=on.witness, line=gate.line, tally=tally)
+
+
+def attempts(seconds: float) -> int:
+    """How often an informer may ask for a watch in that time: at once, then after the shortest waits of its backoff.
+
+    And once before, when the phase that is waited for has just opened it.
+    """
+    count, wait, at = 2, Backoff.FIRST, 0.0
+    while at + wait <= seconds:
+        count, at, wait = count + 1, at + wait, min(wait * Backoff.FACTOR, Backoff.CAP)
+    return count
+
+
+def assert_patient(tally: Tally, began: float, ended: float) -> None:
+    """Each kind was watched no more often than the backoff allows, and nothing was asked for at a higher rate."""
+    asked = tally.between(began, ended)
+    seconds = ended - began
+    for key, count in asked.items():
+        verb, resource = key.split(" ")
+        informers = INFORMERS.get(resource, 1)
+        most = attempts(seconds) if verb == "watch" else 4 + RATE * seconds
+        assert count <= most * informers, f"{key}: {count} times in {seconds:.1f} s"
+
+
+def relists(life: Life, reason: str) -> float:
+    """How many caches were filled anew for that reason."""
+    metrics = life.metrics.registry.collect()
+    samples = [sample for metric in metrics if metric.name == "informer_relists" for sample in metric.samples]
+    return sum(
+        sample.value for sample in samples if sample.name.endswith("_total") and sample.labels["reason"] == reason
+    )
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("phase", "seconds"),
+    [
+        pytest.param("ImagePreloading", 0.0, id="ImagePreloading"),
+        pytest.param("NodeUpgrading", 0.0, id="NodeUpgrading"),
+        pytest.param("NodeUpgrading", 15.0, id="for long"),
+    ],
+)
+async def test_an_api_server_that_is_killed_and_comes_back(fragile: Fragile, phase: str, seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    async with fragile.simulate() as simulation:
+        on = await watched(simulation)
+        async with on.stage.life():
+            await on.stage.create_plan(BY_VERSION)
+            await on.stage.until(phase)
+            began = loop.time()
+            await fragile.outage(seconds)
+            ended = loop.time()
+            await assert_succeeds_once(on.stage, on.witness)
+    assert_patient(on.tally, began, ended)
+    assert on.tally.total() <= BOUND
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("phase", ["ImagePreloading", "NodeUpgrading"])
+async def test_an_api_server_that_has_forgotten_where_the_watches_were(fragile: Fragile, phase: str) -> None:
+    async with fragile.simulate() as simulation:
+        on = await watched(simulation)
+        async with on.stage.life() as life:
+            await on.stage.create_plan(BY_VERSION)
+            await on.stage.until(phase)
+            # The manager comes back when all is ready again, and to a newer state than it knows.
+            on.line.cut()
+            await fragile.forget()
+            await simulation.client().create(CONFIG_MAPS, {"metadata": {"name": phase.lower(), "namespace": "default"}})
+            on.line.mend()
+            await assert_succeeds_once(on.stage, on.witness)
+        # Plans, nodes, Jobs, but for the one that was the last to change.
+        assert relists(life, "expired") >= 3
+    assert on.tally.total() <= BOUND
+
+
+async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Path) -> Watched:
+    """In virtual time without sockets; on the real server behind a gateway, as a Pod's manager is."""
+    if not simulation.ground.has_controllers:
+        return await watched(simulation)
+    gate = await stack.enter_async_context(gated(simulation.transport(), folder, token=ADMIN.token))
+    return await watched_through(simulation, gate, ActingAs(gate.transport, user=ACCOUNT))
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(400)
+async def test_two_minutes_of_silence_with_open_connections(fragile: Fragile, tmp_path: Path) -> None:
+    """In real time on the real server, where the limits of sockets are part of the matter."""
+    loop = asyncio.get_running_loop()
+    async with AsyncExitStack() as stack:
+        simulation = await stack.enter_async_context(fragile.simulate())
+        on = await silenceable(simulation, stack, tmp_path)
+        async with on.stage.life():
+            await on.stage.create_plan(BY_VERSION)
+            await on.stage.until("ImagePreloading")
+            began = loop.time()
+            on.line.hush()
+            await asyncio.sleep(SILENCE)
+            ended = loop.time()
+            on.line.mend()
+            await assert_succeeds_once(on.stage, on.witness)
+    assert_patient(on.tally, began, ended)
+    assert on.tally.total() <= BOUND
+
+
+@pytest.mark.servers
+async def test_a_leader_that_hears_nothing_gives_up_and_its_next_life_goes_on(fragile: Fragile, tmp_path: Path) -> None:
+    """With less silence: a lease is lost after ten seconds, and what is silent longer is above."""
+    async with AsyncExitStack() as stack:
+        simulation = await stack.enter_async_context(fragile.simulate())
+        on = await silenceable(simulation, stack, tmp_path)
+        pod = await stack.enter_async_context(kept_running(on.stage, RunOptions(leader_elect=True)))
+        await on.stage.create_plan(BY_VERSION)
+        await on.stage.until("ImagePreloading")
+        on.line.hush()
+        await asyncio.sleep(LOSS)
+        on.line.mend()
+        await assert_succeeds_once(on.stage, on.witness)
+        assert [type(end) for end in pod.ends] == [LeaseLost]
+    assert on.tally.total() <= BOUND
+
+
+async def refused(answers: Answers) -> None:
+    """Returns when some requests were answered with 401."""
+    async with asyncio.timeout(REFUSED_WITHIN):
+        while answers.codes["401"] < REFUSALS:  # noqa: ASYNC110  # counted by whoever sends
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.servers
+@pytest.mark.real_loop
+async def test_a_token_that_has_expired_and_is_exchanged_later(
+    fragile: Fragile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scale = SLOW if servers.REAL in type(fragile).__name__.lower() else EMBEDDED_SLOW
+    async with AsyncExitStack() as stack:
+        simulation = await stack.enter_async_context(fragile.simulate(scale=scale))
+        tokens = tokens_of(simulation)
+        old = await tokens.issue()
+        gate = await stack.enter_async_context(gated(simulation.transport(), tmp_path, token=old))
+        on = await watched_through(simulation, gate, gate.transport)
+        async with on.stage.life():
+            await on.stage.create_plan(BY_VERSION)
+            await on.stage.until("ISODownloading")
+            await tokens.revoke(old)
+            # Open watches last, whoever opened them: the others are no worse test.
+            on.line.tear()
+            await refused(gate.answers)
+            new = await tokens.issue()
+            gate.write_token(new)
+            await assert_succeeds_once(on.stage, on.witness)
+    assert REFUSALS <= gate.answers.codes["401"] <= REFUSED
+    assert on.tally.total() <= BOUND
+    said = capsys.readouterr()
+    assert [token for token in (old, new) if token in said.out + said.err] == []

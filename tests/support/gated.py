@@ -1,0 +1,69 @@
+"""The manager's way to its API server as in a Pod: over sockets, TLS and a gateway that a test can silence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hack.certificates import Authority, server_context
+from hack.gateway import Gateway
+from hack.line import Line
+from upgrade_manager.kube.connection import InCluster
+from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.observer import RequestObserver
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from upgrade_manager.kube.transport import Transport
+
+
+class Answers(RequestObserver):
+    """Counts what comes over the wire."""
+
+    def __init__(self) -> None:
+        self.codes: Counter[str] = Counter()
+
+    def answered(self, *, method: str, host: str, code: str, seconds: float) -> None:
+        """Count it by its status."""
+        _ = method, host, seconds
+        self.codes[code] += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """A manager's connection, as its Pod's service account has it."""
+
+    transport: HttpTransport
+    #: Behind the gateway.
+    line: Line
+    answers: Answers
+    folder: Path
+
+    def write_token(self, token: str) -> None:
+        """As the kubelet does: at once and as a whole."""
+        write_token(self.folder, token)
+
+
+def write_token(folder: Path, token: str) -> None:
+    """Put it where a Pod finds it."""
+    (folder / "..token").write_text(token)
+    (folder / "..token").replace(folder / "token")
+
+
+@asynccontextmanager
+async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[Gated]:
+    """A gateway before that server, and the way through it with that token."""
+    authority, line, answers = Authority(now=datetime.now(UTC)), Line(inner), Answers()
+    (folder / "ca.crt").write_bytes(authority.certificate)
+    write_token(folder, token)
+    async with Gateway(line, tls=server_context(authority.server(), folder)) as gateway:
+        connection = await InCluster(host="127.0.0.1", port=str(gateway.port), folder=folder).connect()
+        async with HttpTransport(connection, observer=answers) as transport:
+            yield Gated(transport=transport, line=line, answers=answers, folder=folder)
+            # A gateway that waits for an answer would wait for it when it closes, too.
+            line.mend()

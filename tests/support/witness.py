@@ -1,0 +1,90 @@
+"""Whether an upgrade that was disturbed did everything, and everything once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from hack.virtualtime import VirtualEventLoop
+from tests.support.upgrade import condition, phases_of
+from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.message import LIMIT
+
+if TYPE_CHECKING:
+    from hack.call import Call
+    from tests.support.upgrade import Stage
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Response
+
+#: Seconds in which the last events get through, each that is lost waits ten: of virtual time, and at most of real time.
+FAREWELL, REAL_FAREWELL = 300.0, 60.0
+_LOOK = 0.2
+_CREATED = 201
+#: What is announced of an upgrade that succeeds.
+_EXPECTED = Counter(
+    [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
+    + ["Upgrade completed successfully"]
+)
+
+
+class Witness:
+    """A hook that takes down what was really created."""
+
+    def __init__(self) -> None:
+        self.created: Counter[str] = Counter()
+
+    async def before(self, number: int, call: Call) -> None:
+        """Nothing has happened yet."""
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """It has."""
+        _ = number
+        if call.verb == "create" and response.status == _CREATED:
+            self.created[f"{call.resource} {objects.name(json.loads(response.body))}"] += 1
+
+
+async def assert_succeeds_once(stage: Stage, witness: Witness) -> None:
+    """As if nothing had been wrong."""
+    assert await stage.until_ended() == SUCCEEDED
+    events = await _all_events(stage)
+    plan = await stage.plan()
+    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+    assert objects.status(plan)["provisionGeneration"] == 4
+    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
+    assert [name for name, count in witness.created.items() if count > 1] == []
+    assert _told(events) == _EXPECTED
+    for event in events:
+        assert_readable(event["message"])
+
+
+async def _all_events(stage: Stage) -> list[Object]:
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, VirtualEventLoop):
+        await asyncio.sleep(FAREWELL)
+        return await stage.events()
+    deadline = loop.time() + REAL_FAREWELL
+    events = await stage.events()
+    while loop.time() < deadline and not _told(events) >= _EXPECTED:
+        await asyncio.sleep(_LOOK)
+        events = await stage.events()
+    return events
+
+
+def _told(events: list[Object]) -> Counter[str]:
+    """How often each announcement was made, by all of its objects."""
+    told: Counter[str] = Counter()
+    for event in events:
+        if event["type"] == "Normal":
+            told[event["message"]] += event["count"]
+    return told
+
+
+def assert_readable(message: str) -> None:
+    """A sentence for a person."""
+    assert 0 < len(message) <= LIMIT
+    assert message.isprintable()
+    assert "Traceback" not in message
+    assert "Error(" not in message

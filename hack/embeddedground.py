@@ -13,6 +13,7 @@ from hack.apiserver.identity import ADMIN
 from hack.apiserver.server import ApiServer
 from hack.cluster.foreign import foreign_crds
 from hack.latency import SlowTransport
+from hack.line import Line
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
@@ -46,13 +47,14 @@ class EmbeddedGround:
 
     def __init__(self, *, seed: int, now: Callable[[], datetime], poster: Poster, least: float, most: float) -> None:
         self.server = ApiServer(now=now, random=Random(f"{seed}/server"), poster=poster)
-        self.transport: Transport = self.server
-        self.front: Transport = self.server
+        self.line = Line(self.server)
+        self.transport: Transport = self.line
+        self.front: Transport = self.line
         self.handlers = self.server.handlers
         self.token = token_urlsafe()
         self.server.authenticator.register(self.token, ADMIN)
         self.now = now
-        self._slow = SlowTransport(self.server, random=Random(f"{seed}/latency"), least=least, most=most)
+        self._slow = SlowTransport(self.line, random=Random(f"{seed}/latency"), least=least, most=most)
         self._stack = AsyncExitStack()
 
     def slowed(self) -> Transport:
@@ -65,6 +67,14 @@ class EmbeddedGround:
 
     async def defined(self) -> None:
         """Nobody waits for that."""
+
+    async def fall(self) -> None:
+        """Nobody gets through any more; what is stored stays."""
+        self.line.cut()
+
+    async def rise(self) -> None:
+        """Everybody gets through again."""
+        self.line.mend()
 
     async def objects(self) -> list[Object]:
         """Every object of every kind."""

@@ -45,6 +45,14 @@ class Ground(Protocol):
         """All kinds of the cluster are defined: whoever has to know them at its start may start."""
         ...
 
+    async def fall(self) -> None:
+        """The API server goes away with the machines that it runs on."""
+        ...
+
+    async def rise(self) -> None:
+        """It comes back, with all that it stored; returns when it answers."""
+        ...
+
     async def objects(self) -> list[Object]:
         """Every object of every kind, in no order."""
         ...

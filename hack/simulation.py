@@ -23,6 +23,7 @@ from hack.cluster.foreign import our_crd
 from hack.cluster.seeds import Seeds
 from hack.embeddedground import EmbeddedGround, virtual_ground
 from hack.middleware import Middleware
+from hack.quorum import Quorum
 from hack.strict import Strict
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
@@ -131,6 +132,7 @@ class Simulation:
             group = await stack.enter_async_context(asyncio.TaskGroup())
             await self._fill()
             if self._plays:
+                stack.callback(group.create_task(Quorum(self.hosts, self.ground).run(), name="quorum").cancel)
                 stack.callback(group.create_task(self.cast.run(), name="cast").cancel)
                 await self.cast.ready()
             self._stack = stack.pop_all()

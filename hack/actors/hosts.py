@@ -50,6 +50,7 @@ class Hosts:
     def __init__(self, scenario: Scenario) -> None:
         software = scenario.software
         self._default = (software.os, software.kubernetes)
+        self._management = [name for name in scenario.nodes.names if scenario.nodes.is_management(name)]
         self._hosts = {name: Host(name, software.os, software.kubernetes) for name in scenario.nodes.names}
         self._listeners: list[Callable[[str], None]] = []
 
@@ -73,6 +74,11 @@ class Hosts:
             os_image, kubelet = self._default
             self._hosts[name] = Host(name, info.get("osImage") or os_image, info.get("kubeletVersion") or kubelet)
         return self._hosts[name]
+
+    @property
+    def have_quorum(self) -> bool:
+        """Whether most of the management nodes' machines are up: without them there is no etcd, and no API server."""
+        return sum(self._hosts[name].up for name in self._management) * 2 > len(self._management)
 
     def upgrade_kubelet(self, node: str, version: str) -> None:
         """Another kubelet runs from now on."""

@@ -184,12 +184,13 @@ class Kubelet:
         """The machine was rebooted under the Pod."""
         self._timers.forget(objects.uid(pod))
         self._containers.forget(pod)
-        self._boots[objects.uid(pod)] = self._context.hosts.of(objects.spec(pod)["nodeName"]).boot_id
-        at = self._context.timestamp()
+        boot, at = self._context.hosts.of(objects.spec(pod)["nodeName"]).boot_id, self._context.timestamp()
         if objects.spec(pod).get("restartPolicy") == "Never":
             await self._write(pod, ended(pod, code=255, message="", reason="Unknown", at=at))
         else:
             await self._write(pod, running(pod, at=at, ready=False, restarted=True))
+        # Only once that is told: the API server may not be back yet.
+        self._boots[objects.uid(pod)] = boot
         return None
 
     async def _stop(self, pod: Object) -> Later:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
+#: Seconds for which the API server is away at least where it goes down with a machine.
+_OUTAGE = 0.05
 #: The API server itself gives every new node the second one.
 _OURS = {UNREACHABLE, NOT_READY, UNSCHEDULABLE}
 
@@ -53,7 +55,7 @@ class NodeKeeper:
         host = self._context.hosts.of(name)
         later = self._reboot(name, host)
         node = self._nodes.store.get(name)
-        if node is not None:
+        if node is not None and self._context.hosts.have_quorum:
             await self._tell(node, host)
         return later
 
@@ -67,9 +69,11 @@ class NodeKeeper:
         if host.up or name in self._context.scenario.node_faults.lost_on_reboot:
             return None
         left = self._left(host, "reboot", durations.reboot)
+        if not self._context.hosts.have_quorum:
+            left = max(left, self._timers.left(name, ("outage", host.boots), _OUTAGE))
         if left > 0:
             return left
-        if not self._is_told_down(name):
+        if self._context.hosts.have_quorum and not self._is_told_down(name):
             # A real reboot takes minutes; however short this one is, nobody shall overlook it.
             return 0.01
         self._timers.forget(name)

@@ -28,6 +28,7 @@ from hack.kube.assets import find_assets
 from hack.kube.controlplane import ControlPlane
 from hack.kube.ground import RealGround
 from hack.middleware import Middleware
+from hack.quorum import Quorum
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
@@ -74,11 +75,13 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
         gateway = await stack.enter_async_context(Gateway(middleware, tls=tls, port=options.port))
         repository = await stack.enter_async_context(RepositoryServer())
         iso_url = f"{repository.url}/iso/harvester-{scenario.release.harvester}-amd64.iso"
-        cast = _cast(options, scenario, ground, iso_url)
+        hosts = Hosts(scenario)
+        cast = _cast(options, scenario, ground, hosts=hosts, iso_url=iso_url)
         repository.serve(cast.repository)
         group = await stack.enter_async_context(asyncio.TaskGroup())
         host = LOCAL_NAME if ground.has_controllers else "127.0.0.1"
         await _fill(options, scenario, ground, iso_url=iso_url, api_url=f"https://{host}:{gateway.port}")
+        stack.callback(group.create_task(Quorum(hosts, ground).run(), name="quorum").cancel)
         task = group.create_task(cast.run(), name="cast")
         stack.callback(task.cancel)
         await cast.ready()
@@ -94,7 +97,7 @@ async def _ground(options: Options, stack: AsyncExitStack) -> Ground:
     return RealGround(plane)
 
 
-def _cast(options: Options, scenario: Scenario, ground: Ground, iso_url: str) -> Cast:
+def _cast(options: Options, scenario: Scenario, ground: Ground, *, hosts: Hosts, iso_url: str) -> Cast:
     reader = Client(ground.transport, user_agent="simulated-cluster", random=_dice(options, "caches"))
     context = ActorContext(
         transport=ground.transport,
@@ -104,7 +107,7 @@ def _cast(options: Options, scenario: Scenario, ground: Ground, iso_url: str) ->
         now=utc_now,
         scale=options.scale,
         caches=Caches(reader, random=_dice(options, "informers")),
-        hosts=Hosts(scenario),
+        hosts=hosts,
         iso_url=iso_url,
     )
     cast = Cast(context, kubernetes=not ground.has_controllers)

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Self
 
 from hack.apiserver.handlers import Handlers
-from hack.kube.controlplane import ADMIN, CONTROLLER_MANAGER
+from hack.kube.controlplane import ADMIN, API_SERVER, CONTROLLER_MANAGER
 from hack.kube.crds import real_crds
 from hack.kube.direct import direct
 from hack.kube.inventory import inventory
@@ -55,6 +55,17 @@ class RealGround:
     async def defined(self) -> None:
         """Start the controllers: the garbage collector looks for new kinds only now and then."""
         await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
+
+    async def fall(self) -> None:
+        """Kill it, and the controllers with it: they would look for it ever more rarely."""
+        for name in (API_SERVER, CONTROLLER_MANAGER):
+            await asyncio.to_thread(self._plane.kill, name)
+
+    async def rise(self) -> None:
+        """Start what was killed."""
+        await asyncio.to_thread(self._plane.start, API_SERVER)
+        if self.has_controllers:
+            await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
 
     async def objects(self) -> list[Object]:
         """Every object of every kind."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.harvester import RELEASE
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
+from upgrade_manager.kube.kinds import DEPLOYMENTS, ENDPOINT_SLICES, SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.imagecleanup import ImageCleanup
 from upgrade_manager.pipeline.phase import Completed, Waiting
@@ -21,8 +21,16 @@ ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"
 OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_list_all.txt"
 
 
+async def serving(cluster: Harvester, *, is_ready: bool) -> None:
+    labels = {"kubernetes.io/service-name": "up-repo"}
+    endpoint = {"addresses": ["10.0.0.1"], "conditions": {"ready": is_ready}}
+    metadata = {"name": "up-repo-x", "namespace": "harvester-system", "labels": labels}
+    await cluster.put(ENDPOINT_SLICES, {"metadata": metadata, "addressType": "IPv4", "endpoints": [endpoint]})
+
+
 async def prepared(cluster: Harvester, old: bytes | int | Exception, new: bytes | int | Exception) -> Scope:
     await cluster.nodes("n1")
+    await serving(cluster, is_ready=True)
     cluster.files.answers = {OLD: old, NEW: new}
     return cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": "v1.6.1"}))
 
@@ -64,6 +72,19 @@ async def test_the_phase_is_skipped_with_a_warning_where_a_list_is_missing(
     assert all(said in message for _, message in cluster.heard.said)
 
 
+async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    await serving(cluster, is_ready=False)
+    status = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1", "isoImageID": "up-iso"}
+    scope = cluster.scope(await cluster.plan(status=status))
+    for _ in range(2):
+        assert await ImageCleanup().run(scope) == Waiting(
+            message="waiting for Deployment harvester-system/up-repo: 0 of 1 replicas ready"
+        )
+    assert await cluster.names(DEPLOYMENTS, "harvester-system") == ["up-repo"]
+    assert cluster.files.asked == []
+
+
 @pytest.mark.parametrize("answer", [Transient("refused"), 500], ids=["no answer", "an error"])
 async def test_a_repository_that_cannot_be_reached_is_tried_again(cluster: Harvester, answer: int | Exception) -> None:
     scope = await prepared(cluster, b"a/b:1\n", answer)
@@ -84,6 +105,7 @@ async def test_the_lists_are_not_read_again_once_the_plan_is_there(cluster: Harv
 @pytest.mark.parametrize("version", ["../../secret", "a/b", "", "..", "v1?x#y"])
 async def test_an_odd_previous_version_leads_nowhere_else(cluster: Harvester, version: str) -> None:
     await cluster.nodes("n1")
+    await serving(cluster, is_ready=True)
     scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": version}))
     assert await ImageCleanup().run(scope) == Completed()
     middle = cluster.files.asked[0].partition(ARCHIVE)[2].removesuffix("/image_list_all.txt")

@@ -16,7 +16,7 @@ from hack.actingas import ActingAs
 from tests.support.manager import Life
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
 from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
 from upgrade_manager.kube.resource import Resource
 
@@ -148,11 +148,13 @@ class Stage:
         return await self.simulation.client().get(UPGRADE_PLANS, self.name)
 
     async def phase(self) -> str:
-        """The plan's current phase; "gone" once it is deleted."""
+        """The plan's current phase; "gone" once it is deleted, "unknown" while nobody answers."""
         try:
             return str(objects.status(await self.plan()).get("currentPhase") or "")
         except NotFound:
             return "gone"
+        except Transient:
+            return "unknown"
 
     async def until(self, *phases: str, died: asyncio.Event | None = None) -> str:
         """Wait until the plan is in one of the phases, or the manager has died. Raises TimeoutError."""

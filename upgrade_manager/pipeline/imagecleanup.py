@@ -10,6 +10,7 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, compress, parse_list, removable
 from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
+from upgrade_manager.pipeline.repocreate import unserved
 from upgrade_manager.pipeline.repository import read
 from upgrade_manager.pipeline.sucwork import States, follow, not_done, prepare_nodes
 from upgrade_manager.pipeline.vmrestore import report, unfinished
@@ -38,6 +39,10 @@ class ImageCleanup(Phase):
         plans = await scope.observe(suc_plans(scope.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not scope.owner.owns(plan):
+            # Its Pods start anew with their node: on a single one the lists are wanted just then.
+            not_serving = await unserved(scope)
+            if not_serving is not None:
+                return not_serving
             images = await _images(scope)
             if not images:
                 return Completed()

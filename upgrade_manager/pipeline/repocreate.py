@@ -45,6 +45,18 @@ class RepoCreate(Phase):
         return await _await_endpoint(scope)
 
 
+async def unserved(scope: Scope) -> Waiting | None:
+    """What is to be waited for before a later phase reads from the repository; None while it serves.
+
+    One that somebody has taken away is made again.
+    """
+    endpoints = await scope.observe(repository_endpoints(scope.owner))
+    if any(_has_ready(slice_) for slice_ in endpoints.list()):
+        return None
+    outcome = await RepoCreate().run(scope)
+    return outcome if isinstance(outcome, Waiting) else None
+
+
 async def _create(scope: Scope, *, replicas: int) -> None:
     """The Service first: the Deployment's presence tells that both are there."""
     await scope.ensure(SERVICES, repository_service(scope.owner))

@@ -66,12 +66,13 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
     Raises OSError where a port or a file is not to be had, RealKubeError where a real API server is not.
     """
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="simulated-cluster-")))
         authority = Authority(now=utc_now())
         ground = await stack.enter_async_context(await _ground(options, stack))
         # What clients speak to has the middleware in front, as in process; without rules it only counts.
         middleware = Middleware(ground.front, random=_dice(options, "middleware"))
-        tls = server_context(authority.server((*LOOPBACK, LOCAL_NAME)), folder)
+        # Read at once and not needed again: nothing is left of it even where this process is killed.
+        with tempfile.TemporaryDirectory(prefix="simulated-cluster-") as folder:
+            tls = server_context(authority.server((*LOOPBACK, LOCAL_NAME)), Path(folder))
         gateway = await stack.enter_async_context(Gateway(middleware, tls=tls, port=options.port))
         repository = await stack.enter_async_context(RepositoryServer())
         iso_url = f"{repository.url}/iso/harvester-{scenario.release.harvester}-amd64.iso"

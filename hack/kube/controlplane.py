@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -70,7 +71,10 @@ class ControlPlane:
         self._guardian: subprocess.Popen[str]
         self._api_port = 0
         self._etcd_port = 0
+        #: What is to run.
         self._running: set[str] = set()
+        #: One question to the guardian at a time: callers come from threads of their own.
+        self._asking = threading.Lock()
 
     @property
     def assets(self) -> Assets:
@@ -147,8 +151,16 @@ class ControlPlane:
 
     def kill(self, name: str) -> None:
         """End one without a chance to say goodbye."""
-        self._ask({"do": "kill", "name": name})
         self._running.discard(name)
+        self._ask({"do": "kill", "name": name})
+
+    def check(self) -> None:
+        """Raises ControlPlaneError when one has ended that was started and not killed."""
+        for name in sorted(self._running):
+            code = self._ask({"do": "look", "name": name})["code"]
+            if code is not None and name in self._running:
+                how = f"exit status {code}" if code >= 0 else f"signal {-code}"
+                raise ControlPlaneError(f"{name} has ended ({how}), start all anew: {self._last_words(name)}")
 
     def compact(self) -> None:
         """Have etcd forget its history, so that every older watch gets 410."""
@@ -228,9 +240,10 @@ class ControlPlane:
     def _ask(self, command: Mapping[str, Any]) -> Any:
         if self._guardian.stdin is None or self._guardian.stdout is None:
             raise RuntimeError("the guardian has no pipes")
-        self._guardian.stdin.write(json.dumps(command) + "\n")
-        self._guardian.stdin.flush()
-        return json.loads(self._guardian.stdout.readline())
+        with self._asking:
+            self._guardian.stdin.write(json.dumps(command) + "\n")
+            self._guardian.stdin.flush()
+            return json.loads(self._guardian.stdout.readline())
 
     def _last_words(self, name: str) -> str:
         lines = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()
@@ -238,7 +251,8 @@ class ControlPlane:
 
     def _end(self) -> None:
         # Closes the guardian's input, which is what it waits for, and waits for it.
-        self._guardian.communicate()
+        with self._asking:
+            self._guardian.communicate()
 
 
 def _free_port() -> int:

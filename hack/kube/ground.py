@@ -23,9 +23,15 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 
+#: Seconds between two looks at the processes.
+_LOOK = 1.0
+
 
 class RealGround:
-    """Deployments, Jobs, EndpointSlices, garbage and time-outs are the real controllers' work."""
+    """Deployments, Jobs, EndpointSlices, garbage and time-outs are the real controllers' work.
+
+    Raises ControlPlaneError, in a group, when a process ends by itself.
+    """
 
     has_controllers = True
     takes_at_once = 16
@@ -74,7 +80,15 @@ class RealGround:
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self._direct)
         await self._stack.enter_async_context(self._open)
+        group = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self._stack.callback(group.create_task(self._look_after(), name="control plane").cancel)
         return self
+
+    async def _look_after(self) -> None:
+        """Rather an end in words than a cluster that stands still."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            await asyncio.to_thread(self._plane.check)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -12,6 +13,9 @@ import yaml
 
 from hack.cluster.__main__ import main
 from hack.cluster.kubeconfig import write
+from hack.kube.controlplane import API_SERVER
+from tests.support import servers
+from tests.support.processes import eventually, program_of, started_with
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,3 +138,43 @@ def test_a_kubeconfig_replaces_what_was_there_as_a_whole(tmp_path: Path) -> None
     write(path, "new")
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.servers
+@pytest.mark.real_loop
+async def test_a_program_that_is_killed_leaves_no_process_and_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    config = tmp_path / "config"
+    api = servers.server_of(request.node)
+    process = await _start("--kubeconfig", str(config), "--scenario", "one-node", "--instant", "--api", api)
+    assert process.stdout is not None
+    async with asyncio.timeout(100):
+        assert (await process.stdout.readline()).startswith(b"ready ")
+    process.kill()
+    await process.communicate()
+    assert await asyncio.to_thread(
+        eventually, lambda: started_with(str(tmp_path)) == [] and list(tmp_path.iterdir()) == [config]
+    )
+
+
+@pytest.mark.assets
+@pytest.mark.real_loop
+async def test_a_program_whose_api_server_dies_says_so_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    process = await _start("--kubeconfig", str(tmp_path / "config"), "--scenario", "one-node", "--api", "real")
+    assert process.stdout is not None
+    async with asyncio.timeout(100):
+        assert (await process.stdout.readline()).startswith(b"ready ")
+    for pid in started_with(str(tmp_path)):
+        if program_of(pid) == API_SERVER:
+            os.kill(pid, signal.SIGKILL)
+    async with asyncio.timeout(60):
+        _, error = await process.communicate()
+    lines = [line for line in error.decode().splitlines() if "list or watch failed" not in line]
+    assert process.returncode == 1
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("error: kube-apiserver has ended (signal 9)")

@@ -36,6 +36,11 @@ def started_with(word: str) -> list[int]:
     return found
 
 
+def program_of(pid: int) -> str:
+    """The name of what it runs."""
+    return Path(Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0].decode()).name
+
+
 def eventually(said: Callable[[], bool]) -> bool:
     """Whether it comes true, soon."""
     deadline = time.monotonic() + _PATIENCE

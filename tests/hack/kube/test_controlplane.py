@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -21,7 +22,7 @@ from hack.kube import controlplane
 from hack.kube.assets import Assets, find_assets
 from hack.kube.controlplane import ADMIN, API_SERVER, CONTROLLER_MANAGER, ETCD, Account, ControlPlane
 from hack.kube.errors import ControlPlaneError
-from tests.support.processes import eventually, started_with
+from tests.support.processes import eventually, program_of, started_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +128,27 @@ def test_what_was_stored_outlives_an_api_server_that_is_killed(plane: ControlPla
 
 
 @pytest.mark.assets
+def test_one_that_ends_by_itself_is_noticed_and_one_that_was_killed_is_not(plane: ControlPlane) -> None:
+    plane.kill(API_SERVER)
+    plane.check()
+    plane.start(API_SERVER)
+    plane.check()
+    (api_server,) = (pid for pid in started_with(str(plane.folder)) if program_of(pid) == API_SERVER)
+    os.kill(api_server, signal.SIGKILL)
+    said: list[str] = []
+
+    def noticed() -> bool:
+        try:
+            plane.check()
+        except ControlPlaneError as error:
+            said.append(str(error))
+        return bool(said)
+
+    assert eventually(noticed)
+    assert said[0].startswith("kube-apiserver has ended (signal 9), start all anew: ")
+
+
+@pytest.mark.assets
 def test_accounts_hold_from_the_next_start_on(plane: ControlPlane) -> None:
     plane.know(JANE)
     assert ask(plane, MAPS, token=JANE.token)[0] == 401
@@ -179,12 +201,7 @@ def test_an_owner_that_is_killed_leaves_no_process_and_no_folder(tmp_path: Path)
     )
     assert owner.stdout is not None
     folder = owner.stdout.readline().strip()
-    assert {ETCD, API_SERVER, CONTROLLER_MANAGER} <= {name for pid in started_with(folder) for name in names_of(pid)}
+    assert {ETCD, API_SERVER, CONTROLLER_MANAGER} <= set(map(program_of, started_with(folder)))
     owner.kill()
     owner.communicate()
     assert eventually(lambda: started_with(folder) == [] and not list(tmp_path.iterdir()))
-
-
-def names_of(pid: int) -> list[str]:
-    """The program's, as its command line has it."""
-    return [Path(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()).name]

@@ -1,0 +1,126 @@
+"""Which nodes are held back, which go on, row by row: the same for the first Job of either kind of cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.nodestates import NodeState, merge
+from upgrade_manager.nodes import drain, singlenode
+from upgrade_manager.nodes.effects import AnswerHook, Effect, ExpectOS, ForgetOS, RestoreVMs, ResumeJob, StartJob
+from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.pause import begins, first_step
+from upgrade_manager.nodes.view import Hook, NodeView
+
+OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
+VIEW = NodeView(
+    name="n1",
+    state=NodeState.IMAGE_PRELOADED,
+    os_image=OLD,
+    ready=True,
+    pending_os="",
+    secret="s1",  # noqa: S106  # its name
+    pre_drain=Hook(asked="D"),
+    jobs={},
+)
+KINDS = [
+    pytest.param(JobType.PRE_DRAIN, NodeState.PRE_DRAINING, id="multi-node"),
+    pytest.param(JobType.SINGLE_NODE_UPGRADE, NodeState.SINGLE_NODE_UPGRADING, id="single-node"),
+]
+
+
+def job(progress: Progress = Progress.RUNNING, *, suspended: bool = False) -> JobState:
+    return JobState(namespace="h", name="j", progress=progress, suspended=suspended)
+
+
+@pytest.mark.parametrize(("job_type", "begun"), KINDS)
+@pytest.mark.parametrize(
+    ("listed", "state", "there", "stands", "does"),
+    [
+        pytest.param(False, None, None, "begun", "start", id="not listed: its Job is started"),
+        pytest.param(True, None, None, "paused", "start suspended", id="listed: its Job exists, suspended"),
+        pytest.param(True, "ImagePreloaded", "suspended", "paused", "", id="made and not recorded: it stays so"),
+        pytest.param(True, "UpgradePaused", "suspended", "paused", "", id="listed as before: nothing to do"),
+        pytest.param(False, "UpgradePaused", "suspended", "begun", "resume", id="taken off: resumed"),
+        pytest.param(
+            False, "ImagePreloaded", "suspended", "begun", "resume", id="taken off before the record: resumed"
+        ),
+        pytest.param(True, "UpgradePaused", "running", None, "", id="it runs: listing it does not stop it"),
+        pytest.param(True, "ImagePreloaded", "running", None, "", id="started and not recorded: not stopped"),
+        pytest.param(True, "begun", "running", None, "", id="begun and listed: not stopped"),
+        pytest.param(True, "begun", "suspended", "begun", "resume", id="recorded as begun, not resumed yet: resumed"),
+        pytest.param(True, "begun", None, "begun", "start", id="recorded as begun, not started yet: started"),
+        pytest.param(False, "begun", None, "begun", "start", id="the Job of one that has begun was removed: anew"),
+        pytest.param(
+            True, "UpgradePaused", None, "paused", "start suspended", id="the suspended Job was removed: anew"
+        ),
+        pytest.param(True, "UpgradePaused", "complete", None, "", id="its end counts, listed or not"),
+        pytest.param(True, "UpgradePaused", "failed", None, "", id="its failure counts, listed or not"),
+    ],
+)
+def test_the_list_holds_back_a_beginning_and_stops_nothing(  # noqa: PLR0913  # a table
+    job_type: JobType, begun: NodeState, *, listed: bool, state: str | None, there: str | None, stands: str, does: str
+) -> None:
+    jobs = {
+        "suspended": job(suspended=True),
+        "running": job(),
+        "complete": job(Progress.COMPLETE),
+        "failed": job(Progress.FAILED),
+    }
+    recorded = begun if state == "begun" else NodeState(state) if state else None
+    view = replace(VIEW, paused=listed, state=recorded, jobs={job_type: jobs[there]} if there else {})
+    step = first_step(view, job_type, begun=begun)
+    if not stands:
+        assert step is None
+        return
+    assert step is not None
+    assert step.state is (begun if stands == "begun" else NodeState.UPGRADE_PAUSED)
+    effects: dict[str, tuple[Effect, ...]] = {
+        "": (),
+        "start": (StartJob(node="n1", job_type=job_type),),
+        "start suspended": (StartJob(node="n1", job_type=job_type, suspended=True),),
+        "resume": (ResumeJob(node="n1", job_type=job_type),),
+    }
+    assert step.effects == effects[does]
+    # What is decided may be recorded: no decision is one that a record would swallow.
+    assert merge(recorded, step.state) == step.state
+
+
+def test_what_a_held_node_waits_for_names_the_field() -> None:
+    step = first_step(replace(VIEW, paused=True), JobType.PRE_DRAIN, begun=NodeState.PRE_DRAINING)
+    assert step is not None
+    assert step.waits_for == "node n1 to be taken off spec.nodeUpgradeOption.pauseNodes"
+
+
+def test_a_node_whose_turn_has_not_come_is_not_held_back_yet() -> None:
+    decision = drain.decide(replace(VIEW, paused=True, pre_drain=Hook()), release_os=NEW)
+    assert (decision.state, decision.effects) == (None, ())
+
+
+def test_both_kinds_of_cluster_ask_the_same_question() -> None:
+    view = replace(VIEW, paused=True)
+    for decide, job_type in ((drain.decide, JobType.PRE_DRAIN), (singlenode.decide, JobType.SINGLE_NODE_UPGRADE)):
+        decision = decide(view, release_os=NEW)
+        assert decision.state is NodeState.UPGRADE_PAUSED
+        assert decision.effects == (StartJob(node="n1", job_type=job_type, suspended=True),)
+
+
+@pytest.mark.parametrize(
+    ("effect", "expected"),
+    [
+        (StartJob(node="n", job_type=JobType.PRE_DRAIN), True),
+        (StartJob(node="n", job_type=JobType.SINGLE_NODE_UPGRADE), True),
+        (ResumeJob(node="n", job_type=JobType.PRE_DRAIN), True),
+        (StartJob(node="n", job_type=JobType.PRE_DRAIN, suspended=True), False),
+        (StartJob(node="n", job_type=JobType.POST_DRAIN), False),
+        (AnswerHook(secret="s", annotation="a", value="v"), False),  # noqa: S106  # its name
+        (ExpectOS(node="n", os_image=NEW), False),
+        (ForgetOS(node="n"), False),
+        (RestoreVMs(node="n"), False),
+    ],
+    ids=str,
+)
+def test_what_a_node_begins_with_is_on_record_before_it_is_done(effect: Effect, *, expected: bool) -> None:
+    assert begins(effect) is expected

@@ -1,0 +1,186 @@
+"""Whole upgrades in which nodes are held back, and let go."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_VERSION, Stage, condition
+from upgrade_manager.api.phases import PHASES, SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import JOBS, PODS, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
+
+PLACE = "harvester-system"
+LIST = "spec.nodeUpgradeOption.pauseNodes"
+#: Rancher's order.
+FIRST, SECOND, THIRD = "node-0", "node-2", "node-1"
+
+
+def pausing(*nodes: str, **more: Any) -> dict[str, Any]:
+    return {**BY_VERSION, **more, "nodeUpgradeOption": {"pauseNodes": list(nodes)}}
+
+
+async def pause(stage: Stage, *nodes: str) -> None:
+    patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": list(nodes)}}})
+    await stage.simulation.client().patch(UPGRADE_PLANS, stage.name, patch)
+
+
+def states(plan: Object) -> dict[str, str]:
+    return {name: entry["state"] for name, entry in objects.status(plan).get("nodeUpgradeStatuses", {}).items()}
+
+
+async def job(stage: Stage, node: str, step: str = "pre-drain") -> Object:
+    return await stage.simulation.client().get(JOBS, f"upgrade-node-upgrade-{step}-{node}", namespace=PLACE)
+
+
+async def is_suspended(stage: Stage, node: str, step: str = "pre-drain") -> bool:
+    return bool(objects.spec(await job(stage, node, step)).get("suspend"))
+
+
+async def until(stage: Stage, check: Callable[[Object], bool], *, seconds: float = 240.0) -> Object:
+    """The plan as soon as it is so."""
+    async with asyncio.timeout(seconds):
+        while not check(plan := await stage.plan()):  # noqa: ASYNC110  # the API server tells nobody
+            await asyncio.sleep(0.02)
+    return plan
+
+
+async def until_state(stage: Stage, node: str, state: str, *, seconds: float = 240.0) -> Object:
+    return await until(stage, lambda plan: states(plan).get(node) == state, seconds=seconds)
+
+
+async def warnings(stage: Stage) -> list[tuple[str, str]]:
+    return [(event["reason"], event["message"]) for event in await stage.events() if event["type"] == "Warning"]
+
+
+@pytest.mark.servers
+async def test_a_listed_node_is_held_back_and_resumes_within_a_second(simulate: Simulate) -> None:
+    async with simulate("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(pausing(SECOND))
+            await until_state(stage, SECOND, "UpgradePaused")
+            await stage.settle()
+            plan = await stage.plan()
+            waits = f"waiting for node {SECOND} to be taken off {LIST} (1 of 3 nodes done)"
+            assert condition(plan, "Progressing") == ("True", "NodeUpgrading", waits)
+            # Rancher takes one node after the other: the rest waits behind the one that is held back.
+            assert states(plan) == {FIRST: "PostDrained", SECOND: "UpgradePaused", THIRD: "ImagePreloaded"}
+            assert await is_suspended(stage, SECOND)
+            held = objects.uid(await job(stage, SECOND))
+            pods = (await simulation.client().list(PODS, namespace=PLACE)).items
+            assert [pod for pod in pods if objects.owner_uid(pod) == held] == []
+            await pause(stage)
+            await until_state(stage, SECOND, "PreDraining", seconds=1.0)
+            assert not await is_suspended(stage, SECOND)
+            assert objects.uid(await job(stage, SECOND)) == held
+            assert await stage.until_ended() == SUCCEEDED
+        assert await warnings(stage) == []
+        assert len(await stage.events()) == 2 * len(PHASES) + 1
+        assert stage.ledger.conflicts == []
+
+
+async def test_a_name_that_is_added_while_another_node_is_upgraded_counts_when_the_turn_comes() -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await until_state(stage, FIRST, "PostDraining")
+            await pause(stage, THIRD)
+            await until_state(stage, THIRD, "UpgradePaused")
+            assert states(await stage.plan())[SECOND] == "PostDrained"
+            await pause(stage)
+            assert await stage.until_ended() == SUCCEEDED
+
+
+@pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"])
+async def test_a_node_that_has_started_is_not_stopped_by_being_listed(state: str) -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await until_state(stage, FIRST, state)
+            await pause(stage, FIRST)
+            await until_state(stage, THIRD, "PostDrained")
+            assert not await is_suspended(stage, FIRST)
+            assert await stage.until_ended() == SUCCEEDED
+
+
+async def test_all_nodes_at_once_are_let_go_one_by_one() -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        left = [FIRST, SECOND, THIRD]
+        async with stage.life():
+            await stage.create_plan(pausing(*left))
+            while left:
+                plan = await until_state(stage, left[0], "UpgradePaused")
+                assert [node for node, state in states(plan).items() if state == "UpgradePaused"] == [left[0]]
+                await stage.settle()
+                assert await stage.phase() == "NodeUpgrading"
+                await pause(stage, *left[1:])
+                del left[0]
+            assert await stage.until_ended() == SUCCEEDED
+        assert await warnings(stage) == []
+
+
+async def test_a_list_that_is_emptied_all_at_once_lets_all_go_one_after_the_other() -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(pausing(FIRST, SECOND, THIRD))
+            await until_state(stage, FIRST, "UpgradePaused")
+            await simulation.client().patch(
+                UPGRADE_PLANS, stage.name, MergePatch({"spec": {"nodeUpgradeOption": None}})
+            )
+            assert await stage.until_ended() == SUCCEEDED
+
+
+async def test_a_name_that_no_node_has_is_said_and_holds_back_nobody() -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(pausing("node-7"))
+            plan = await until_state(stage, FIRST, "PreDraining")
+            said = f"{LIST} names node-7, which no managed node is called: nobody is held back by that"
+            assert condition(plan, "Progressing")[2].endswith(f"; {said}")
+            assert await stage.until_ended() == SUCCEEDED
+        assert await warnings(stage) == [("PauseNodesUnknown", f"{said}; correct the list")]
+
+
+async def test_an_only_node_is_held_back_too() -> None:
+    async with Simulation("one-node") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(pausing("node-0"))
+            await until_state(stage, "node-0", "UpgradePaused")
+            await stage.settle()
+            assert await is_suspended(stage, "node-0", "single-node-upgrade")
+            waits = f"waiting for node node-0 to be taken off {LIST} (0 of 1 nodes done)"
+            assert condition(await stage.plan(), "Progressing")[2] == waits
+            await pause(stage)
+            await until_state(stage, "node-0", "SingleNodeUpgrading", seconds=1.0)
+            assert await stage.until_ended() == SUCCEEDED
+        assert await warnings(stage) == []
+
+
+async def test_a_plan_that_is_deleted_while_a_node_is_held_back_leaves_nothing() -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(pausing(FIRST))
+            await until_state(stage, FIRST, "UpgradePaused")
+            await simulation.client().delete(UPGRADE_PLANS, stage.name)
+            await stage.until("gone")
+            await stage.settle()
+        jobs = (await simulation.client().list(JOBS, namespace=PLACE)).items
+        assert [objects.name(one) for one in jobs if objects.name(one).startswith("upgrade-")] == []

@@ -74,3 +74,34 @@ def test_the_cause_is_told_in_the_controllers_words(condition: dict[str, Any], c
 )
 def test_trouble_is_told_while_it_runs(raw: dict[str, Any], trouble: str) -> None:
     assert JobState.of(raw).trouble == trouble
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions", "suspended"),
+    [
+        pytest.param({"suspend": True}, [], True, id="it is to wait"),
+        pytest.param({"suspend": True}, [true("Suspended")], True, id="and the controller has seen it"),
+        pytest.param({"suspend": False}, [true("Suspended")], False, id="resumed, not seen by the controller yet"),
+        pytest.param({}, [], False, id="nothing is said of it"),
+        pytest.param({"suspend": True}, [COMPLETE], False, id="it has ended before"),
+        pytest.param({"suspend": True}, [FAILED], False, id="it has failed before"),
+    ],
+)
+def test_whether_it_is_suspended_is_told_by_its_spec(
+    spec: dict[str, Any], conditions: list[dict[str, Any]], *, suspended: bool
+) -> None:
+    assert JobState.of({**job(*conditions), "spec": spec}).suspended is suspended
+
+
+@pytest.mark.parametrize(
+    ("raw", "given_up"),
+    [
+        pytest.param(job(), False, id="it runs"),
+        pytest.param(job(failed=2), False, id="it retries"),
+        pytest.param(job(COMPLETE), False, id="it is complete"),
+        pytest.param(job(FAILED), True, id="it has failed"),
+        pytest.param(job(true("FailureTarget", reason="DeadlineExceeded")), True, id="it will, says the controller"),
+    ],
+)
+def test_nothing_will_come_of_a_job_that_is_said_to_fail(raw: dict[str, Any], *, given_up: bool) -> None:
+    assert JobState.of(raw).given_up is given_up

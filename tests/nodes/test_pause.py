@@ -60,7 +60,7 @@ def job(progress: Progress = Progress.RUNNING, *, suspended: bool = False) -> Jo
         pytest.param(True, "UpgradePaused", "failed", None, "", id="its failure counts, listed or not"),
     ],
 )
-def test_the_list_holds_back_a_beginning_and_stops_nothing(  # noqa: PLR0913  # a table
+def test_the_list_holds_back_a_beginning_and_stops_nothing(
     job_type: JobType, begun: NodeState, *, listed: bool, state: str | None, there: str | None, stands: str, does: str
 ) -> None:
     jobs = {

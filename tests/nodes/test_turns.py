@@ -5,7 +5,7 @@ import pytest
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.nodes.decision import Decision
-from upgrade_manager.nodes.effects import StartJob
+from upgrade_manager.nodes.effects import ResumeJob, StartJob
 from upgrade_manager.nodes.turns import UNDER_WAY, in_turn
 from upgrade_manager.nodes.view import NodeView
 
@@ -51,3 +51,46 @@ def test_nodes_that_have_not_begun_or_are_done_hold_up_nobody(state: NodeState |
 def test_a_node_that_is_seen_to_be_back_holds_up_nobody_although_its_record_is_old() -> None:
     back = Decision(state=NodeState.POST_DRAINED)
     assert started(in_turn([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]
+
+
+def hold(name: str) -> Decision:
+    return Decision(
+        state=NodeState.UPGRADE_PAUSED, effects=(StartJob(node=name, job_type=JobType.PRE_DRAIN, suspended=True),)
+    )
+
+
+def resume(name: str) -> Decision:
+    return Decision(state=NodeState.PRE_DRAINING, effects=(ResumeJob(node=name, job_type=JobType.PRE_DRAIN),))
+
+
+PAUSED = NodeState.UPGRADE_PAUSED
+
+
+@pytest.mark.parametrize(
+    ("pairs", "acting"),
+    [
+        pytest.param([(node("a"), hold("a")), (node("b"), start("b"))], ["a", "b"], id="one that is held back is here"),
+        pytest.param(
+            [(node("a", PAUSED), Decision(state=PAUSED)), (node("b"), start("b"))], ["b"], id="and stays so, recorded"
+        ),
+        pytest.param(
+            [(node("a", PAUSED), resume("a")), (node("b", NodeState.PRE_DRAINED), IDLE)],
+            [],
+            id="let go, it waits for its turn",
+        ),
+        pytest.param([(node("a", PAUSED), resume("a")), (node("b"), IDLE)], ["a"], id="let go in its turn, it begins"),
+        pytest.param(
+            [(node("a", PAUSED), resume("a")), (node("b", PAUSED), resume("b"))], ["a"], id="of two the first begins"
+        ),
+        pytest.param(
+            [(node("a"), hold("a")), (node("b", NodeState.POST_DRAINING), IDLE)], [], id="its turn has not come yet"
+        ),
+        pytest.param(
+            [(node("a", NodeState.PRE_DRAINING), resume("a")), (node("b"), IDLE)],
+            ["a"],
+            id="recorded as begun before a crash, it goes on",
+        ),
+    ],
+)
+def test_nodes_that_are_held_back_hold_up_nobody(pairs: list[tuple[NodeView, Decision]], acting: list[str]) -> None:
+    assert started(in_turn(pairs)) == acting

@@ -111,3 +111,20 @@ def test_an_error_is_counted_and_a_warning_is_said_once(announcements: Announcem
         ("ConcurrentUpgradeBlocked", "UpgradePlan first is in progress"),
     ]
     assert [bool(name) for name in heard.names] == [False, True, True]
+
+
+def test_a_warning_about_each_is_said_once_about_each(announcements: Announcements, heard: Heard) -> None:
+    for about in ("a", "b", "a"):
+        announcements.warning(plan(), "Odd", "it is", about=about)
+    announcements.warning(plan(), "Odd", "it is")
+    first, second, again, bare = heard.names
+    assert first == again
+    assert len({first, second, bare}) == 3
+
+
+def test_what_was_said_is_known_by_whom_and_what_it_is_about(announcements: Announcements) -> None:
+    announcements.warning(plan(), "Odd", "it is", about="a")
+    assert announcements.has_warned(plan(), "Odd", about="a")
+    assert not announcements.has_warned(plan(), "Odd", about="b")
+    assert not announcements.has_warned(plan(), "Odd")
+    assert not announcements.has_warned(plan(uid="u-2"), "Odd", about="a")

@@ -11,7 +11,9 @@ from tests.support.harvester import RELEASE
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, Transient
 from upgrade_manager.kube.kinds import (
+    CONFIG_MAPS,
     JOBS,
     LONGHORN_SETTINGS,
     MACHINES,
@@ -37,6 +39,7 @@ PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/p
 ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
 PENDING = "management.harvesterhci.io/pendingOSImage"
 QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}], "postDrainHooks": [{"annotation": POST}]})
+PLACE = "harvester-system"
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
@@ -99,6 +102,11 @@ class Stage:
     async def reboot(self, node: str) -> None:
         status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": RELEASE["os"]}}
         await self.cluster.finish(NODES, node, "", status)
+
+    def warned(self) -> list[tuple[str, str]]:
+        """Reasons of the Warning events, and the names that make each of them the only one."""
+        said = zip(self.cluster.heard.said, self.cluster.heard.names, strict=True)
+        return [(reason, name) for (reason, _), name in said if reason != "PhaseTransition"]
 
     async def states(self) -> dict[str, str]:
         plan = await self.cluster.client.get(UPGRADE_PLANS, "up")
@@ -411,3 +419,228 @@ class TestFailure:
         assert plan["status"]["nodeUpgradeStatuses"]["n1"]["message"] == "2 failed attempts so far"
         assert isinstance(outcome, Waiting)
         assert "2 failed attempts so far" in outcome.message
+
+
+class TestPause:
+    """The node upgrade with a list of nodes to hold back; between any two writes the manager may die."""
+
+    async def listing(self, stage: Stage, *nodes: str) -> None:
+        patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": list(nodes)}}})
+        await stage.cluster.client.patch(UPGRADE_PLANS, "up", patch)
+
+    async def suspend(self, stage: Stage, node: str) -> Any:
+        return objects.spec(await stage.cluster.find(JOBS, f"up-node-upgrade-pre-drain-{node}", PLACE)).get("suspend")
+
+    async def begun(self, stage: Stage, *nodes: str) -> None:
+        await stage.set_up("n1", "n2", "n3")
+        await stage.enter()
+        await stage.run()
+        await self.listing(stage, *nodes)
+
+    @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record"])
+    async def test_held_back_and_let_go(self, stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+        await self.begun(stage, "n1")
+        await stage.rancher("n1", pre=QUESTION)
+        for _ in range(3):
+            outcome = await stage.run(record=record)
+            assert await self.suspend(stage, "n1") is True
+            assert outcome == Waiting(
+                message="waiting for node n1 to be taken off spec.nodeUpgradeOption.pauseNodes (0 of 3 nodes done)"
+            )
+        await self.listing(stage)
+        outcome = await stage.run(record=record)
+        assert await self.suspend(stage, "n1") is False
+        assert (await stage.states())["n1"] == "PreDraining"
+        job = "Job harvester-system/up-node-upgrade-pre-drain-n1"
+        assert outcome == Waiting(message=f"waiting for node n1: {job} (0 of 3 nodes done)")
+        # It has started: listing it once more does not stop it.
+        await self.listing(stage, "n1")
+        await stage.run(record=record)
+        assert await self.suspend(stage, "n1") is False
+        await stage.finish("n1", "pre-drain", COMPLETE)
+        await stage.run()
+        assert await stage.answers("n1") == {PRE: QUESTION}
+        assert len(await stage.cluster.names(JOBS)) == 1
+        assert stage.warned() == []
+
+    async def test_rancher_gets_no_answer_meanwhile(self, stage: Stage) -> None:
+        await self.begun(stage, "n1")
+        await stage.rancher("n1", pre=QUESTION)
+        for _ in range(3):
+            await stage.run()
+        assert await stage.answers("n1") == {}
+        assert (await stage.states())["n1"] == "UpgradePaused"
+
+    async def test_a_name_that_was_added_after_the_plan_was_read_is_seen_before_the_node_begins(
+        self, stage: Stage
+    ) -> None:
+        await self.begun(stage)
+        await stage.rancher("n1", pre=QUESTION)
+        scope = await stage.scope()
+        await self.listing(stage, "n1")
+        with pytest.raises(Conflict):
+            await stage.phase.run(scope)
+        assert await stage.cluster.names(JOBS) == []
+        await stage.run()
+        assert await self.suspend(stage, "n1") is True
+
+    async def test_killed_between_the_record_and_the_resumption_it_goes_on_although_listed_again(
+        self, stage: Stage
+    ) -> None:
+        await self.begun(stage, "n1")
+        await stage.rancher("n1", pre=QUESTION)
+        await stage.run()
+        await self.listing(stage)
+        scope = await stage.scope()
+        scope.draft.move_node("n1", NodeState.PRE_DRAINING)
+        await scope.persist()
+        await self.listing(stage, "n1")
+        await stage.run()
+        assert await self.suspend(stage, "n1") is False
+
+    async def test_a_suspended_job_that_vanishes_is_made_again_and_one_to_be_resumed_too(self, stage: Stage) -> None:
+        await self.begun(stage, "n1")
+        await stage.rancher("n1", pre=QUESTION)
+        await stage.run()
+        job = "up-node-upgrade-pre-drain-n1"
+        await stage.cluster.client.delete(JOBS, job, namespace=PLACE)
+        await stage.run()
+        assert await self.suspend(stage, "n1") is True
+        await self.listing(stage)
+        await stage.cluster.client.delete(JOBS, job, namespace=PLACE)
+        await stage.run()
+        assert not await self.suspend(stage, "n1")
+
+    async def test_the_message_names_who_is_held_back_beside_who_is_under_way(self, stage: Stage) -> None:
+        await self.begun(stage, "n1", "n3")
+        for node in ("n1", "n2", "n3"):
+            await stage.rancher(node, pre=QUESTION)
+        outcome = await stage.run()
+        job = "Job harvester-system/up-node-upgrade-pre-drain-n2"
+        held = "nodes n1, n3 to be taken off spec.nodeUpgradeOption.pauseNodes"
+        assert await stage.states() == {"n1": "UpgradePaused", "n2": "PreDraining", "n3": "ImagePreloaded"}
+        assert isinstance(outcome, Waiting)
+        assert outcome.message.startswith("waiting for node n1 to be taken off")
+        assert f"node n2: {job}" in outcome.message
+        await stage.finish("n2", "pre-drain", COMPLETE)
+        await stage.run()
+        await stage.rancher("n2", post=QUESTION)
+        await stage.run()
+        await stage.finish("n2", "post-drain", COMPLETE)
+        await stage.reboot("n2")
+        await stage.run()
+        outcome = await stage.run()
+        assert outcome == Waiting(message=f"waiting for {held} (1 of 3 nodes done)")
+
+    async def test_let_go_while_another_node_is_away_it_waits_for_its_turn(self, stage: Stage) -> None:
+        await self.begun(stage, "n1")
+        await stage.rancher("n1", pre=QUESTION)
+        await stage.rancher("n2", pre=QUESTION)
+        await stage.run()
+        await stage.run()
+        await self.listing(stage)
+        outcome = await stage.run()
+        assert await self.suspend(stage, "n1") is True
+        assert isinstance(outcome, Waiting)
+        assert "node n2 to be done before node n1" in outcome.message
+
+    async def test_a_node_that_leaves_while_it_is_held_back_holds_up_nobody(self, stage: Stage) -> None:
+        await self.begun(stage, "n1")
+        await stage.rancher("n1", pre=QUESTION)
+        await stage.run()
+        await stage.cluster.client.delete(NODES, "n1")
+        await stage.rancher("n2", pre=QUESTION)
+        outcome = await stage.run()
+        assert (await stage.states())["n2"] == "PreDraining"
+        assert isinstance(outcome, Waiting)
+        assert "names n1, which no managed node is called" in outcome.message
+
+
+class TestRestore:
+    async def back(self, stage: Stage, *nodes: str) -> None:
+        """All nodes but the last have been upgraded up to their reboot, with VMs listed for them."""
+        await stage.set_up(*nodes)
+        patch = MergePatch({"spec": {"restoreVM": True}})
+        await stage.cluster.client.patch(UPGRADE_PLANS, "up", patch)
+        await stage.enter()
+        await stage.run()
+        data = {node: f"default/vm-{node}" for node in nodes}
+        await stage.cluster.put(CONFIG_MAPS, {"metadata": {"name": "up-restore-vm", "namespace": PLACE}, "data": data})
+        await stage.rancher(nodes[0], pre=QUESTION)
+        await stage.run()
+        await stage.finish(nodes[0], "pre-drain", COMPLETE)
+        await stage.run()
+        await stage.rancher(nodes[0], post=QUESTION)
+        await stage.run()
+        await stage.finish(nodes[0], "post-drain", COMPLETE)
+        await stage.run()
+        assert "restore-vm" not in "".join(await stage.cluster.names(JOBS))
+        await stage.reboot(nodes[0])
+
+    @pytest.mark.parametrize("deaths", [0, 3], ids=["recorded", "killed before the record, three times"])
+    async def test_there_is_one_job_and_none_after_the_record(self, stage: Stage, deaths: int) -> None:
+        await self.back(stage, "n1", "n2")
+        for _ in range(deaths):
+            await stage.run(record=False)
+        await stage.run()
+        job = "up-node-upgrade-restore-vm-n1"
+        assert job in await stage.cluster.names(JOBS)
+        await stage.cluster.client.delete(JOBS, job, namespace=PLACE)
+        await stage.run()
+        assert job not in await stage.cluster.names(JOBS)
+        assert stage.warned() == []
+
+    async def test_the_next_node_begins_while_vms_are_started(self, stage: Stage) -> None:
+        await self.back(stage, "n1", "n2")
+        await stage.rancher("n2", pre=QUESTION)
+        await stage.run()
+        await stage.run()
+        assert await stage.states() == {"n1": "PostDrained", "n2": "PreDraining"}
+
+    async def test_an_error_holds_up_neither_rancher_nor_the_next_node_and_is_tried_again(
+        self, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await self.back(stage, "n1", "n2")
+        await stage.rancher("n2", pre=QUESTION)
+
+        async def fails(*_: Any, **__: Any) -> Any:
+            raise Transient("no answer")
+
+        with monkeypatch.context() as broken:
+            broken.setattr("upgrade_manager.pipeline.vmrestore._is_listed", fails)
+            with pytest.raises(Transient):
+                await stage.run()
+        assert await stage.answers("n1") == {PRE: QUESTION, POST: QUESTION}
+        assert "up-node-upgrade-pre-drain-n2" in await stage.cluster.names(JOBS)
+        assert (await stage.states())["n1"] == "WaitingReboot"
+        await stage.run()
+        assert (await stage.states())["n1"] == "PostDrained"
+        assert "up-node-upgrade-restore-vm-n1" in await stage.cluster.names(JOBS)
+
+    async def test_its_failure_fails_neither_the_node_nor_the_plan(self, stage: Stage) -> None:
+        await self.back(stage, "n1", "n2")
+        await stage.run()
+        reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+        await stage.finish("n1", "restore-vm", {"conditions": [reason], "failed": 3})
+        for _ in range(3):
+            assert isinstance(await stage.run(), Waiting)
+        plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
+        job = "Job harvester-system/up-node-upgrade-restore-vm-n1 failed: BackoffLimitExceeded"
+        message = f"its VMs were not all started again: {job}"
+        assert plan["status"]["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": message}
+        assert {reason for reason, _ in stage.warned()} == {"RestoreVMFailed"}
+        assert len({name for _, name in stage.warned()}) == 1
+
+    async def test_the_failure_of_another_node_is_not_mistaken_for_it(self, stage: Stage) -> None:
+        await self.back(stage, "n1", "n2")
+        await stage.rancher("n2", pre=QUESTION)
+        await stage.run()
+        await stage.run()
+        reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+        await stage.finish("n1", "restore-vm", {"conditions": [reason]})
+        await stage.finish("n2", "pre-drain", {"conditions": [reason]})
+        outcome = await stage.run()
+        assert isinstance(outcome, Failed)
+        assert outcome.cause.startswith(
+            "node n2 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n2 failed"
+        )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.keys import WITNESS_LABEL, JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
@@ -114,6 +114,32 @@ def test_everything_about_a_node_comes_together() -> None:
 )
 def test_who_takes_part(given: dict[str, Any], names: list[str]) -> None:
     assert list(views(**given)) == names
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "paused", "restores"),
+    [
+        pytest.param({}, {}, False, False, id="nothing is asked"),
+        pytest.param({"nodeUpgradeOption": {"pauseNodes": ["n1", "n7"]}}, {}, True, False, id="it is listed"),
+        pytest.param({"nodeUpgradeOption": {"pauseNodes": ["n7"]}}, {}, False, False, id="another one is"),
+        pytest.param({"nodeUpgradeOption": {"pauseNodes": ["N1"]}}, {}, False, False, id="it is misspelt"),
+        pytest.param({"restoreVM": True}, {}, False, True, id="VMs are to be started again"),
+        pytest.param({"restoreVM": True}, {WITNESS_LABEL: ""}, False, False, id="on a witness there are none"),
+    ],
+)
+def test_what_the_plan_asks_for_a_node_is_seen(
+    spec: dict[str, Any], labels: dict[str, str], *, paused: bool, restores: bool
+) -> None:
+    seen = observed(nodes=[node("n1", labels=labels)])
+    ((view, _),) = judged_nodes(DRAFT, seen, owner=OWNER, spec=UpgradePlanSpec.read(spec), aim=AIM)
+    assert (view.paused, view.restores_vms) == (paused, restores)
+
+
+def test_a_node_is_judged_anew_when_it_is_listed_or_taken_off() -> None:
+    seen = observed(nodes=[node("n1")])
+    pausing = UpgradePlanSpec.read({"nodeUpgradeOption": {"pauseNodes": ["n1"]}})
+    paused = [judged_nodes(DRAFT, seen, owner=OWNER, spec=spec, aim=AIM)[0][0].paused for spec in (SPEC, pausing, SPEC)]
+    assert paused == [False, True, False]
 
 
 def test_bare_objects_are_enough() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.tolerations import tolerations
 from upgrade_manager.resources.toolkit import ToolkitImage
@@ -102,3 +102,46 @@ def test_a_long_node_name_is_shortened_in_names_and_labels_but_not_in_the_pod() 
     assert pod(job)["nodeName"] == node
     assert {"name": "HARVESTER_UPGRADE_NODE_NAME", "value": node} in container(job)["env"]
     assert len(job["metadata"]["labels"]["management.harvesterhci.io/node"]) == 63
+
+
+def test_a_node_that_is_held_back_has_the_same_job_suspended() -> None:
+    running = JOBS["pre-drain"]
+    held = node_job(OWNER, SETTINGS, node="n1", job_type=JobType.PRE_DRAIN, suspended=True)
+    assert held == {**running, "spec": {**running["spec"], "suspend": True}}
+
+
+class TestRestoreJob:
+    JOB = restore_job(OWNER, SETTINGS, node="n1")
+
+    def test_its_name_and_labels_say_plan_step_and_node(self) -> None:
+        assert self.JOB["metadata"]["name"] == "up-node-upgrade-restore-vm-n1"
+        labels = self.JOB["metadata"]["labels"]
+        assert labels["management.harvesterhci.io/node"] == "n1"
+        assert labels["management.harvesterhci.io/job-type"] == "restore-vm"
+        assert self.JOB["spec"]["template"]["metadata"]["labels"] == labels
+
+    def test_it_runs_the_toolkits_command_on_the_node(self) -> None:
+        assert pod(self.JOB)["nodeName"] == "n1"
+        assert container(self.JOB)["command"] == ["upgrade-toolkit"]
+        assert container(self.JOB)["args"] == ["restore-vm", "--node", "n1", "--upgrade", "up"]
+
+    def test_it_has_no_privileges_and_no_host(self) -> None:
+        assert not {"hostPID", "hostNetwork", "volumes"} & pod(self.JOB).keys()
+        assert not {"securityContext", "volumeMounts"} & container(self.JOB).keys()
+
+    def test_it_tolerates_an_upgrade_and_is_tried_three_times(self) -> None:
+        assert pod(self.JOB)["tolerations"] == tolerations()
+        assert pod(self.JOB)["restartPolicy"] == "Never"
+        assert pod(self.JOB)["serviceAccountName"] == "worker"
+        assert self.JOB["spec"]["backoffLimit"] == 2
+        assert self.JOB["spec"]["ttlSecondsAfterFinished"] == 604800
+
+    def test_it_ends_whatever_happens_but_not_before_the_toolkit_has_lost_its_patience(self) -> None:
+        assert 1800 < self.JOB["spec"]["activeDeadlineSeconds"] < 3600
+
+    def test_long_names_are_shortened_in_name_and_label_but_not_in_the_command(self) -> None:
+        node = "n" * 100 + ".example"
+        job = restore_job(Owner(name="p" * 253, uid="u"), SETTINGS, node=node)
+        assert len(job["metadata"]["name"]) <= 63
+        assert len(job["metadata"]["labels"]["management.harvesterhci.io/node"]) <= 63
+        assert container(job)["args"] == ["restore-vm", "--node", node, "--upgrade", "p" * 253]

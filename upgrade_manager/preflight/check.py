@@ -119,7 +119,7 @@ class Preflight:
             return _Finding(faults=(str(annotations.bad_flag(ANNOTATION_SKIP_DISK_CHECK)),), silent={})
         if skip:
             return _Finding(silent={})
-        asks: dict[str, Ask[Disk]] = {node: partial(read_disk, client, node) for node in nodes}
+        asks: dict[str, Ask[Disk]] = {f"node {node}": partial(read_disk, client, node) for node in nodes}
         survey = await self._memory.kubelets.look(asks, satisfies=lambda disk: disk.suffices)
         full = {node: disk.verdict for node, disk in survey.answers.items() if not disk.suffices}
         faults = (report.too_full(full),) if full else ()

@@ -15,7 +15,7 @@ TOLD = 3
 
 def too_full(verdicts: Mapping[str, str]) -> str:
     """The disks that do not take the new images, by node."""
-    named = ", ".join(f"node {node} ({verdict})" for node, verdict in verdicts.items())
+    named = ", ".join(f"{node} ({verdict})" for node, verdict in verdicts.items())
     return (
         "not enough disk space: with 13 GiB of new images, more than the kubelet's imageGCHighThresholdPercent "
         f"would be in use on {named}; free space there, or skip this check by annotation "

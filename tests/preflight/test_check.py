@@ -1,0 +1,388 @@
+"""Every rule of the checks before an upgrade, on an API server without a cluster behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.apiserver import make_server
+from tests.support.fitness import (
+    CONFIGURATION,
+    GIB,
+    REFUSED,
+    STATS,
+    Kubelets,
+    Probe,
+    VirtualClock,
+    api_servers,
+    configuration,
+    lasting,
+    summary,
+)
+from upgrade_manager.api.annotations import PlanAnnotations
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.kinds import ENDPOINT_SLICES
+from upgrade_manager.preflight.check import Passed, Preflight, Refused, Undecided
+
+if TYPE_CHECKING:
+    from upgrade_manager.preflight.check import Verdict
+
+SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
+DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"
+NODES = ("n1", "n2", "n3")
+FULL = summary(used=250 * GIB)
+
+
+@dataclass
+class Ground:
+    """An API server, the kubelets behind it, and what its like show of certificates."""
+
+    client: Client
+    kubelets: Kubelets = field(default_factory=Kubelets)
+    probe: Probe = field(default_factory=Probe)
+    nodes: tuple[str, ...] = NODES
+    preflight: Preflight = field(init=False)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Another process from now on."""
+        self.preflight = Preflight(probe=self.probe, clock=VirtualClock())
+
+    async def endpoints(self, *slices: dict[str, Any]) -> None:
+        for manifest in slices:
+            await self.client.create(
+                ENDPOINT_SLICES, {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", **manifest}
+            )
+
+    async def look(self, *, plan: str = "uid") -> Verdict:
+        return await self.preflight.check(
+            self.client, plan=plan, annotations=PlanAnnotations(self.annotations), nodes=self.nodes
+        )
+
+    async def decide(self) -> tuple[Passed | Refused, list[str]]:
+        """Look as often as it takes; the verdict, and what was waited for."""
+        waited: list[str] = []
+        while isinstance(verdict := await self.look(), Undecided):
+            waited.append(verdict.message)
+            await asyncio.sleep(verdict.after)
+        return verdict, waited
+
+
+@pytest.fixture
+async def bare() -> Ground:
+    """Without any endpoint."""
+    server = make_server()
+    ground = Ground(Client(server, user_agent="test", random=Random(1)))
+    ground.kubelets.serve(server.handlers)
+    return ground
+
+
+@pytest.fixture
+async def ground(bare: Ground) -> Ground:
+    await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"))
+    return bare
+
+
+async def test_a_fit_cluster_passes_at_once_for_two_requests_a_node_and_a_handshake_an_endpoint(ground: Ground) -> None:
+    assert await ground.decide() == (Passed(), [])
+    assert sorted(ground.kubelets.asked) == sorted((node, path) for node in NODES for path in (CONFIGURATION, STATS))
+    assert sorted(ground.probe.asked) == [("10.0.0.1", 6443), ("10.0.0.2", 6443)]
+
+
+DISK_ROWS = [
+    pytest.param({("n2", STATS): FULL}, ["node n2 (87.7 % > 85 %)"], id="one node is too full"),
+    pytest.param(
+        {("n1", STATS): FULL, ("n3", STATS): summary(used=300 * GIB)},
+        ["node n1 (87.7 % > 85 %)", "node n3 (104.4 % > 85 %)"],
+        id="several at once are all named",
+    ),
+    pytest.param(
+        {("n1", STATS): FULL, ("n1", CONFIGURATION): configuration()}, ["node n1 (87.7 % > 85 %)"], id="unset is 85"
+    ),
+    pytest.param(
+        {("n2", CONFIGURATION): configuration(imageGCHighThresholdPercent=30)},
+        ["node n2 (34.4 % > 30 %)"],
+        id="the node's own threshold counts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("answers", "named"), DISK_ROWS)
+async def test_full_disks_are_named_with_node_projection_and_threshold(
+    ground: Ground, answers: dict[tuple[str, str], Any], named: list[str]
+) -> None:
+    ground.kubelets.answers = answers
+    verdict, waited = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert f"would be in use on {', '.join(named)}; free space there" in verdict.cause
+    assert f'{SKIP}: "true"' in verdict.cause
+    assert waited == []
+
+
+@pytest.mark.parametrize("value", ["true", "True", "1", "t"])
+async def test_the_disk_check_is_skipped_by_annotation_and_nobody_is_asked(ground: Ground, value: str) -> None:
+    ground.kubelets.answers = {("n1", STATS): FULL}
+    ground.annotations = {SKIP: value}
+    assert await ground.decide() == (Passed(), [])
+    assert ground.kubelets.asked == []
+
+
+@pytest.mark.parametrize("value", ["false", "0", "F"])
+async def test_an_annotation_that_does_not_skip_changes_nothing(ground: Ground, value: str) -> None:
+    ground.kubelets.answers = {("n1", STATS): FULL}
+    ground.annotations = {SKIP: value}
+    verdict, _ = await ground.decide()
+    assert isinstance(verdict, Refused)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        *(
+            pytest.param(SKIP, value, '"true" or "false"', id=f"skip {value!r}")
+            for value in ("", "yes", "on", " true", "TrUe", "2", "\u202e", "x" * 5000)
+        ),
+        *(
+            pytest.param(DAYS, value, "a whole number of days greater than 0", id=f"days {value!r}")
+            for value in ("", "0", "-1", "7.5", "7d", "seven", "1e3", " 7", "\u0667", "9" * 30)
+        ),
+    ],
+)
+async def test_an_annotation_that_cannot_be_used_fails_its_check_and_the_others_are_made(
+    ground: Ground, key: str, value: str, expected: str
+) -> None:
+    ground.kubelets.answers = {("n2", STATS): FULL}
+    ground.probe.shown = {"10.0.0.2": [lasting(days=1)]}
+    ground.annotations = {key: value}
+    verdict, _ = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert f"annotation {key} is " in verdict.cause
+    assert f"it must be {expected}" in verdict.cause
+    assert ("node n2" in verdict.cause) == (key == DAYS)
+    assert ("10.0.0.2:6443" in verdict.cause) == (key == SKIP)
+    assert len(verdict.cause) < 1000
+
+
+async def test_both_annotations_may_be_wrong_at_once(ground: Ground) -> None:
+    ground.annotations = {SKIP: "maybe", DAYS: "some"}
+    verdict, _ = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert verdict.cause.count("; it must be") == 2
+    assert (ground.kubelets.asked, ground.probe.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("days", "annotation", "words"),
+    [
+        pytest.param(6, None, "(expires 2026-01-07T00:00:00Z, in 5 days)", id="soon to expire"),
+        pytest.param(-1, None, "(expired 2025-12-31T00:00:00Z)", id="expired"),
+        pytest.param(20, "30", "(expires 2026-01-21T00:00:00Z, in 19 days)", id="sooner than asked for"),
+        pytest.param(20, "20", "(expires 2026-01-21T00:00:00Z, in 19 days)", id="a second sooner"),
+        pytest.param(8, None, "", id="later than a week from now"),
+        pytest.param(2, "1", "", id="later than asked for"),
+    ],
+)
+async def test_every_certificate_must_be_valid_for_the_days_asked_for_or_seven(
+    ground: Ground, days: int, annotation: str | None, words: str
+) -> None:
+    ground.probe.shown = {"10.0.0.2": [lasting(days=days)]}
+    await asyncio.sleep(0.5)
+    ground.annotations = {} if annotation is None else {DAYS: annotation}
+    verdict, _ = await ground.decide()
+    if not words:
+        assert verdict == Passed()
+        return
+    assert isinstance(verdict, Refused)
+    assert f"must be valid for another {annotation or 7} days" in verdict.cause
+    assert f"endpoint 10.0.0.2:6443 {words}" in verdict.cause
+    assert "10.0.0.1" not in verdict.cause
+
+
+async def test_the_earliest_expiry_in_a_chain_as_served_counts(ground: Ground) -> None:
+    ground.probe.shown = {"10.0.0.1": [lasting(days=365), lasting(days=3), lasting(days=5)]}
+    verdict, _ = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert "endpoint 10.0.0.1:6443 (expires 2026-01-04T00:00:00Z, in 3 days)" in verdict.cause
+
+
+async def test_every_endpoint_with_a_bad_certificate_is_named(bare: Ground) -> None:
+    await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"), api_servers("10.0.0.3", name="more"))
+    bare.probe.shown = {host: [lasting(days=1)] for host in ("10.0.0.1", "10.0.0.3")}
+    verdict, _ = await bare.decide()
+    assert isinstance(verdict, Refused)
+    assert verdict.cause.count(":6443 (expires 2026-01-02T00:00:00Z") == 2
+
+
+async def test_slices_of_other_services_are_not_looked_at(ground: Ground) -> None:
+    other = api_servers("10.0.0.9", name="other")
+    other["metadata"]["labels"] = {"kubernetes.io/service-name": "other"}
+    await ground.endpoints(other)
+    await ground.decide()
+    assert ("10.0.0.9", 6443) not in ground.probe.asked
+
+
+async def test_a_certificate_that_is_not_valid_yet_is_waited_for_a_minute(ground: Ground) -> None:
+    ground.probe.shown = {"10.0.0.2": [lasting(days=365, since=-1)]}
+    verdict, waited = await ground.decide()
+    words = "endpoint 10.0.0.2:6443 (it is not valid before 2026-01-02T00:00:00Z; are the clocks right?)"
+    assert isinstance(verdict, Refused)
+    assert f"for a minute from API server {words}" in verdict.cause
+    assert set(waited) == {f"waiting for a valid certificate of API server {words}"}
+
+
+async def test_one_whose_time_comes_within_the_minute_is_valid(ground: Ground) -> None:
+    ground.probe.shown = {"10.0.0.2": [lasting(days=365, since=-20 / 86400)]}
+    verdict, waited = await ground.decide()
+    assert verdict == Passed()
+    assert waited
+    assert 20 <= asyncio.get_running_loop().time() <= 30
+
+
+async def test_without_any_endpoint_the_check_fails_after_a_minute(bare: Ground) -> None:
+    verdict, waited = await bare.decide()
+    words = "Service default/kubernetes (no EndpointSlice names an endpoint of it)"
+    assert isinstance(verdict, Refused)
+    assert words in verdict.cause
+    assert words in waited[0]
+
+
+async def test_endpoints_that_appear_within_the_minute_are_asked(bare: Ground) -> None:
+    assert isinstance(await bare.look(), Undecided)
+    await bare.endpoints(api_servers("10.0.0.1"))
+    assert await bare.decide() == (Passed(), [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        pytest.param(503, "error trying to reach service", id="unreachable"),
+        pytest.param(403, "error trying to reach service", id="refused"),
+        pytest.param(30.0, "no answer within 10 s", id="too slow"),
+        pytest.param({"node": {}}, "nothing for node.fs.usedBytes", id="no file system"),
+        pytest.param(b"<html>", "no JSON", id="no JSON"),
+    ],
+)
+async def test_a_node_that_cannot_be_asked_is_asked_for_a_minute_before_the_check_fails(
+    ground: Ground, answer: Any, reason: str
+) -> None:
+    ground.kubelets.answers = {("n2", STATS): answer}
+    verdict, waited = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert "no kubelet answered for a minute on node n2 (" in verdict.cause
+    assert reason in verdict.cause
+    assert len(set(waited)) == 1
+    assert waited[0].startswith("waiting for an answer of the kubelet on node n2 (")
+    assert reason in waited[0]
+    assert 60 <= asyncio.get_running_loop().time() <= 85
+    assert ground.kubelets.asked.count(("n1", STATS)) == 1
+
+
+async def test_one_that_answers_within_the_minute_is_no_failure(ground: Ground) -> None:
+    ground.kubelets.answers = {("n2", STATS): 503}
+    ground.probe.shown = {"10.0.0.2": REFUSED}
+    assert isinstance(await ground.look(), Undecided)
+    await asyncio.sleep(40)
+    ground.kubelets.answers = {}
+    ground.probe.shown = {}
+    verdict, _ = await ground.decide()
+    assert verdict == Passed()
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["it cannot be reached: Connection refused", "no TLS handshake comes about: WRONG_VERSION_NUMBER",
+     "no certificate within 10 s", "its name cannot be resolved: Name or service not known"],
+)  # fmt: skip
+async def test_an_endpoint_that_shows_no_certificate_is_asked_for_a_minute(ground: Ground, reason: str) -> None:
+    ground.probe.shown = {"10.0.0.2": Transient(reason)}
+    verdict, waited = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert f"for a minute from API server endpoint 10.0.0.2:6443 ({reason})" in verdict.cause
+    assert set(waited) == {f"waiting for a valid certificate of API server endpoint 10.0.0.2:6443 ({reason})"}
+    assert ground.probe.asked.count(("10.0.0.1", 6443)) == 1
+
+
+async def test_all_checks_are_made_and_every_failure_of_each_is_named(ground: Ground) -> None:
+    ground.nodes = ("n1", "n2", "n3", "n4")
+    ground.kubelets.answers = {("n1", STATS): FULL, ("n4", STATS): FULL, ("n2", CONFIGURATION): 503}
+    ground.probe.shown = {"10.0.0.1": [lasting(days=-3)], "10.0.0.2": REFUSED}
+    verdict, _ = await ground.decide()
+    assert isinstance(verdict, Refused)
+    for named in ("node n1 (", "node n4 (", "node n2 (", "10.0.0.1:6443 (expired", "10.0.0.2:6443 (it cannot"):
+        assert verdict.cause.count(named) == 1
+
+
+async def test_a_restart_begins_the_minute_anew_and_ends_alike(ground: Ground) -> None:
+    ground.kubelets.answers = {("n2", STATS): 503}
+    assert isinstance(await ground.look(), Undecided)
+    await asyncio.sleep(59)
+    ground.restart()
+    began = asyncio.get_running_loop().time()
+    verdict, _ = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert asyncio.get_running_loop().time() - began >= 60
+
+
+async def test_another_plan_has_nothing_of_what_is_known_for_the_first(ground: Ground) -> None:
+    ground.kubelets.answers = {("n2", STATS): 503}
+    assert isinstance(await ground.look(plan="one"), Undecided)
+    await asyncio.sleep(61)
+    assert isinstance(await ground.look(plan="two"), Undecided)
+
+
+async def test_a_plan_that_is_skipped_meanwhile_waits_no_longer(ground: Ground) -> None:
+    ground.kubelets.answers = {("n2", STATS): 503}
+    assert isinstance(await ground.look(), Undecided)
+    ground.annotations = {SKIP: "true"}
+    assert await ground.look() == Passed()
+
+
+async def test_a_node_that_has_left_is_not_waited_for(ground: Ground) -> None:
+    ground.kubelets.answers = {("n2", STATS): 503}
+    assert isinstance(await ground.look(), Undecided)
+    ground.nodes = ("n1", "n3")
+    assert await ground.look() == Passed()
+
+
+async def test_a_thousand_nodes_cost_two_requests_each_sixteen_at_a_time(ground: Ground) -> None:
+    ground.nodes = tuple(f"node-{number}" for number in range(1000))
+    assert await ground.decide() == (Passed(), [])
+    assert len(ground.kubelets.asked) == 2000
+    assert ground.kubelets.most == 16
+
+
+async def test_a_thousand_full_disks_fit_into_a_condition(ground: Ground) -> None:
+    ground.nodes = tuple(f"node-{number}" for number in range(1000))
+    ground.kubelets.answers = {(node, STATS): FULL for node in ground.nodes}
+    verdict, _ = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert all(f"node {node} (87.7 % > 85 %)" in verdict.cause for node in ground.nodes)
+    assert len(verdict.cause) <= 32768
+
+
+async def test_a_thousand_silent_nodes_are_all_named_and_none_is_asked_out_of_turn(ground: Ground) -> None:
+    ground.nodes = tuple(f"node-{number}" for number in range(1000))
+    ground.kubelets.answers = {(node, CONFIGURATION): 503 for node in ground.nodes}
+    verdict, waited = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert all(node in verdict.cause for node in ground.nodes)
+    assert len(verdict.cause) <= 32768
+    assert "and 997 more" in waited[0]
+    assert len(ground.kubelets.asked) <= 11 * 1000
+
+
+async def test_words_of_strangers_stay_short(ground: Ground) -> None:
+    message = json.dumps({"kind": "Status", "status": "Failure", "message": "x" * 100_000}).encode()
+    ground.kubelets.answers = {("n1", STATS): message}
+    verdict, _ = await ground.decide()
+    assert isinstance(verdict, Refused)
+    assert len(verdict.cause) < 1000

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.fitness import GIB, configuration, summary
+from upgrade_manager.preflight.disk import Disk, read_threshold, read_usage
+from upgrade_manager.preflight.errors import Unanswered
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize(
+    ("used", "capacity", "threshold", "suffices", "verdict"),
+    [
+        pytest.param(90, 300, 85, True, "34.4 % <= 85 %", id="room enough"),
+        pytest.param(72, 100, 85, True, "85.0 % <= 85 %", id="exactly the threshold does not exceed it"),
+        pytest.param(72, 99, 85, False, "85.9 % > 85 %", id="above the threshold"),
+        pytest.param(87, 100, 100, True, "100.0 % <= 100 %", id="a threshold of 100 takes a full disk"),
+        pytest.param(88, 100, 100, False, "101.0 % > 100 %", id="no disk takes more than it holds"),
+        pytest.param(0, 300, 0, False, "4.4 % > 0 %", id="a threshold of 0 takes nothing"),
+        pytest.param(0, 1, 85, False, "1300.0 % > 85 %", id="a disk smaller than the images"),
+        pytest.param(500, 300, 85, False, "171.0 % > 85 %", id="more used than there is"),
+    ],
+)
+def test_used_and_13_gib_over_capacity_must_not_exceed_the_threshold(
+    used: int, capacity: int, threshold: int, *, suffices: bool, verdict: str
+) -> None:
+    disk = Disk(used=used * GIB, capacity=capacity * GIB, threshold=threshold)
+    assert (disk.suffices, disk.verdict) == (suffices, verdict)
+
+
+def test_one_byte_too_many_is_too_many_and_looks_so() -> None:
+    disk = Disk(used=72 * GIB + 1, capacity=100 * GIB, threshold=85)
+    assert not disk.suffices
+    assert disk.verdict == "85.1 % > 85 %"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(summary(used=5, capacity=7), id="as kubelets send it"),
+        pytest.param(summary(used=5, capacity=7, inodes=None, availableBytes=None), id="without what is not needed"),
+        pytest.param({"pods": [{}], **summary(used=5, capacity=7)}, id="Pods first"),
+        pytest.param({"new": 1, "node": {"x": 1, **summary(used=5, capacity=7)["node"]}}, id="fields of newer ones"),
+        pytest.param(summary(used=5, capacity=7) | {"node": summary(used=5, capacity=7)["node"]}, id="no Pods"),
+    ],
+)
+def test_usage_is_read(document: Any) -> None:
+    assert read_usage(encoded(document)) == (5, 7)
+
+
+def test_the_pods_need_not_be_there_nor_be_json() -> None:
+    whole = json.dumps({**summary(used=5, capacity=7), "pods": [{"podRef": {"name": "x" * 90}}] * 900}, indent=1)
+    assert read_usage(whole[:1000].encode()) == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        pytest.param(summary(used=None), "nothing for node.fs.usedBytes", id="no usedBytes"),
+        pytest.param(summary(capacity=None), "nothing for node.fs.capacityBytes", id="no capacityBytes"),
+        pytest.param(summary(capacity=0), "0 for node.fs.capacityBytes", id="a capacity of 0"),
+        pytest.param(summary(used=-1), "-1 for node.fs.usedBytes", id="negative"),
+        pytest.param(summary(used="5"), "'5' for node.fs.usedBytes", id="a string"),
+        pytest.param(summary(used=5.5), "5.5 for node.fs.usedBytes", id="a fraction"),
+        pytest.param(summary(used=True), "True for node.fs.usedBytes", id="a boolean"),
+        pytest.param(summary(used=["x" * 90]), "['xxx", id="a list"),
+        pytest.param(
+            {"node": {"nodeName": "n"}}, "nothing for node.fs.usedBytes", id="no fs: the kubelet has just started"
+        ),
+        pytest.param({"node": {"fs": []}}, "nothing for node.fs.usedBytes", id="fs is a list"),
+        pytest.param({"node": None}, "nothing for node.fs.usedBytes", id="node is null"),
+        pytest.param({"pods": []}, "nothing for node.fs.usedBytes", id="no node"),
+        pytest.param([], "nothing for node.fs.usedBytes", id="a list"),
+    ],
+)
+def test_a_summary_without_usable_numbers_is_no_answer(document: Any, reason: str) -> None:
+    with pytest.raises(Unanswered) as caught:
+        read_usage(encoded(document))
+    assert reason in str(caught.value)
+    assert len(str(caught.value)) < 120
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b'{"node": {"fs"', b'{"node": ' + b"[" * 100_000, b"[" * 100_000, b"\xff\xfe{", b"NaN"],
+    ids=["empty", "HTML", "cut off", "nested deeply", "nested deeply, no node", "no UTF-8", "no object"],
+)
+def test_a_summary_that_is_no_json_is_no_answer(body: bytes) -> None:
+    with pytest.raises(Unanswered, match="/stats/summary"):
+        read_usage(body)
+
+
+@pytest.mark.parametrize(
+    ("document", "threshold"),
+    [
+        pytest.param(configuration(imageGCHighThresholdPercent=70), 70, id="set"),
+        pytest.param(configuration(imageGCHighThresholdPercent=0), 0, id="0"),
+        pytest.param(configuration(imageGCHighThresholdPercent=100), 100, id="100"),
+        pytest.param(configuration(), 85, id="unset is 85"),
+        pytest.param(configuration(imageGCHighThresholdPercent=None), 85, id="null is 85"),
+        pytest.param({**configuration(), "imageGCHighThresholdPercent": 10}, 85, id="outside of the wrapper is unset"),
+    ],
+)
+def test_the_threshold_is_the_kubelets_or_85(document: Any, threshold: int) -> None:
+    assert read_threshold(encoded(document)) == threshold
+
+
+@pytest.mark.parametrize("value", [101, -1, "85", "85%", "", 85.0, 84.5, True, [85], {}], ids=repr)
+def test_a_threshold_that_is_no_percentage_is_no_answer(value: Any) -> None:
+    with pytest.raises(Unanswered) as caught:
+        read_threshold(encoded(configuration(imageGCHighThresholdPercent=value)))
+    assert str(caught.value) == f"its /configz has {value!r} for imageGCHighThresholdPercent, not 0 to 100"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param(b"", "no JSON", id="empty"),
+        pytest.param(b"{", "no JSON", id="cut off"),
+        pytest.param(b"\xff", "no JSON", id="no UTF-8"),
+        pytest.param(b"[" * 100_000, "no JSON", id="nested deeply"),
+        pytest.param(b"[]", "no kubeletconfig", id="a list"),
+        pytest.param(b"{}", "no kubeletconfig", id="another document"),
+        pytest.param(b'{"kubeletconfig": []}', "no kubeletconfig", id="a list in the wrapper"),
+        pytest.param(b'{"imageGCHighThresholdPercent": 85}', "no kubeletconfig", id="no wrapper"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_no_answer(body: bytes, reason: str) -> None:
+    with pytest.raises(Unanswered, match=reason):
+        read_threshold(body)
+
+
+@given(
+    st.binary(max_size=200)
+    | st.recursive(
+        st.none() | st.integers(),
+        lambda x: st.dictionaries(
+            st.sampled_from(
+                ["node", "fs", "usedBytes", "capacityBytes", "kubeletconfig", "imageGCHighThresholdPercent"]
+            ),
+            x,
+        ),
+    ).map(encoded)
+)
+def test_whatever_a_kubelet_sends_is_an_answer_or_none(body: bytes) -> None:
+    for read in (read_usage, read_threshold):
+        try:
+            read(body)
+        except Unanswered as silence:
+            assert str(silence)  # noqa: PT017  # either way is right
+
+
+@given(st.integers(0, 2**63), st.integers(1, 2**63), st.integers(0, 100))
+def test_the_words_never_contradict_the_judgement(used: int, capacity: int, threshold: int) -> None:
+    disk = Disk(used=used, capacity=capacity, threshold=threshold)
+    shown = float(disk.verdict.split(" ", 1)[0])
+    assert (shown > threshold) == (not disk.suffices)

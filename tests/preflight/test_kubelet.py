@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.apiserver import make_server
+from tests.support.fitness import CONFIGURATION, GIB, STATS, Kubelets, configuration, summary
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import REFUSED, KubeError, Throttled, Transient
+from upgrade_manager.preflight.disk import Disk
+from upgrade_manager.preflight.errors import Unanswered
+from upgrade_manager.preflight.kubelet import HEAD, TIMEOUT, read_disk
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.transport import Request, Response
+
+
+@pytest.fixture
+def kubelets() -> Kubelets:
+    return Kubelets()
+
+
+@pytest.fixture
+async def client(kubelets: Kubelets) -> Client:
+    server = make_server()
+    kubelets.serve(server.handlers)
+    return Client(server, user_agent="test", random=Random(1))
+
+
+async def test_stats_and_configuration_are_asked_once_each(client: Client, kubelets: Kubelets) -> None:
+    kubelets.answers = {("n1", CONFIGURATION): configuration(imageGCHighThresholdPercent=60)}
+    assert await read_disk(client, "n1") == Disk(used=90 * GIB, capacity=300 * GIB, threshold=60)
+    assert kubelets.asked == [("n1", CONFIGURATION), ("n1", STATS)]
+
+
+async def test_of_a_long_answer_only_the_beginning_is_kept(client: Client, kubelets: Kubelets) -> None:
+    kubelets.answers = {("n1", STATS): {**summary(), "pods": [{"podRef": {"name": "x" * 1000}}] * (2 * HEAD // 1000)}}
+    assert (await read_disk(client, "n1")).used == 90 * GIB
+
+
+@pytest.mark.parametrize("path", [STATS, CONFIGURATION])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        pytest.param(503, "error trying to reach service", id="no connection"),
+        pytest.param(502, "error trying to reach service", id="bad gateway"),
+        pytest.param(500, "error trying to reach service", id="an error of the kubelet's"),
+        pytest.param(401, "error trying to reach service", id="not authenticated"),
+        pytest.param(403, "error trying to reach service", id="no right to ask"),
+        pytest.param(404, "error trying to reach service", id="no such path, or node"),
+        pytest.param(400, "error trying to reach service", id="an address that is not allowed"),
+        pytest.param(b"<html>", "no JSON", id="no JSON"),
+        pytest.param(b"", "no JSON", id="nothing"),
+        pytest.param(60.0, f"no answer within {TIMEOUT:g} s", id="silence"),
+    ],
+)
+async def test_a_kubelet_without_a_usable_answer_is_silent(
+    client: Client, kubelets: Kubelets, path: str, answer: Any, reason: str
+) -> None:
+    kubelets.answers = {("n1", path): answer}
+    with pytest.raises(Unanswered, match=reason):
+        await read_disk(client, "n1")
+
+
+class Broken:
+    """An API server in trouble of its own."""
+
+    def __init__(self, trouble: Exception) -> None:
+        self._trouble = trouble
+        self.paths: list[str] = []
+
+    async def send(self, request: Request) -> Response:
+        raise AssertionError(request.path)
+
+    def open(self, request: Request) -> Any:
+        self.paths.append(request.path)
+        raise self._trouble
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(Transient("nobody listens", reason=REFUSED), id="nobody is there"),
+        pytest.param(Throttled("too many requests", retry_after=1), id="patience is asked for"),
+    ],
+)
+async def test_an_api_server_in_trouble_is_no_silent_kubelet(trouble: KubeError) -> None:
+    with pytest.raises(type(trouble), match=str(trouble)):
+        await read_disk(Client(Broken(trouble), user_agent="test", random=Random(1)), "n1")
+
+
+async def test_a_name_is_quoted_in_the_path() -> None:
+    broken = Broken(Transient("", reason=REFUSED))
+    with pytest.raises(Transient):
+        await read_disk(Client(broken, user_agent="test", random=Random(1)), "../x?y")
+    assert broken.paths == ["/api/v1/nodes/..%2Fx%3Fy/proxy/configz"]

@@ -77,6 +77,51 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             replace(VIEW, pre_drain=ASKED, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, (), id="its Job failed"
         ),
         pytest.param(
+            replace(VIEW, pre_drain=Hook(asked="D2"), jobs={PRE: RUNNING}),
+            NodeState.PRE_DRAINING,
+            (),
+            id="the value changes while the Job runs: not answered before it is complete",
+        ),
+        pytest.param(
+            replace(VIEW, jobs={PRE: COMPLETE}),
+            NodeState.PRE_DRAINED,
+            (),
+            id="Rancher takes its question back in a burst: nothing to answer",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, behind=True),
+            None,
+            (),
+            id="post-drain first, by an earlier upgrade: not answered before Rancher has come to the node",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED),
+            NodeState.PRE_DRAINING,
+            (StartJob(node="n1", job_type=PRE),),
+            id="once it has, this upgrade's pre-drain Job comes first",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="and is waited for"
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=ASKED, post_drain=ASKED, behind=True),
+            NodeState.PRE_DRAINING,
+            (StartJob(node="n1", job_type=PRE),),
+            id="both were left open: Rancher waits for the first answer",
+        ),
+        pytest.param(
+            replace(VIEW, pre_drain=ASKED, post_drain=ASKED, jobs={PRE: COMPLETE}),
+            NodeState.POST_DRAINING,
+            (StartJob(node="n1", job_type=POST), ANSWER_PRE),
+            id="and gets it beside the second Job",
+        ),
+        pytest.param(
+            replace(VIEW, state=NodeState.PRE_DRAINED, post_drain=ASKED),
+            NodeState.POST_DRAINING,
+            (StartJob(node="n1", job_type=POST),),
+            id="somebody removed the Job of a node that is recorded as pre-drained: it is not run again",
+        ),
+        pytest.param(
             replace(VIEW, pre_drain=ANSWERED, post_drain=ASKED, jobs={PRE: COMPLETE}),
             NodeState.POST_DRAINING,
             (StartJob(node="n1", job_type=POST),),
@@ -129,6 +174,18 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             NodeState.POST_DRAINED,
             (ANSWER_POST,),
             id="it had the OS already: no reboot",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=OLD, ready=True),
+            NodeState.WAITING_REBOOT,
+            (),
+            id="Ready, but with the old OS: it has not rebooted, or fallen back",
+        ),
+        pytest.param(
+            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW + " "),
+            NodeState.WAITING_REBOOT,
+            (),
+            id="the OS's name is compared to the letter",
         ),
         pytest.param(
             replace(VIEW, state=NodeState.POST_DRAINED, post_drain=ASKED, pending_os=NEW),

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.nodes.machineplan import answers_left, node_of, post_drain, pre_drain, still_asking
+from upgrade_manager.nodes.machineplan import (
+    all_asking,
+    answers_left,
+    node_of,
+    post_drain,
+    pre_drain,
+    still_asking,
+    tier_of,
+)
 from upgrade_manager.nodes.view import Hook
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
@@ -90,3 +98,33 @@ def test_old_answers_are_found() -> None:
 )
 def test_rancher_is_waited_for(annotations: dict[str, str], machines: dict[str, Any], asking: list[str]) -> None:
     assert still_asking([with_(annotations)], machines) == asking
+
+
+@pytest.mark.parametrize(
+    ("roles", "tier"),
+    [
+        pytest.param(["etcd-role", "control-plane-role", "init-node"], 0, id="the first etcd node"),
+        pytest.param(["etcd-role", "control-plane-role", "worker-role"], 1, id="another etcd node"),
+        pytest.param(["control-plane-role"], 2, id="the control plane alone"),
+        pytest.param(["worker-role"], 3, id="a worker"),
+        pytest.param(["worker-role", "init-node"], 3, id="only an etcd node can be the first"),
+        pytest.param([], None, id="no role"),
+    ],
+)
+def test_the_order_is_ranchers(roles: list[str], tier: int | None) -> None:
+    labels = {f"rke.cattle.io/{role}": "true" for role in roles}
+    assert tier_of({"metadata": {"labels": labels}}) == tier
+
+
+def test_every_question_that_is_put_to_us_counts_answered_or_not() -> None:
+    secrets = [
+        named("answered", {ASK_PRE: OPTIONS, PRE: OPTIONS}),
+        named("open", {ASK_POST: OPTIONS}),
+        named("built-in", {ASK_PRE: "{}"}),
+        named("none", {}),
+    ]
+    assert all_asking(secrets) == ["answered", "open"]
+
+
+def named(name: str, annotations: dict[str, str]) -> dict[str, Any]:
+    return {"metadata": {"name": name, "annotations": annotations}}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy
+from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy, without_our_hooks
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 OURS = {
@@ -42,6 +42,32 @@ def test_nodes_are_taken_one_by_one_with_both_hooks_whatever_their_role() -> Non
 def test_hooks_of_others_stay(old: list[str], new: list[str]) -> None:
     found = upgrade_strategy({"upgradeStrategy": hooks(*old)})["controlPlaneDrainOptions"]["preDrainHooks"]
     assert found == [{"annotation": name} for name in new]
+
+
+def test_what_else_others_have_in_the_strategy_stays() -> None:
+    old = {"workerConcurrency": "3", "future": 1, "workerDrainOptions": {"timeout": 60, "force": False}}
+    new = upgrade_strategy({"upgradeStrategy": old})
+    assert (new["workerConcurrency"], new["future"], new["workerDrainOptions"]) == ("1", 1, OURS | {"timeout": 60})
+
+
+@pytest.mark.parametrize(
+    ("noted", "restored"),
+    [
+        pytest.param(None, None, id="none"),
+        pytest.param("x", None, id="no strategy"),
+        pytest.param({"workerConcurrency": "2"}, {"workerConcurrency": "2"}, id="without hooks"),
+        pytest.param(hooks("x"), hooks("x"), id="someone else's hook"),
+        pytest.param(hooks("x", PRE), hooks("x"), id="ours beside it goes"),
+        pytest.param(
+            {"workerDrainOptions": {"postDrainHooks": [{"annotation": POST}], "force": True}},
+            {"workerDrainOptions": {"force": True}},
+            id="ours alone goes with its list",
+        ),
+        pytest.param({"workerDrainOptions": None}, {"workerDrainOptions": None}, id="null stays"),
+    ],
+)
+def test_hooks_that_an_earlier_upgrade_has_left_do_not_come_back(noted: Any, restored: Any) -> None:
+    assert without_our_hooks(noted) == restored
 
 
 @pytest.mark.parametrize("rke", [{"upgradeStrategy": None}, {"upgradeStrategy": {"workerDrainOptions": None}}])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from upgrade_manager.api.keys import JobType
@@ -19,6 +21,11 @@ def start(name: str, job_type: JobType = JobType.PRE_DRAIN) -> Decision:
 
 
 IDLE = Decision(state=None)
+
+
+def left(name: str, tier: int | None) -> NodeView:
+    """A node with a question of an earlier upgrade."""
+    return replace(node(name), left_over=True, tier=tier)
 
 
 def started(pairs: list[tuple[NodeView, Decision]]) -> list[str]:
@@ -51,6 +58,44 @@ def test_nodes_that_have_not_begun_or_are_done_hold_up_nobody(state: NodeState |
 def test_a_node_that_is_seen_to_be_back_holds_up_nobody_although_its_record_is_old() -> None:
     back = Decision(state=NodeState.POST_DRAINED)
     assert started(in_turn([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]
+
+
+DONE = Decision(state=NodeState.POST_DRAINED)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "begun"),
+    [
+        pytest.param([(left("a", 3), start("a")), (replace(node("b"), tier=0), IDLE)], [], id="a worker before etcd"),
+        pytest.param(
+            [(left("a", 3), start("a")), (replace(node("b"), tier=0), start("b"))],
+            ["b"],
+            id="a worker before etcd, which Rancher asks about",
+        ),
+        pytest.param([(left("a", 3), start("a")), (replace(node("b"), tier=0), DONE)], ["a"], id="etcd is done"),
+        pytest.param([(left("a", 1), start("a")), (replace(node("b"), tier=1), IDLE)], ["a"], id="the same tier"),
+        pytest.param([(left("a", 1), start("a")), (replace(node("b"), tier=3), IDLE)], ["a"], id="a later tier waits"),
+        pytest.param([(left("a", None), start("a")), (replace(node("b"), tier=0), IDLE)], ["a"], id="no role is known"),
+        pytest.param([(left("a", 3), start("a")), (node("b"), IDLE)], ["a"], id="nothing is known of the other"),
+        pytest.param(
+            [(replace(node("a"), tier=3), start("a")), (replace(node("b"), tier=0), IDLE)],
+            ["a"],
+            id="a question of this upgrade: the order is Rancher's",
+        ),
+        pytest.param(
+            [
+                (replace(left("a", 3), state=NodeState.PRE_DRAINED), start("a", JobType.POST_DRAIN)),
+                (replace(node("b"), tier=0), IDLE),
+            ],
+            ["a"],
+            id="one that is under way goes on",
+        ),
+    ],
+)
+def test_a_node_with_an_old_question_waits_until_ranchers_order_has_come_to_it(
+    pairs: list[tuple[NodeView, Decision]], begun: list[str]
+) -> None:
+    assert started(in_turn(pairs)) == begun
 
 
 def hold(name: str) -> Decision:

@@ -130,3 +130,26 @@ async def test_a_job_that_vanishes_meanwhile_is_no_error(cluster: Harvester) -> 
     scope.client.list = list_and_lose  # type: ignore[method-assign]
     await take_over(scope, Component.IMAGE_PRELOAD)
     assert await cluster.find(JOBS, "apply", PLACE) is None
+
+
+async def own_job(cluster: Harvester, scope: Scope, name: str, *, status: Object | None = None) -> None:
+    """A Job that the manager has made itself."""
+    labels = scope.owner.labels(Component.NODE_UPGRADE)
+    owners = [scope.owner.reference()]
+    metadata = {"name": name, "namespace": "harvester-system", "labels": labels, "ownerReferences": owners}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+    await cluster.put(
+        JOBS, {"metadata": metadata, "spec": {"ttlSecondsAfterFinished": 604800, "template": pod}}, status=status
+    )
+
+
+async def test_a_failed_job_stays_for_as_long_as_the_plan_and_not_only_for_its_week(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan())
+    await own_job(cluster, scope, "failed", status=FAILED)
+    await own_job(cluster, scope, "done", status={"conditions": [{"type": "Complete", "status": "True"}]})
+    await own_job(cluster, scope, "running")
+    for _ in range(2):
+        await evidence.keep_own(scope)
+    assert await cluster.names(JOBS, "harvester-system") == ["failed"]
+    kept = await cluster.find(JOBS, "failed", "harvester-system")
+    assert "ttlSecondsAfterFinished" not in objects.spec(kept)

@@ -208,3 +208,33 @@ def test_a_node_is_judged_anew_when_its_recorded_state_changes() -> None:
     moved = {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PostDrained"}}}}
     ((view, decision),) = judged(seen, StatusDraft(moved, now=DRAFT._now))
     assert (before[0].state, view.state, decision.state) == (NodeState.PRE_DRAINING, *[NodeState.POST_DRAINED] * 2)
+
+
+@pytest.mark.parametrize("first", ["m1", "m2"])
+def test_of_two_secrets_of_one_node_the_one_that_asks_counts(first: str) -> None:
+    second = {"m1": "m2", "m2": "m1"}[first]
+    seen = views(
+        nodes=[node("n1")],
+        secrets=[secret("s1", first), secret("s2", second, **{"rke.cattle.io/pre-drain": QUESTION})],
+        machines=[machine("m1", "n1"), machine("m2", "n1")],
+    )["n1"]
+    assert (seen.secret, seen.pre_drain.open) == ("s2", True)
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "left", "expected"),
+    [
+        pytest.param("v1.32.4+rke2r1", frozenset({"s1"}), (True, True, 1), id="behind, with an old question"),
+        pytest.param("v1.33.5+rke2r1", frozenset({"s2"}), (False, False, 1), id="up to date, with a new one"),
+    ],
+)
+def test_a_node_is_compared_with_the_release_and_its_question_with_the_old_ones(
+    kubelet: str, left: frozenset[str], expected: tuple[bool, bool, int]
+) -> None:
+    one = secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_QUESTION})
+    one["metadata"]["labels"]["rke.cattle.io/etcd-role"] = "true"
+    status = {"nodeInfo": {"kubeletVersion": kubelet}}
+    seen = observed(nodes=[{**node("n1"), "status": status}], secrets=[one], machines=[machine("m1", "n1")])
+    aim = AIM._replace(left_over=left)
+    ((view, _),) = judged_nodes(DRAFT, seen, owner=OWNER, spec=SPEC, aim=aim)
+    assert (view.behind, view.left_over, view.tier) == expected

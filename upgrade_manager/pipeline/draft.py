@@ -93,6 +93,10 @@ class StatusDraft:
         """Whether the node takes part, in whatever state."""
         return node in self._nodes()
 
+    def known_nodes(self) -> frozenset[str]:
+        """Names of the nodes that take part."""
+        return frozenset(self._nodes())
+
     def move_node(self, node: str, state: NodeState, *, message: str = "") -> None:
         """Move a node forward; a move back is no move."""
         nodes = self._nodes()

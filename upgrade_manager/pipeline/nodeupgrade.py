@@ -27,6 +27,7 @@ from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.initialize import single_node
 from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.nodeviews import Aim, Observed, judged_nodes
+from upgrade_manager.pipeline.oddities import Oddities
 from upgrade_manager.pipeline.pauselist import enumerated, misnamed
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.vmrestore import report, start
@@ -57,6 +58,9 @@ class NodeUpgrade(Phase):
     """
 
     name = PhaseName.NODE_UPGRADE
+
+    def __init__(self) -> None:
+        self._oddities = Oddities()
 
     async def enter(self, scope: Scope) -> Failed | None:
         """Note what is going to be changed, then change it; every node begins as preloaded."""
@@ -93,6 +97,7 @@ class NodeUpgrade(Phase):
             # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
             await scope.persist()
         observed = Observed(nodes=nodes, secrets=secrets, machines=machines, jobs=jobs)
+        self._oddities.tell(scope.draft, observed, plan=scope.owner.uid)
         aim = _aim(scope)
         spec = scope.plan.spec
         judged = judged_nodes(scope.draft, observed, owner=scope.owner, spec=spec, aim=aim)

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 #: Seconds between two writes that only inform: what becomes known within one of them is written together. A status
 #: grows with the cluster, so a thousand nodes that preload images at once must not make for a write each.
 INFORMATION_SPACING = 0.5
+#: Seconds for one step, so that with its record it stays below the minute after which a reconcile counts as hung.
+STEP_LIMIT = 35.0
+#: Seconds for the record of an error, without which it goes as well.
+RECORD_LIMIT = 10.0
 #: Seconds until the next look where the caches have not shown our own writes in time: they may still.
 UNSETTLED = 1.0
 log = structlog.get_logger(__name__)
@@ -89,7 +93,7 @@ class PlanReconciler:
         # Whoever recorded a phase may not have lived to announce it, or not have got the answer to the record.
         self._announcements.repeat_recent(plan)
         try:
-            outcome = await self._step(scope)
+            outcome = await self._bounded_step(scope)
         except Conflict:
             log.info("someone else wrote first, looking again")
             outcome = Again()
@@ -102,6 +106,20 @@ class PlanReconciler:
             await self._settle(scope)
             raise
         return outcome if await self._settle(scope) else After(UNSETTLED)
+
+    async def _bounded_step(self, scope: Scope) -> Outcome:
+        """One step, cut off where it takes so long that it would look like a hang: the next one goes on from there."""
+        limit = asyncio.timeout(STEP_LIMIT)
+        try:
+            async with limit:
+                return await self._step(scope)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise RetryError(
+                f"a step was not done within {STEP_LIMIT:.0f} s, because the API server answers very slowly; it is "
+                "taken up again"
+            ) from error
 
     async def _step(self, scope: Scope) -> Outcome:
         if objects.is_deleting(scope.raw):
@@ -194,8 +212,9 @@ class PlanReconciler:
             scope.draft.degraded(message)
         self._announcements.error(scope.raw, message)
         try:
-            await self._persist(scope)
-        except KubeError as error:
+            async with asyncio.timeout(RECORD_LIMIT):
+                await self._persist(scope)
+        except (KubeError, TimeoutError) as error:
             log.warning("the plan's status could not be written", error=str(error))
 
     async def _persist(self, scope: Scope) -> None:

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import structlog
+
+from tests.pipeline.test_nodeviews import QUESTION, machine, node, observed, secret
+from upgrade_manager.pipeline.draft import StatusDraft
+from upgrade_manager.pipeline.oddities import Oddities
+
+ASKS = {"rke.cattle.io/pre-drain": QUESTION}
+
+
+def draft(*nodes: str) -> StatusDraft:
+    states = {name: {"state": "ImagePreloaded"} for name in nodes}
+    return StatusDraft({"metadata": {}, "status": {"nodeUpgradeStatuses": states}}, now=lambda: datetime.now(UTC))
+
+
+def heard(*given: dict[str, Any], plan: str = "u") -> list[tuple[str, str]]:
+    """What one process logs while it looks at these, one after the other."""
+    oddities = Oddities()
+    with structlog.testing.capture_logs() as lines:
+        for number, one in enumerate(given):
+            oddities.tell(draft("n1"), observed(**one), plan=plan or str(number))
+    return [(line["event"], line["name"]) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"nodes": [node("n1")]}, [], id="nothing is strange"),
+        pytest.param(
+            {"nodes": [node("n1")], "secrets": [secret("s", "gone", **ASKS)]},
+            [("question in a machine-plan Secret without a Machine", "s")],
+            id="a Secret without a Machine asks",
+        ),
+        pytest.param(
+            {"nodes": [node("n1")], "secrets": [secret("s", "gone")]}, [], id="it is of no interest while it does not"
+        ),
+        pytest.param(
+            {"nodes": [node("n1")], "secrets": [secret("s", "m", **ASKS)], "machines": [machine("m", "")]},
+            [("question in a machine-plan Secret whose Machine has no node", "s")],
+            id="a Machine without a node",
+        ),
+        pytest.param(
+            {
+                "nodes": [node("n1")],
+                "secrets": [secret("s1", "m"), secret("s2", "m")],
+                "machines": [machine("m", "n1")],
+            },
+            [("several machine-plan Secrets for one node", "n1")],
+            id="two Secrets for one node",
+        ),
+        pytest.param(
+            {"nodes": [node("n1"), node("n2")]},
+            [("node has joined since the node upgrade began", "n2")],
+            id="a node that joins",
+        ),
+        pytest.param({}, [("node has left since the node upgrade began", "n1")], id="a node that leaves"),
+    ],
+)
+def test_what_is_strange_is_logged_once(given: dict[str, Any], said: list[tuple[str, str]]) -> None:
+    assert heard(given, given, given) == said
+
+
+def test_what_ends_and_begins_again_is_logged_again_and_so_it_is_for_another_plan() -> None:
+    odd: dict[str, Any] = {"nodes": []}
+    well = {"nodes": [node("n1")]}
+    assert len(heard(odd, well, odd)) == 2
+    assert len(heard(odd, odd, plan="")) == 2

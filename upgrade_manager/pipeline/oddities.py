@@ -1,0 +1,67 @@
+"""What is strange about nodes, Machines and Secrets and stops nobody: it is logged, once.
+
+A Secret without a Machine, a Machine without a node, two Secrets for one node, a node that joins or leaves meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.kube import objects
+from upgrade_manager.nodes import machineplan
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.draft import StatusDraft
+    from upgrade_manager.pipeline.nodeviews import Observed
+
+log = structlog.get_logger(__name__)
+
+
+class Oddities:
+    """Remembers what has been said, so that a look at the same things says nothing."""
+
+    def __init__(self) -> None:
+        self._plan = ""
+        self._said: frozenset[tuple[str, str]] = frozenset()
+
+    def tell(self, draft: StatusDraft, observed: Observed, *, plan: str) -> None:
+        """Log what is new in the upgrade of that plan, which is named by its uid."""
+        if plan != self._plan:
+            self._plan, self._said = plan, frozenset()
+        seen = frozenset([*_secrets(observed.secrets, observed.machines), *_nodes(draft, observed.nodes)])
+        for what, name in sorted(seen - self._said):
+            log.warning(what, name=name)
+        self._said = seen
+
+
+def _secrets(secrets: Store, machines: Store) -> list[tuple[str, str]]:
+    nodes = dict(machines.made(_node_of))
+    found, owners = [], Counter[str]()
+    for name, machine, asks in secrets.made(_asked):
+        if machine not in nodes:
+            found += [("question in a machine-plan Secret without a Machine", name)] if asks else []
+        elif not nodes[machine]:
+            found += [("question in a machine-plan Secret whose Machine has no node", name)] if asks else []
+        else:
+            owners[nodes[machine]] += 1
+    return found + [("several machine-plan Secrets for one node", node) for node, count in owners.items() if count > 1]
+
+
+def _nodes(draft: StatusDraft, nodes: Store) -> list[tuple[str, str]]:
+    present, known = set(nodes.made(objects.name)), draft.known_nodes()
+    joined = [("node has joined since the node upgrade began", name) for name in present - known]
+    return joined + [("node has left since the node upgrade began", name) for name in known - present]
+
+
+def _node_of(machine: Object) -> tuple[str, str]:
+    return objects.name(machine), machineplan.node_of_machine(machine)
+
+
+def _asked(secret: Object) -> tuple[str, str, bool]:
+    asks = machineplan.pre_drain(secret).open or machineplan.post_drain(secret).open
+    return objects.name(secret), machineplan.machine_of(secret), asks

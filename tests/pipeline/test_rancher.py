@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.harvester import RELEASE
-from upgrade_manager.kube.errors import Conflict
+from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.kinds import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
@@ -88,6 +88,7 @@ async def test_what_others_have_in_the_strategy_stays(cluster: Harvester) -> Non
         pytest.param({"provisionGeneration": 4}, id="none before"),
         pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, id="a strategy of others"),
         pytest.param({"provisionGeneration": 4, "upgradeStrategy": {}}, id="an empty one"),
+        pytest.param({}, id="nothing of RKE before"),
     ],
 )
 async def test_the_old_strategy_comes_back_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
@@ -96,7 +97,7 @@ async def test_the_old_strategy_comes_back_and_the_generation_stays(cluster: Har
     await rancher.start(scope)
     for _ in range(2):
         await rancher.restore(await again(cluster))
-    assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": 5}
+    assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": rke.get("provisionGeneration", 0) + 1}
 
 
 async def test_a_strategy_that_is_no_longer_ours_is_left_alone(cluster: Harvester) -> None:
@@ -104,6 +105,81 @@ async def test_a_strategy_that_is_no_longer_ours_is_left_alone(cluster: Harveste
     scope = await noted(cluster)
     await rancher.restore(scope)
     assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        pytest.param({"metadata": {"labels": {"touched": "yes"}}}, id="something else of the object"),
+        pytest.param({"spec": {"rkeConfig": {"registries": {"mirrors": {}}}}}, id="something else of RKE"),
+    ],
+)
+async def test_a_start_does_not_mind_what_others_write_meanwhile(
+    cluster: Harvester, overtaken: Overtaken, touch: Object
+) -> None:
+    await local(cluster)
+    scope = await noted(cluster)
+    scope.cluster = None
+    overtaken.by(touch)
+    assert await rancher.start(scope) == 5
+    assert asks_us({"spec": await now(cluster)})
+
+
+@pytest.mark.parametrize(
+    ("touch", "kept"),
+    [
+        pytest.param({"rkeConfig": {"provisionGeneration": 9}}, 9, id="the generation"),
+        pytest.param({"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}, 4, id="the strategy"),
+        pytest.param({"kubernetesVersion": "v1.33.0+rke2r1"}, 4, id="the version"),
+        pytest.param({"rkeConfig": None}, None, id="all of it"),
+    ],
+)
+async def test_a_start_that_others_overtake_in_what_it_changes_is_decided_anew(
+    cluster: Harvester, touch: Object, kept: int | None
+) -> None:
+    await local(cluster)
+    scope = await noted(cluster)
+    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
+    with pytest.raises(Conflict):
+        await rancher.start(scope)
+    spec = await now(cluster)
+    assert not asks_us({"spec": spec})
+    assert (spec.get("rkeConfig") or {}).get("provisionGeneration") == kept
+    assert await rancher.start(await again(cluster)) == (kept or 0) + 1
+
+
+async def test_a_change_that_is_refused_for_another_reason_is_no_conflict(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await local(cluster)
+    scope = await noted(cluster)
+
+    async def refused(*_: Any, **__: Any) -> None:
+        raise Invalid("an admission webhook says no")
+
+    monkeypatch.setattr(Scope, "patch", refused)
+    with pytest.raises(Invalid, match="says no"):
+        await rancher.start(scope)
+
+
+@pytest.mark.parametrize(
+    ("asking", "left"),
+    [pytest.param([], frozenset(), id="none"), pytest.param(["s1", "s2"], frozenset({"s1", "s2"}), id="two")],
+)
+async def test_questions_that_stood_before_are_noted_with_the_rest(
+    cluster: Harvester, asking: list[str], left: frozenset[str]
+) -> None:
+    await local(cluster)
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await scope.annotate(rancher.original(await rancher.read_cluster(scope), asking=asking))
+    assert rancher.left_over(await again(cluster)) == left
+
+
+@pytest.mark.parametrize("names", ["7", '"s1"', '{"s1":1}', "[7,null]"])
+async def test_a_list_of_questions_that_someone_broke_is_none(cluster: Harvester, names: str) -> None:
+    scope = cluster.scope(await cluster.plan())
+    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: f'{{"provisionGeneration":4,"leftOver":{names}}}'})
+    assert rancher.left_over(scope) == frozenset()
 
 
 class Overtaken:

@@ -82,11 +82,41 @@ async def test_what_is_noted_is_changed(cluster: Harvester, notes: dict[str, str
 
 
 @pytest.mark.parametrize(
+    ("value", "enabled", "after"),
+    [
+        pytest.param("3600", True, ("3600", False), id="raised by someone else"),
+        pytest.param("300", True, ("300", False), id="lowered by someone else"),
+        pytest.param("1800", False, ("1800", False), id="changed by us, before a crash"),
+        pytest.param(None, None, (None, None), id="gone"),
+    ],
+)
+async def test_what_has_another_value_than_the_noted_one_is_left_alone(
+    cluster: Harvester,
+    value: str | None,
+    enabled: bool | None,  # noqa: FBT001  # a table
+    after: tuple[Any, Any],
+) -> None:
+    await settings(cluster, value=value, enabled=enabled)
+    await temporary.change(await noted(cluster, {INTERVAL: "600", DESCHEDULER: "true"}))
+    assert await now(cluster) == after
+
+
+@pytest.mark.parametrize("note", ["soon", "", "-1", "9" * 5000, "1800"])
+async def test_a_note_that_is_none_of_ours_is_not_put_back(cluster: Harvester, note: str) -> None:
+    await settings(cluster, value="1800")
+    await temporary.restore(await noted(cluster, {INTERVAL: note}))
+    assert (await now(cluster))[0] == "1800"
+    assert cluster.heard.said == []
+
+
+@pytest.mark.parametrize(
     ("value", "enabled", "after", "said"),
     [
         pytest.param("1800", False, ("600", True), 0, id="ours are put back"),
         pytest.param("600", True, ("600", True), 0, id="what is put back already stays"),
         pytest.param("900", False, ("900", True), 1, id="what someone else has set stays, and is said"),
+        pytest.param("soon", False, ("soon", True), 1, id="so does what is no number"),
+        pytest.param('{"v1":"600"}', False, ('{"v1":"600"}', True), 1, id="or is of another form"),
         pytest.param(None, None, (None, None), 0, id="what is gone stays gone"),
     ],
 )

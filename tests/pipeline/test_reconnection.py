@@ -223,6 +223,7 @@ async def refused(answers: Answers) -> None:
 
 @pytest.mark.servers
 @pytest.mark.real_loop
+@pytest.mark.timeout(300)
 async def test_a_token_that_has_expired_and_is_exchanged_later(
     fragile: Fragile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,320 @@
+"""Whole upgrades of one node, of two, and of two with a witness: what is different where nodes are few."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack import scenario as scenarios
+from hack.actors.kinds import INSTANCES
+from hack.simulation import Simulation
+from tests.support.inhabitant import Inhabitant
+from tests.support.timeline import Timeline
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
+from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import (
+    DEPLOYMENTS,
+    JOBS,
+    LONGHORN_SETTINGS,
+    NODES,
+    PODS,
+    PROVISIONING_CLUSTERS,
+    UPGRADE_PLANS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
+
+ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id="by-image")]
+JOB = "upgrade-node-upgrade-single-node-upgrade-node-0"
+#: What a node of several goes through; some of it may pass while nobody looks.
+DRAINED = ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"]
+INTERVAL = "replica-replenishment-wait-interval"
+
+
+async def upgraded(stage: Stage, spec: dict[str, Any], *, home: str) -> Inhabitant:
+    """An upgrade by a manager that lives on that node, to its good end and until all is told."""
+    manager = Inhabitant(stage, home)
+    async with manager.living():
+        await stage.create_plan(spec)
+        assert await stage.until_ended() == SUCCEEDED
+        await stage.settle()
+    return manager
+
+
+def assert_complete(plan: Object, events: list[Object]) -> None:
+    """As everywhere: every phase once, each told once, and nothing to complain about."""
+    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
+    assert {entry["state"] for entry in objects.status(plan)["nodeUpgradeStatuses"].values()} == {"ImageCleaned"}
+    told = [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
+    assert sorted(event["message"] for event in events if event["type"] == "Normal") == sorted(
+        [*told, "Upgrade completed successfully"]
+    )
+    assert [event["message"] for event in events if event["type"] != "Normal"] == []
+    assert {event["count"] for event in events} == {1}
+
+
+async def replicas_of(stage: Stage) -> int:
+    """How many repository Pods the plan asked for."""
+    await stage.until("ImagePreloading", "ClusterUpgrading")
+    deployment = await stage.simulation.client().get(DEPLOYMENTS, f"{stage.name}-repo", namespace="harvester-system")
+    return int(objects.spec(deployment)["replicas"])
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("spec", ENTRIES)
+async def test_the_only_node_takes_the_manager_and_the_api_server_along(
+    simulate: Simulate, spec: dict[str, Any]
+) -> None:
+    async with simulate("one-node") as simulation:
+        client, timeline = simulation.client(), Timeline()
+        simulation.middleware.hook = timeline
+        before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+        stage = await Stage.set_up(simulation)
+        manager = await upgraded(stage, spec, home="node-0")
+        plan, events = await stage.plan(), await stage.events()
+        after = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+        interval = await client.get(LONGHORN_SETTINGS, INTERVAL, namespace="longhorn-system")
+        node = await client.get(NODES, "node-0")
+        jobs = (await client.list(JOBS)).items
+    assert len(manager.lives) == 2
+    assert_complete(plan, events)
+    assert objects.status(plan)["singleNode"] == "node-0"
+    assert "provisionGeneration" not in objects.status(plan)
+    states = timeline.states["node-0"]
+    assert [state for state in states if state != "WaitingReboot"][-4:] == [
+        "SingleNodeUpgrading",
+        "SingleNodeUpgraded",
+        "ImageCleaning",
+        "ImageCleaned",
+    ]
+    # The Job patches the version; the manager asks Rancher for nothing.
+    assert objects.spec(after)["rkeConfig"] == objects.spec(before)["rkeConfig"]
+    assert objects.spec(after)["kubernetesVersion"] == "v1.35.2+rke2r1"
+    assert not [path for path, _ in stage.ledger.created if "provisioning" in path]
+    made = [name for path, name in stage.ledger.created if path.endswith("/jobs")]
+    assert sorted(made) == ["upgrade-cluster-upgrade", JOB]
+    assert interval["value"] == "600"
+    assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
+    assert "management.harvesterhci.io/pendingOSImage" not in objects.annotations_of(node)
+    assert [objects.name(job) for job in jobs if "upgrade" in objects.name(job)] == []
+
+
+async def test_a_manager_that_survives_sees_every_state() -> None:
+    async with Simulation("one-node") as simulation:
+        timeline = Timeline()
+        simulation.middleware.hook = timeline
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            assert await replicas_of(stage) == 1
+            assert await stage.until_ended() == SUCCEEDED
+            await stage.settle()
+        assert_complete(await stage.plan(), await stage.events())
+    assert timeline.states["node-0"] == [
+        "ImagePreloading",
+        "ImagePreloaded",
+        "SingleNodeUpgrading",
+        "WaitingReboot",
+        "SingleNodeUpgraded",
+        "ImageCleaning",
+        "ImageCleaned",
+    ]
+
+
+async def test_a_job_that_the_reboot_killed_is_tried_again_and_ends_well() -> None:
+    async with Simulation("one-node") as simulation:
+        stage, hosts = await Stage.set_up(simulation), simulation.hosts
+        manager = Inhabitant(stage, "node-0")
+        async with manager.living():
+            await stage.create_plan(BY_VERSION)
+            (pod,) = await pods_that(stage, lambda pod: objects.status(pod).get("phase") == "Running")
+            # The system is installed, and somebody pulls the plug before the Pod has said so.
+            hosts.install("node-0", simulation.scenario.release.os_image, reboot_after="nobody")
+            hosts.power_off("node-0")
+            assert await stage.until_ended() == SUCCEEDED
+            await stage.settle()
+        assert hosts.of("node-0").boots == 1
+        assert_complete(await stage.plan(), await stage.events())
+    assert objects.name(pod).startswith(JOB[:40])
+
+
+async def pods_that(stage: Stage, fits: Callable[[Object], bool]) -> list[Object]:
+    """The Pods of the node's Job, as soon as one fits."""
+    await stage.until("NodeUpgrading")
+    client, selector = stage.simulation.client(), "management.harvesterhci.io/job-type=single-node-upgrade"
+    while True:
+        pods = (await client.list(PODS, namespace="harvester-system", label_selector=selector)).items
+        found = [pod for pod in pods if fits(pod)]
+        if found:
+            return found
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("faults", "waits"),
+    [
+        pytest.param(
+            {"lost_on_reboot": ["node-0"]},
+            "",
+            id="the node does not come back: nothing can be said, and nothing is claimed",
+        ),
+        pytest.param(
+            {"unchanged_by_reboot": ["node-0"]},
+            'waiting for node node-0 to come back with "Harvester v1.8.0" (0 of 1 nodes done)',
+            id="it comes back with the old system: waited for, in words",
+        ),
+    ],
+)
+async def test_a_node_that_is_not_back_is_waited_for(faults: dict[str, Any], waits: str) -> None:
+    scenario = scenarios.load("one-node").changed(node_faults=faults)
+    async with Simulation(scenario) as simulation:
+        stage = await Stage.set_up(simulation)
+        manager = Inhabitant(stage, "node-0")
+        async with manager.living():
+            await stage.create_plan(BY_VERSION)
+            await asyncio.sleep(300)
+            if not waits:
+                assert await stage.phase() == "unknown"
+                simulation.hosts.power_on("node-0")
+                assert await stage.until_ended() == SUCCEEDED
+                return
+            plan = await stage.plan()
+            assert condition(plan, "Progressing") == ("True", "NodeUpgrading", waits)
+            assert condition(plan, "Degraded")[0] == "False"
+            assert objects.status(plan)["nodeUpgradeStatuses"] == {"node-0": {"state": "WaitingReboot"}}
+            node = await simulation.client().get(NODES, "node-0")
+            pending = objects.annotations_of(node)["management.harvesterhci.io/pendingOSImage"]
+            assert pending == "Harvester v1.8.0"
+
+
+async def test_a_node_that_runs_the_system_already_is_not_rebooted() -> None:
+    scenario = scenarios.load("one-node").changed(release={"os": "Harvester v1.7.1"})
+    async with Simulation(scenario) as simulation:
+        stage = await Stage.set_up(simulation)
+        manager = await upgraded(stage, BY_VERSION, home="node-0")
+        assert simulation.hosts.of("node-0").boots == 0
+        assert_complete(await stage.plan(), await stage.events())
+    assert len(manager.lives) == 1
+
+
+@pytest.mark.servers
+async def test_a_failed_job_fails_the_upgrade_in_its_own_words(simulate: Simulate) -> None:
+    fault = {"work": "single-node-upgrade", "message": "first line\nno space left on device"}
+    scenario = scenarios.load("one-node").changed(faults=[fault])
+    async with simulate(scenario) as simulation:
+        client, stage = simulation.client(), await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            assert await stage.until_ended() == FAILED
+            await stage.settle()
+        plan = await stage.plan()
+        failed = await stage.events("UpgradeFailed")
+        jobs = [objects.name(job) for job in (await client.list(JOBS, namespace="harvester-system")).items]
+        interval = await client.get(LONGHORN_SETTINGS, INTERVAL, namespace="longhorn-system")
+        await client.delete(UPGRADE_PLANS, stage.name)
+    status, reason, message = condition(plan, "Progressing")
+    assert (status, reason) == ("False", "Failed")
+    assert message.startswith(f"node node-0 upgrade failed: Job harvester-system/{JOB} failed: BackoffLimitExceeded")
+    assert message.endswith(": no space left on device")
+    assert objects.status(plan)["nodeUpgradeStatuses"]["node-0"]["state"] == "SingleNodeUpgradeFailed"
+    assert phases_of(plan)[-2:] == ["NodeUpgrading", FAILED]
+    assert [event["message"] for event in failed] == [f"Upgrade failed: {message}"]
+    assert jobs == [JOB]
+    assert interval["value"] == "600"
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("scenario", "spec"),
+    [
+        pytest.param("two-nodes", BY_VERSION, id="two nodes, by version"),
+        pytest.param("witness", BY_IMAGE, id="two nodes and a witness, by image"),
+    ],
+)
+async def test_a_few_nodes_are_upgraded_one_by_one(simulate: Simulate, scenario: str, spec: dict[str, Any]) -> None:
+    async with simulate(scenario) as simulation:
+        timeline = Timeline()
+        simulation.middleware.hook = timeline
+        stage = await Stage.set_up(simulation)
+        asking = asyncio.create_task(replicas_of(stage))
+        manager = await upgraded(stage, spec, home="node-0")
+        plan, events, replicas = await stage.plan(), await stage.events(), await asking
+        nodes = (await simulation.client().list(NODES)).items
+    assert_complete(plan, events)
+    assert len(manager.lives) == 2
+    assert replicas == 2
+    assert "singleNode" not in objects.status(plan)
+    assert objects.status(plan)["provisionGeneration"] == 4
+    for node in nodes:
+        assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
+        seen = [state for state in timeline.states[objects.name(node)] if state in DRAINED]
+        assert seen == [state for state in DRAINED if state in seen]
+        assert seen[-1] == "PostDrained"
+
+
+@pytest.mark.parametrize("spec", ENTRIES)
+@pytest.mark.parametrize("scenario", ["two-nodes", "witness"])
+async def test_by_version_and_by_image_alike(scenario: str, spec: dict[str, Any]) -> None:
+    async with Simulation(scenario) as simulation:
+        stage = await Stage.set_up(simulation)
+        await upgraded(stage, spec, home="node-1")
+        assert_complete(await stage.plan(), await stage.events())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "replicas"),
+    [
+        pytest.param({"count": 1, "management": 1}, 1, id="one node"),
+        pytest.param({"count": 2, "management": 1}, 2, id="two nodes"),
+        pytest.param({"count": 2, "management": 2, "witness": [1]}, 1, id="one node and a witness"),
+        pytest.param({"count": 3, "management": 3, "witness": [2]}, 2, id="two nodes and a witness"),
+    ],
+)
+async def test_the_repository_has_a_replica_for_each_of_two_nodes_that_are_no_witness(
+    nodes: dict[str, Any], replicas: int
+) -> None:
+    scenario = scenarios.load("one-node").changed(nodes=nodes)
+    async with Simulation(scenario) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            assert await replicas_of(stage) == replicas
+            assert await stage.until_ended() == SUCCEEDED
+            await stage.settle()
+        assert_complete(await stage.plan(), await stage.events())
+
+
+async def test_vms_move_between_the_two_nodes_and_never_to_the_witness() -> None:
+    async with Simulation("witness") as simulation:
+        client, stage = simulation.client(), await Stage.set_up(simulation)
+        places: dict[str, set[str]] = {}
+
+        async def watch() -> None:
+            while True:
+                for one in (await client.list(INSTANCES)).items:
+                    places.setdefault(objects.uid(one), set()).add(objects.status(one).get("nodeName") or "")
+                await asyncio.sleep(0.1)
+
+        (witness,) = [objects.name(one) for one in (await client.list(NODES)).items if is_witness(one)]
+        watching = asyncio.create_task(watch())
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            assert await stage.until_ended() == SUCCEEDED
+        watching.cancel()
+    # None was stopped: they are the instances of the beginning.
+    assert len(places) == 4
+    assert all(len(there - {""}) == 2 for there in places.values())
+    assert witness not in set().union(*places.values())
+
+
+def is_witness(node: Object) -> bool:
+    return WITNESS_LABEL in objects.labels(node)

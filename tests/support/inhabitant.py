@@ -1,0 +1,61 @@
+"""A manager that lives where it works: its Pod runs on one of the nodes, and dies with it in every reboot."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.support.manager import Life
+    from tests.support.upgrade import Stage
+
+
+class Inhabitant:
+    """Use `async with inhabitant.living():`."""
+
+    def __init__(self, stage: Stage, node: str) -> None:
+        self._stage = stage
+        self._node = node
+        self._host = stage.simulation.hosts.of(node)
+        self._changed = asyncio.Event()
+        #: One for each boot of its node.
+        self.lives: list[Life] = []
+        stage.simulation.hosts.subscribe(self._host_changed)
+
+    @asynccontextmanager
+    async def living(self) -> AsyncIterator[None]:
+        """From life to life, until the context is left."""
+        task = asyncio.create_task(self._live(), name="inhabitant")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _live(self) -> None:
+        while True:
+            # It is started as soon as its node is up: the API server may take longer.
+            life = self._stage.life(seed=f"life {len(self.lives)}")
+            self.lives.append(life)
+            async with life:
+                await self._until(up=False)
+                await life.kill()
+            await self._until(up=True)
+
+    async def _until(self, *, up: bool) -> None:
+        while self._host.up != up:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _host_changed(self, node: str) -> None:
+        if node != self._node:
+            return
+        if not self._host.up and self.lives:
+            # Not a request later.
+            self.lives[-1].wire.cut()
+        self._changed.set()

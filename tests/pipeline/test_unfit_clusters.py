@@ -1,0 +1,248 @@
+"""Clusters that are not fit for an upgrade, or take a while to show that they are."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack import scenario as scenarios
+from tests.support.manager import Life
+from tests.support.simulate import PACE
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, SimulatedClock, Stage, condition, phases_of
+from upgrade_manager.api.phases import FAILED, SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import ENDPOINT_SLICES, NODES, UPGRADE_PLANS, VERSIONS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from hack.scenario import Scenario
+    from hack.simulation import Simulation
+    from tests.support.simulate import Simulate
+
+SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
+DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"
+#: The API server that everybody speaks to.
+MAIN = "10.53.0.1"
+FULL = {"used_gib": 250}
+
+
+@dataclass(frozen=True, slots=True)
+class PacedClock(SimulatedClock):
+    """On the real server a minute takes as long as the scenario's minutes."""
+
+    def monotonic(self) -> float:
+        """The loop's time, in seconds of the scenario."""
+        now = asyncio.get_running_loop().time()
+        return now / PACE if self.simulation.ground.has_controllers else now
+
+
+def cluster(*, disks: dict[str, Any] | None = None, **values: Any) -> Scenario:
+    return scenarios.load("three-nodes").changed(nodes={"disks": disks or {}}, **values)
+
+
+def life(stage: Stage) -> Life:
+    return Life(
+        transport=stage.ledger,
+        fetcher=stage.fetcher,
+        certificates=stage.simulation.certificates,
+        clock=PacedClock(stage.simulation),
+    )
+
+
+def asked(simulation: Simulation) -> int:
+    return simulation.middleware.counts.total(verb="get", resource=NODES.plural)
+
+
+async def wait_for(stage: Stage, words: str) -> None:
+    """Until the plan says that it waits for that. Raises TimeoutError."""
+    async with asyncio.timeout(30):
+        while words not in condition(await stage.plan(), "Progressing")[2]:  # noqa: ASYNC110  # the API server's
+            await asyncio.sleep(0.02)
+
+
+async def fail(stage: Stage, **metadata: Any) -> str:
+    """Have a plan made that fails before it has changed anything; its cause."""
+    async with life(stage):
+        await stage.create_plan(BY_VERSION, **metadata)
+        assert await stage.until_ended() == FAILED
+        await stage.settle()
+    plan, events = await stage.plan(), await stage.events()
+    status, reason, cause = condition(plan, "Progressing")
+    assert (status, reason) == ("False", "Failed")
+    assert phases_of(plan) == ["Initializing", "Failed"]
+    assert condition(plan, "Available") == ("False", "Executed", "Entered one of the terminal phases")
+    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
+    assert [(event["type"], event["reason"]) for event in events] == [
+        ("Normal", "PhaseTransition"),
+        ("Warning", "UpgradeFailed"),
+    ]
+    assert events[-1]["message"] == f"Upgrade failed: {cause}"
+    assert [path for path, _ in stage.ledger.created if not path.endswith("/events")] == []
+    return cause
+
+
+@pytest.mark.servers
+async def test_a_fit_cluster_costs_two_requests_a_node(simulate: Simulate) -> None:
+    async with simulate(cluster(api_servers={"10.53.0.2": {"days": 8}})) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with life(stage):
+            await stage.create_plan(BY_VERSION)
+            await stage.until("ISODownloading")
+        assert asked(simulation) == 6
+        assert {host: len(times) for host, times in simulation.certificates.asked.items()} == {MAIN: 1, "10.53.0.2": 1}
+        assert await stage.events("UpgradeFailed") == []
+
+
+@pytest.mark.servers
+async def test_several_nodes_that_are_too_full_are_all_named(simulate: Simulate) -> None:
+    disks = {"node-0": FULL, "node-2": {"image_gc_high_threshold": 30}}
+    async with simulate(cluster(disks=disks)) as simulation:
+        cause = await fail(await Stage.set_up(simulation))
+    assert "node node-0 (87.7 % > 85 %), node node-2 (34.4 % > 30 %)" in cause
+    assert "node-1" not in cause
+
+
+@pytest.mark.servers
+async def test_a_certificate_that_has_expired_is_named_with_its_endpoint(simulate: Simulate) -> None:
+    servers = {"10.53.0.2": {"days": -1}, "10.53.0.3": {"authority_days": 2}, "10.53.0.4": {}}
+    async with simulate(cluster(api_servers=servers)) as simulation:
+        cause = await fail(await Stage.set_up(simulation))
+    assert "endpoint 10.53.0.2:443 (expired 20" in cause
+    assert "endpoint 10.53.0.3:443 (expires 20" in cause
+    assert "7 days" in cause
+    assert "10.53.0.1" not in cause
+    assert "10.53.0.4" not in cause
+
+
+@pytest.mark.servers
+async def test_who_is_unreachable_for_half_a_minute_only_delays_the_upgrade(simulate: Simulate) -> None:
+    scenario = cluster(disks={"node-1": {"unreachable": 30}}, api_servers={"10.53.0.2": {"unreachable": 30}})
+    async with simulate(scenario) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with life(stage):
+            await stage.create_plan(BY_VERSION)
+            await wait_for(stage, "the kubelet on node node-1 (")
+            assert condition(await stage.plan(), "Degraded")[0] == "False"
+            await stage.until("ISODownloading")
+        assert await stage.events("ReconcileError") == []
+        assert {event["type"] for event in await stage.events()} == {"Normal"}
+
+
+@pytest.mark.servers
+async def test_who_is_unreachable_for_good_fails_the_check_beside_what_else_is_wrong(simulate: Simulate) -> None:
+    scenario = cluster(
+        disks={"node-0": FULL, "node-1": {"answers": False}},
+        api_servers={"10.53.0.2": {"answers": False}, "10.53.0.3": {"tls": False}, "10.53.0.4": {"since_days": -2}},
+    )
+    async with simulate(scenario) as simulation:
+        cause = await fail(await Stage.set_up(simulation))
+    assert "node node-0 (87.7 % > 85 %)" in cause
+    assert "no kubelet answered for a minute on node node-1 (" in cause
+    assert "connection refused" in cause
+    assert "endpoint 10.53.0.2:443 (no certificate within 10 s)" in cause
+    assert "endpoint 10.53.0.3:443 (no TLS handshake comes about: WRONG_VERSION_NUMBER)" in cause
+    assert "endpoint 10.53.0.4:443 (it is not valid before " in cause
+
+
+@pytest.mark.servers
+async def test_annotations_that_cannot_be_used_fail_the_plan(simulate: Simulate) -> None:
+    async with simulate(cluster(disks={"node-0": FULL})) as simulation:
+        cause = await fail(await Stage.set_up(simulation), annotations={SKIP: "please", DAYS: "0"})
+    assert f'annotation {SKIP} is \'please\'; it must be "true" or "false"' in cause
+    assert f"annotation {DAYS} is '0'; it must be a whole number of days greater than 0" in cause
+
+
+@pytest.mark.parametrize(
+    ("annotations", "scenario"),
+    [
+        pytest.param({SKIP: "true"}, cluster(disks={"node-0": FULL, "node-1": {"answers": False}}), id="full disks"),
+        pytest.param({DAYS: "2"}, cluster(api_servers={MAIN: {"days": 3}}), id="short-lived certificates"),
+    ],
+)
+async def test_the_annotations_let_an_upgrade_begin_all_the_same(
+    simulate: Simulate, annotations: dict[str, str], scenario: Scenario
+) -> None:
+    async with simulate(scenario) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with life(stage):
+            await stage.create_plan(BY_IMAGE, annotations=annotations)
+            assert await stage.until_ended() == SUCCEEDED
+
+
+async def test_a_skip_that_is_annotated_while_a_node_is_waited_for_is_heard_at_once(simulate: Simulate) -> None:
+    async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with life(stage):
+            await stage.create_plan(BY_VERSION)
+            await wait_for(stage, "node-1")
+            began = asyncio.get_running_loop().time()
+            await _annotate(simulation, SKIP)
+            await stage.until("ISODownloading")
+            assert asyncio.get_running_loop().time() - began < 2
+
+
+async def _annotate(simulation: Simulation, key: str) -> None:
+    await simulation.client().patch(UPGRADE_PLANS, "upgrade", MergePatch({"metadata": {"annotations": {key: "true"}}}))
+
+
+async def test_waiting_writes_nothing_anew_and_asks_only_who_is_silent(simulate: Simulate) -> None:
+    async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life() as manager:
+            await stage.create_plan(BY_VERSION)
+            await wait_for(stage, "node-1")
+            writes, before = len(manager.wire.writes), asked(simulation)
+            await asyncio.sleep(50)
+            assert len(manager.wire.writes) == writes
+            assert 4 <= asked(simulation) - before <= 8
+
+
+async def test_a_manager_that_dies_while_it_waits_leaves_it_to_the_next(simulate: Simulate) -> None:
+    async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
+        stage = await Stage.set_up(simulation)
+        first = stage.life()
+        async with first:
+            await stage.create_plan(BY_VERSION)
+            await wait_for(stage, "node-1")
+            await asyncio.sleep(59)
+            assert await stage.phase() == "Initializing"
+            await first.kill()
+        async with stage.life(seed="successor"):
+            began = asyncio.get_running_loop().time()
+            assert await stage.until_ended() == FAILED
+            assert 59 < asyncio.get_running_loop().time() - began < 75
+            await stage.settle()
+        assert [event["reason"] for event in await stage.events()] == ["PhaseTransition", "UpgradeFailed"]
+
+
+async def test_a_version_that_is_missed_for_long_takes_nothing_from_the_minute(simulate: Simulate) -> None:
+    async with simulate(cluster(disks={"node-1": {"unreachable": 30}})) as simulation:
+        client = simulation.client()
+        version = await client.get(VERSIONS, "v1.8.0", namespace="harvester-system")
+        await client.delete(VERSIONS, "v1.8.0", namespace="harvester-system")
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await asyncio.sleep(600)
+            metadata = {"name": "v1.8.0", "namespace": "harvester-system"}
+            await client.create(VERSIONS, {**version, "metadata": metadata})
+            assert await stage.until("ISODownloading", FAILED) == "ISODownloading"
+
+
+async def test_a_cluster_that_was_made_fit_is_upgraded_by_the_next_plan(simulate: Simulate) -> None:
+    async with simulate(cluster(api_servers={"10.53.0.2": {"days": 1}})) as simulation:
+        stage = await Stage.set_up(simulation)
+        await fail(stage)
+        client = simulation.client()
+        piece = await client.get(ENDPOINT_SLICES, "kubernetes", namespace="default")
+        piece["endpoints"] = [e for e in piece["endpoints"] if e["addresses"] != ["10.53.0.2"]]
+        await client.update(ENDPOINT_SLICES, piece)
+        second = await Stage.set_up(simulation, name="second")
+        async with second.life():
+            await second.create_plan(BY_VERSION)
+            await second.until("ISODownloaded", "RepoCreating", FAILED)
+        assert [objects.name(image) for image in (await client.list(VIRTUAL_MACHINE_IMAGES)).items] != []
+        assert await second.phase() != FAILED

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hack.scenario import Scenario
 
 
-#: The gateway's name where an EndpointSlice may hold no loopback address; names of that zone mean this machine.
+#: The gateway's name: an EndpointSlice may hold no loopback address, and names of that zone mean this machine.
 LOCAL_NAME = "kubernetes.localhost"
 
 
@@ -80,8 +80,7 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
         cast = _cast(options, scenario, ground, hosts=hosts, iso_url=iso_url)
         repository.serve(cast.repository)
         group = await stack.enter_async_context(asyncio.TaskGroup())
-        host = LOCAL_NAME if ground.has_controllers else "127.0.0.1"
-        await _fill(options, scenario, ground, iso_url=iso_url, api_url=f"https://{host}:{gateway.port}")
+        await _fill(options, scenario, ground, iso_url=iso_url, api_url=f"https://{LOCAL_NAME}:{gateway.port}")
         stack.callback(group.create_task(Quorum(hosts, ground).run(), name="quorum").cancel)
         task = group.create_task(cast.run(), name="cast")
         stack.callback(task.cancel)

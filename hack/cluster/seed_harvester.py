@@ -195,15 +195,20 @@ def kubevirt() -> Object:
 
 
 def api_endpoints(api_url: str, others: Iterable[str] = ()) -> Object:
-    """Where the API servers answer: the EndpointSlice of default/kubernetes; `others` are addresses of further ones."""
+    """Where the API servers answer: the EndpointSlice of default/kubernetes.
+
+    `others` are addresses of further ones; none have a place beside a name.
+    """
     parts = urlsplit(api_url)
     host = parts.hostname or ""
+    is_name = not host.replace(".", "").isdigit()
+    hosts = [host] if is_name else [*dict.fromkeys((host, *others))]
     obj = _object("discovery.k8s.io/v1", "EndpointSlice", "kubernetes", DEFAULT_NAMESPACE)
     obj["metadata"]["labels"] = {LABEL_SERVICE_NAME: "kubernetes"}
     return {
         **obj,
-        "addressType": "IPv4" if host.replace(".", "").isdigit() else "FQDN",
-        "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in dict.fromkeys((host, *others))],
+        "addressType": "FQDN" if is_name else "IPv4",
+        "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in hosts],
         "ports": [{"name": "https", "port": parts.port or 443, "protocol": "TCP"}],
     }
 

@@ -203,6 +203,38 @@ async def test_other_paths() -> None:
     assert (second.method, second.timeout, second.body) == ("PUT", 7, b"{}")
 
 
+@pytest.mark.parametrize(
+    ("pieces", "kept"),
+    [
+        pytest.param([b"ab", b"cd"], b"abcd", id="all of a short one"),
+        pytest.param([b"abcde", b"f"], b"abcde", id="as much as asked for"),
+        pytest.param([b"abc", b"def", b"ghi"], b"abcde", id="no more of a long one"),
+        pytest.param([], b"", id="nothing"),
+    ],
+)
+async def test_of_a_path_whose_answer_may_be_long_the_beginning_is_kept(pieces: list[bytes], kept: bytes) -> None:
+    api, transport = client()
+    transport.watches.append(FedStream(*pieces, None))
+    assert await api.read_path("/x", limit=5, timeout=3) == kept
+    (request,) = transport.requests
+    assert (request.method, request.path, request.timeout, transport.open_streams) == ("GET", "/x", 3, 0)
+
+
+async def test_a_long_answer_that_breaks_off_is_no_answer() -> None:
+    api, transport = client()
+    transport.watches.append(FedStream(b"abc", Transient("reset by peer", reason="x")))
+    with pytest.raises(Transient, match="get /x: reset by peer") as caught:
+        await api.read_path("/x", limit=2)
+    assert caught.value.reason == "x"
+
+
+async def test_a_long_answer_may_be_a_refusal() -> None:
+    api, transport = client()
+    transport.watches.append(refusal(503))
+    with pytest.raises(Transient, match="get /x: 503"):
+        await api.read_path("/x", limit=2)
+
+
 MESSAGES = {
     "get": ("get jobs.batch ns/j: 404", lambda api: api.get(JOBS, "j", namespace="ns")),
     "list": ("list nodes: 404", lambda api: api.list(NODES)),

@@ -105,6 +105,14 @@ class TestConditions:
             "Degraded": before["Degraded"],
         }
 
+    def test_a_cause_that_names_a_thousand_nodes_is_kept_whole(self) -> None:
+        made = draft()
+        made.accept("Initializing")
+        made.fail("node, " * 5000)
+        assert conditions(written(made))["Progressing"][2] == ("node, " * 5000).strip()
+        made.fail("node, " * 9000)
+        assert len(conditions(written(made))["Progressing"][2]) <= 32768
+
     def test_each_says_by_which_generation_it_was_judged(self) -> None:
         made = draft()
         made.accept("Initializing")

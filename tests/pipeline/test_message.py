@@ -27,6 +27,11 @@ def test_any_text_becomes_a_line(text: str, line: str) -> None:
     assert sentence(text) == line
 
 
+def test_what_has_to_be_whole_may_be_longer() -> None:
+    assert sentence("x" * 1001, limit=2000) == "x" * 1001
+    assert sentence("x" * 2001, limit=2000) == "x" * 1999 + "…"
+
+
 @given(st.text(st.characters(exclude_categories=()), max_size=2500))
 def test_it_is_always_printable_bounded_and_final(text: str) -> None:
     line = sentence(text)

@@ -104,6 +104,19 @@ async def test_a_kubelet_that_does_not_answer_is_a_503(values: dict[str, Any]) -
             await simulation.client().get_path("/api/v1/nodes/node-9/proxy/stats/summary")
 
 
+async def test_a_kubelet_that_is_unreachable_for_a_while_answers_afterwards() -> None:
+    async with Simulation(SMALL.changed(nodes={"disks": {"node-0": {"unreachable": 30}}}), scale=0.5) as simulation:
+        client = simulation.client()
+        await asyncio.sleep(100)
+        began = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() - began < 14.9:
+            with pytest.raises((Transient, Throttled)):
+                await client.get_path("/api/v1/nodes/node-0/proxy/configz")
+            await asyncio.sleep(1)
+        await asyncio.sleep(0.1)
+        assert (await client.get_path("/api/v1/nodes/node-0/proxy/configz")).status == 200
+
+
 async def test_a_seeded_cluster_keeps_still() -> None:
     """Nothing that is planted is a contradiction which an actor would have to resolve."""
     async with Simulation(load("three-nodes")) as simulation:

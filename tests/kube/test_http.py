@@ -4,6 +4,7 @@ import asyncio
 import gzip
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,6 @@ from upgrade_manager.kube.transport import Request
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -354,6 +354,33 @@ async def test_certificates_that_are_of_no_use_are_told_at_the_start(tmp_path: P
     with pytest.raises(ConfigError, match="certificates"):
         async with HttpTransport(connection("https://127.0.0.1:1", tls=tls), observer=RequestObserver()):
             pass
+
+
+async def test_a_watch_that_is_left_takes_no_leave_of_a_server_that_hears_nothing(authority: Authority) -> None:
+    over = asyncio.Event()
+
+    async def deaf(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(b"{}")
+        assert isinstance(request.transport, asyncio.ReadTransport)
+        request.transport.pause_reading()
+        await over.wait()
+        request.transport.close()
+        request.transport.resume_reading()
+        return answer
+
+    async with serving(deaf, authority.server_context()) as url:
+        config = connection(url, tls=Tls(authorities=authority.cert))
+        async with HttpTransport(config, observer=RequestObserver()) as transport:
+            before = len(list(Path("/dev/fd").iterdir()))
+            async with transport.open(Request(method="GET", path="/")) as stream:
+                assert await anext(stream.chunks()) == b"{}"
+            for _ in range(5):
+                await asyncio.sleep(0)
+            # The server's end is still open, and only that.
+            assert len(list(Path("/dev/fd").iterdir())) == before + 1
+        over.set()
 
 
 async def test_a_changed_authority_makes_a_new_context(authority: Authority, tmp_path: Path) -> None:

@@ -99,13 +99,13 @@ class HttpTransport:
         if answer.status == _UNAUTHORIZED and "authorization" not in request.headers:
             renewed = await self._login.renewed(access)
             if renewed is not access:
-                answer.close()
+                _drop(answer)
                 answer = await self._ask(session, request, limits, renewed)
         try:
             yield answer
         finally:
             # Gives a connection that was read to its end back to the pool and drops any other.
-            answer.close() if not answer.content.is_eof() else answer.release()
+            answer.release() if answer.content.is_eof() else _drop(answer)
 
     async def _ask(
         self, session: aiohttp.ClientSession, request: Request, limits: aiohttp.ClientTimeout, access: Access
@@ -149,6 +149,14 @@ class _HttpStream:
                 yield chunk
         except _BROKEN as error:
             raise _transient(error) from error
+
+
+def _drop(answer: aiohttp.ClientResponse) -> None:
+    """Break the connection off: a TLS farewell would be waited for, half a minute long where nobody answers."""
+    transport = answer.connection.transport if answer.connection is not None else None
+    answer.close()
+    if transport is not None:
+        transport.abort()
 
 
 def _session(places: int) -> aiohttp.ClientSession:

@@ -356,6 +356,10 @@ async def test_certificates_that_are_of_no_use_are_told_at_the_start(tmp_path: P
             pass
 
 
+def open_files() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
 async def test_a_watch_that_is_left_takes_no_leave_of_a_server_that_hears_nothing(authority: Authority) -> None:
     over = asyncio.Event()
 
@@ -373,13 +377,13 @@ async def test_a_watch_that_is_left_takes_no_leave_of_a_server_that_hears_nothin
     async with serving(deaf, authority.server_context()) as url:
         config = connection(url, tls=Tls(authorities=authority.cert))
         async with HttpTransport(config, observer=RequestObserver()) as transport:
-            before = len(list(Path("/dev/fd").iterdir()))
+            before = open_files()
             async with transport.open(Request(method="GET", path="/")) as stream:
                 assert await anext(stream.chunks()) == b"{}"
             for _ in range(5):
                 await asyncio.sleep(0)
             # The server's end is still open, and only that.
-            assert len(list(Path("/dev/fd").iterdir())) == before + 1
+            assert open_files() == before + 1
         over.set()
 
 

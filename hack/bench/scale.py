@@ -78,8 +78,8 @@ def measure() -> list[Figure]:
         Figure(name="1,000 nodes: most memory", value=seen.memory * _MIB_PER_MB, unit="MiB", aim=128),
         Figure(name="1,000 nodes: requests for each node", value=requests, unit="", aim=40),
         Figure(name="1,000 nodes: processor time for each node", value=_MS * processor, unit="ms", aim=200),
-        Figure(name="1,000 nodes: longest stall of the event loop", value=_MS * longest, unit="ms", aim=50),
-        Figure(name="1,000 nodes: longest step of it in processor time", value=_MS * busiest, unit="ms", aim=50),
+        Figure(name="1,000 nodes: longest step of the loop by the clock", value=_MS * longest, unit="ms", aim=50),
+        Figure(name="1,000 nodes: longest step in processor time", value=_MS * busiest, unit="ms", aim=50),
     ]
 
 

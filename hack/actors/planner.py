@@ -108,8 +108,9 @@ class Planner:
                 finished = False
                 await self._say(machine, "waiting for kubelet to update")
             else:
-                self._settled[objects.name(machine)] = _looked_at(secret, cluster)
                 await self._say(machine, "")
+                # Only once that is told: the API server may be away.
+                self._settled[objects.name(machine)] = _looked_at(secret, cluster)
         return finished
 
     def _is_settled(self, machine: Object, secret: Object, cluster: Object) -> bool:

@@ -1,4 +1,4 @@
-"""The manager is killed before and after every write of a three-node upgrade, and must end where it would have ended.
+"""The manager is killed before and after every write of an upgrade, and must end where it would have ended.
 
 A golden run counts the writes. Then, for each of them, a new cluster with the same seed: the manager dies at that
 write, another one starts, and the end is compared with the golden one.
@@ -20,8 +20,12 @@ from upgrade_manager.kube import objects
 
 #: The writes are dealt out to so many tests, which may run at the same time.
 SHARES = 4
+#: Those of smaller clusters are fewer.
+SMALL, SMALL_SHARES = ("one-node", "two-nodes"), 2
 #: Virtual seconds after the end in which the last events are sent.
 FAREWELL = 2.0
+#: The same where the API server was away: the others look for it ever more rarely, and are told of the end late.
+LONG_FAREWELL = 60.0
 #: Virtual seconds after which an event is sent again that got no answer.
 EVENT_RETRY = 15.0
 
@@ -32,8 +36,8 @@ class Ending:
 
     phase: str
     recorded: list[str]
-    #: The generation that the plan says it set, and the one that the cluster has.
-    generation: int
+    #: The generation that the plan says it set; none on a single node.
+    generation: int | None
     state: dict[str, Any]
     created: list[tuple[str, str]]
     events: Counter[str]
@@ -42,17 +46,19 @@ class Ending:
     writes: int
 
 
-async def _upgrade(spec: dict[str, Any], *, die_at: int = 0, after: bool = False, lose_at: int = 0) -> Ending:
-    async with Simulation("three-nodes", scale=0) as simulation:
+async def _upgrade(
+    spec: dict[str, Any], *, scenario: str = "three-nodes", die_at: int = 0, after: bool = False, lose_at: int = 0
+) -> Ending:
+    async with Simulation(scenario, scale=0) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life(die_at=die_at, after=after, lose_at=lose_at) as first:
             await stage.create_plan(spec)
             phase = await stage.until_ended(died=first.wire.died)
-            await asyncio.sleep(FAREWELL if not lose_at else EVENT_RETRY)
+            await asyncio.sleep(LONG_FAREWELL if scenario in SMALL else EVENT_RETRY if lose_at else FAREWELL)
         if first.wire.died.is_set():
             async with stage.life(seed="successor"):
                 phase = await stage.until_ended()
-                await asyncio.sleep(FAREWELL)
+                await asyncio.sleep(LONG_FAREWELL if scenario in SMALL else FAREWELL)
         return await _ending(stage, phase, writes=len(first.wire.writes))
 
 
@@ -61,7 +67,7 @@ async def _ending(stage: Stage, phase: str, *, writes: int) -> Ending:
     return Ending(
         phase=phase,
         recorded=phases_of(plan),
-        generation=objects.status(plan)["provisionGeneration"],
+        generation=objects.status(plan).get("provisionGeneration"),
         state=await end_state(stage.simulation),
         created=stage.ledger.created,
         events=Counter(f"{event['reason']} {event['message']} x{event['count']}" for event in events),
@@ -75,19 +81,52 @@ async def _ending(stage: Stage, phase: str, *, writes: int) -> Ending:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
 async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, share: int) -> None:
-    golden = await _upgrade(spec)
+    await _sweep(spec, "three-nodes", after=after, writes=(share, SHARES))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", range(SMALL_SHARES))
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
+@pytest.mark.parametrize("scenario", SMALL)
+async def test_a_crash_only_delays_the_end_of_few_nodes_too(
+    scenario: str, spec: dict[str, Any], *, after: bool, share: int
+) -> None:
+    await _sweep(spec, scenario, after=after, writes=(share, SMALL_SHARES))
+
+
+async def _sweep(spec: dict[str, Any], scenario: str, *, after: bool, writes: tuple[int, int]) -> None:
+    """For one share of the writes of so many."""
+    golden = await _upgrade(spec, scenario=scenario)
     assert golden.phase == SUCCEEDED
-    for write in range(1 + share, golden.writes + 1, SHARES):
-        ending = await _upgrade(spec, die_at=write, after=after)
+    assert golden.warnings == []
+    share, shares = writes
+    for write in range(1 + share, golden.writes + 1, shares):
+        ending = await _upgrade(spec, scenario=scenario, die_at=write, after=after)
         _compare(ending, golden, f"killed {'after' if after else 'before'} write {write} of {golden.writes}")
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", range(SHARES))
 async def test_an_answer_that_gets_lost_changes_nothing(share: int) -> None:
-    golden = await _upgrade(BY_VERSION)
-    for write in range(1 + share, golden.writes + 1, SHARES):
-        ending = await _upgrade(BY_VERSION, lose_at=write)
+    await _lose(BY_VERSION, "three-nodes", writes=(share, SHARES))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
+@pytest.mark.parametrize("scenario", SMALL)
+async def test_an_answer_that_gets_lost_changes_nothing_on_few_nodes_either(
+    scenario: str, spec: dict[str, Any]
+) -> None:
+    await _lose(spec, scenario, writes=(0, 1))
+
+
+async def _lose(spec: dict[str, Any], scenario: str, *, writes: tuple[int, int]) -> None:
+    """The answers to one share of the writes of so many."""
+    golden = await _upgrade(spec, scenario=scenario)
+    share, shares = writes
+    for write in range(1 + share, golden.writes + 1, shares):
+        ending = await _upgrade(spec, scenario=scenario, lose_at=write)
         # The error itself is told, as it should be.
         errors = [event for event in ending.events if event.startswith("ReconcileError")]
         for event in errors:

@@ -12,7 +12,7 @@ from hack.scenario import load
 from hack.simulation import Simulation
 from tests.support.stage import eventually
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, NotFound
+from upgrade_manager.kube.errors import Conflict, NotFound, Transient
 from upgrade_manager.kube.kinds import NODES
 from upgrade_manager.kube.patch import MergePatch
 
@@ -174,3 +174,19 @@ async def test_a_volume_is_degraded_while_a_replicas_node_is_away() -> None:
         (engine,) = (await client.list(ENGINES)).items
         assert sorted(engine["status"]["replicaModeMap"].values()) == ["ERR", "RW", "RW"]
         await eventually(is_healthy)
+
+
+@pytest.mark.parametrize(("refusals", "status"), [(0, 202), (1, 500)])
+async def test_an_order_to_start_may_be_refused(refusals: int, status: int) -> None:
+    async with cluster({"failing_starts": refusals}) as simulation:
+        await order(simulation, "vm/stop")
+        await eventually(lambda: is_gone(simulation))
+        if status == 500:
+            with pytest.raises(Transient):
+                await order(simulation, "vm/start")
+        await order(simulation, "vm/start")
+        await eventually(lambda: instance(simulation))
+
+
+async def is_gone(simulation: Simulation) -> bool:
+    return await instance(simulation) is None

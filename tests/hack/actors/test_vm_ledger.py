@@ -1,0 +1,143 @@
+"""What the toolkit notes about the machines that it shuts down, and what it does with the note."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.actors.vm_ledger import VMLedger
+from hack.cluster.foreign import our_crd
+from hack.cluster.seeds import Seeds
+from tests.support.apiserver import virtual_now
+from tests.support.stage import ISO_URL, Stage
+from upgrade_manager.kube.errors import Conflict, NotFound, Transient
+from upgrade_manager.kube.kinds import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+
+PLACE = "harvester-system"
+DETECTOR = "vm-live-migrate-detector"
+
+
+class Orders:
+    """KubeVirt's answers to orders, and who was ordered to do what."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+        self.answers: dict[str, Exception] = {}
+
+    async def put_path(self, path: str, _: Object) -> None:
+        namespace, _kind, name, action = path.split("/")[-4:]
+        self.given.append(f"{action} {namespace}/{name}")
+        if name in self.answers:
+            raise self.answers[name]
+
+
+class Desk:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        stage = Stage()
+        self.stage, self.client, self.orders = stage, stage.client, Orders()
+        monkeypatch.setattr(stage.client, "put_path", self.orders.put_path)
+        self.ledger = VMLedger(stage.context, stage.client)
+
+    async def set_up(self, *, restore: bool = True) -> None:
+        await self.stage.prepare(PLACE, groups=("none",))
+        seeds = Seeds(self.client, self.stage.scenario, now=virtual_now, iso_url=ISO_URL, api_url="https://10.0.0.1")
+        await seeds.define([our_crd()])
+        plan = {"metadata": {"name": "up"}, "spec": {"version": "v1", "restoreVM": restore}}
+        named = {"apiVersion": UPGRADE_PLANS.api_version, "kind": UPGRADE_PLANS.kind}
+        await self.client.create(UPGRADE_PLANS, {**named, **plan})
+
+    async def listed(self) -> Any:
+        try:
+            return (await self.client.get(CONFIG_MAPS, "up-restore-vm", namespace=PLACE))["data"]
+        except NotFound:
+            return None
+
+    async def told(self) -> list[tuple[str, str, str]]:
+        found = (await self.client.list(EVENTS)).items
+        return sorted((event["source"]["component"], event["reason"], event["message"]) for event in found)
+
+
+@pytest.fixture
+async def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
+    return Desk(monkeypatch)
+
+
+def machine(name: str, **conditions: str) -> Object:
+    listed = [{"type": type_, "status": status} for type_, status in conditions.items()]
+    return {"metadata": {"name": name, "namespace": "default"}, "status": {"conditions": listed}}
+
+
+def pod(uid: str = "p-1") -> Object:
+    env = [{"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}]
+    return {"metadata": {"uid": uid, "name": "p"}, "spec": {"containers": [{"env": env}]}}
+
+
+async def test_machines_are_noted_by_node_before_they_are_stopped_and_paused_ones_are_not(desk: Desk) -> None:
+    await desk.set_up()
+    await desk.ledger.shut_down([machine("a"), machine("b", Paused="True"), machine("c")], pod(), "n1")
+    assert await desk.listed() == {"n1": "default/a,default/c"}
+    assert desk.orders.given == ["stop default/a", "stop default/b", "stop default/c"]
+    done = "Shutdown completed for 3 VM(s) on node n1, success: 3, failed: 0"
+    assert await desk.told() == [
+        (DETECTOR, "RestoreVMConfigMapCreated", f"ConfigMap {PLACE}/up-restore-vm created"),
+        (DETECTOR, "VMShutdownCompleted", done),
+    ]
+
+
+async def test_another_attempt_does_not_forget_those_that_are_off_already(desk: Desk) -> None:
+    await desk.set_up()
+    await desk.ledger.shut_down([machine("a")], pod(), "n1")
+    desk.ledger.forget(pod())
+    await desk.ledger.shut_down([], pod("p-2"), "n1")
+    await desk.ledger.shut_down([], pod("p-3"), "n2")
+    assert await desk.listed() == {"n1": "default/a", "n2": ""}
+    assert [reason for _, reason, _ in await desk.told()].count("RestoreVMConfigMapCreated") == 1
+
+
+async def test_one_attempt_tells_once_however_often_it_looks(desk: Desk) -> None:
+    await desk.set_up()
+    for _ in range(3):
+        await desk.ledger.shut_down([machine("a")], pod(), "n1")
+    assert len(await desk.told()) == 2
+
+
+@pytest.mark.parametrize("plan", ["up", "none"], ids=["a plan that does not want it", "no plan"])
+async def test_nothing_is_noted_for(desk: Desk, plan: str) -> None:
+    await desk.set_up(restore=plan == "none")
+    asking = pod()
+    asking["spec"]["containers"][0]["env"][0]["value"] = plan
+    await desk.ledger.shut_down([machine("a")], asking, "n1")
+    assert (await desk.listed(), await desk.told()) == (None, [])
+    assert desk.orders.given == ["stop default/a"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        pytest.param(None, "", id="it starts"),
+        pytest.param(Conflict("already running"), "", id="it runs already"),
+        pytest.param(NotFound("no such VM"), "1 of 2 VMs could not be started: default/b: no such VM", id="it is gone"),
+        pytest.param(Transient("500"), "1 of 2 VMs could not be started: default/b: 500", id="KubeVirt fails"),
+    ],
+)
+async def test_those_noted_for_the_node_are_started(desk: Desk, error: Exception | None, said: str) -> None:
+    await desk.set_up()
+    await desk.ledger.shut_down([machine("a"), machine("b")], pod(), "n1")
+    await desk.ledger.shut_down([machine("x")], pod("p-2"), "n2")
+    desk.orders.given.clear()
+    if error is not None:
+        desk.orders.answers["b"] = error
+    assert await desk.ledger.start("n1", "up") == said
+    assert desk.orders.given == ["start default/a", "start default/b"]
+    reasons = [reason for source, reason, _ in await desk.told() if source == "restore-vm"]
+    assert reasons == ["RestoreVMFailed" if said else "RestoreVMCompleted"]
+
+
+async def test_without_a_note_nobody_is_started(desk: Desk) -> None:
+    await desk.set_up()
+    assert await desk.ledger.start("n1", "up") == ""
+    assert desk.orders.given == []

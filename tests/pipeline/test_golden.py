@@ -1,0 +1,23 @@
+"""A healthy upgrade is told as it has always been told; the listings are documentation, see tests/golden."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import golden
+
+
+@pytest.mark.parametrize("entry", golden.SPECS)
+def test_the_course_of_a_healthy_upgrade_is_the_one_that_is_written_down(entry: str) -> None:
+    assert golden.text(entry) == golden.path(entry).read_text(), "if that is meant: python -m tests.support.golden"
+
+
+@pytest.mark.parametrize("entry", golden.SPECS)
+def test_what_is_written_down_has_no_warning_and_every_wait_names_its_object(entry: str) -> None:
+    lines = golden.path(entry).read_text().splitlines()
+    waits = [line.split(") ", 1)[1] for line in lines if "Progressing=True" in line and ") " in line]
+    assert not any(line.split()[2:4] == ["event", "Warning"] for line in lines)
+    assert waits
+    for wait in waits:
+        assert wait.startswith("waiting for ")
+        assert any(kind in wait for kind in golden.NAMED), wait

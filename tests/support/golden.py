@@ -1,0 +1,130 @@
+"""The course of whole upgrades as text, kept in tests/golden: what a user would see, line by line.
+
+`python -m tests.support.golden` writes the files anew; the difference is then for a person to judge.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from hack import virtualtime
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage
+from upgrade_manager.api.conditions import AVAILABLE, DEGRADED, PROGRESSING
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from hack.call import Call
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Response
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SPECS: dict[str, dict[str, Any]] = {"by-version": BY_VERSION, "by-image": BY_IMAGE}
+#: What a wait is for is one of these, with its name; or Rancher, whose choice has no name yet.
+NAMED = ("VirtualMachineImage ", "Deployment ", "Plan ", "Job ", "Secret ", "node node-", "Rancher to start with")
+_WRITTEN = (200, 201)
+_HEADER = """\
+# A healthy upgrade of three nodes ({entry}), as a user sees it; written by `python -m tests.support.golden`.
+#
+# Seconds after the plan was created, then what happened:
+#   phase      a phase value was reached and recorded; several at once where there was nothing to wait for
+#   node       a node's state in status.nodeUpgradeStatuses
+#   condition  type=status (reason) message, whenever one of them changes
+#   event      type, reason and message of an Event
+"""
+
+
+class Course:
+    """A hook of the middleware's that notes what each of the manager's writes changed in what a user sees."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._began = now()
+        #: How many phase values were recorded before.
+        self._phases = 0
+        self._seen: dict[str, str] = {}
+        self.lines: list[str] = []
+
+    async def before(self, number: int, call: Call) -> None:
+        """Nothing is written yet."""
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """It is."""
+        _ = number
+        if response.status not in _WRITTEN:
+            return
+        written = json.loads(response.body)
+        if call.resource == "events":
+            self._note("event", f"{written['type']} {written['reason']}: {written['message']}")
+        elif call.resource.startswith("upgradeplans"):
+            self._plan(written)
+
+    def _plan(self, plan: Object) -> None:
+        status = objects.status(plan)
+        recorded = [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or []]
+        for phase in recorded[self._phases :]:
+            self._note("phase", phase)
+        self._phases = len(recorded)
+        for node, entry in sorted((status.get("nodeUpgradeStatuses") or {}).items()):
+            self._changed(f"node {node}", _node(entry))
+        for type_ in (AVAILABLE, PROGRESSING, DEGRADED):
+            found = objects.condition(plan, type_)
+            if found is not None:
+                self._changed(f"condition {type_}", _condition(found))
+
+    def _changed(self, what: str, value: str) -> None:
+        if value and self._seen.get(what) != value:
+            self._seen[what] = value
+            kind, _, about = what.partition(" ")
+            separator = "=" if kind == "condition" else ": "
+            self._note(kind, f"{about}{separator}{value}" if about else value)
+
+    def _note(self, kind: str, text: str) -> None:
+        seconds = round((self._now() - self._began).total_seconds())
+        self.lines.append(f"{seconds:>3} s  {kind:<9}  {text}".rstrip())
+
+
+def _node(entry: Object) -> str:
+    said = ": ".join(part for part in (entry.get("reason"), entry.get("message")) if part)
+    return f"{entry['state']} ({said})" if said else str(entry["state"])
+
+
+def _condition(found: Object) -> str:
+    return f"{found['status']} ({found['reason']}) {found.get('message') or ''}".rstrip()
+
+
+async def record(spec: dict[str, Any]) -> list[str]:
+    """The course of a three-node upgrade."""
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            course = simulation.middleware.hook = Course(simulation.now)
+            await stage.create_plan(spec)
+            await stage.until_ended()
+            await stage.settle()
+    return course.lines
+
+
+def text(entry: str) -> str:
+    """What the entry's file should hold. Runs an upgrade in a loop of its own."""
+    lines = virtualtime.run(record(SPECS[entry]))
+    return _HEADER.format(entry=entry.replace("-", " ")) + "\n" + "\n".join(lines) + "\n"
+
+
+def path(entry: str) -> Path:
+    """The entry's file."""
+    return GOLDEN / f"three-nodes-{entry}.txt"
+
+
+if __name__ == "__main__":
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    for _entry in SPECS:
+        path(_entry).write_text(text(_entry))

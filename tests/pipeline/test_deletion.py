@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.pipeline.test_failures import ours, settings
+from tests.pipeline.test_failures import fault, ours, settings
+from tests.support.curable import Curable
 from tests.support.upgrade import BY_VERSION, Stage, phases_of
-from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.kinds import ADDONS, LONGHORN_SETTINGS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
 
 if TYPE_CHECKING:
     from hack.simulation import Simulation
     from tests.support.simulate import Simulate
 
+INTERVAL = "replica-replenishment-wait-interval"
 #: Seconds between two looks at a plan.
 LOOK = 0.02
-#: How far a node can be when its plan is deleted.
-NODE_STATES = ["ImagePreloaded", "PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"]
+#: How far the first node can be when its plan is deleted.
+NODE_STATES = ["PreDraining", "PreDrained", "WaitingReboot", "PostDrained"]
+#: Three for the control plane, and a worker to which Rancher comes last.
+WORKER: dict[str, Any] = {"nodes": {"count": 4, "management": 3}}
 
 
 async def until_recorded(stage: Stage, phase: str) -> None:
@@ -31,13 +36,13 @@ async def until_recorded(stage: Stage, phase: str) -> None:
             await asyncio.sleep(LOOK)
 
 
-async def until_node(stage: Stage, state: str) -> None:
-    """Wait until a node has reached the state in the node upgrade."""
+async def until_node(stage: Stage, state: str, *, node: str = "") -> None:
+    """Wait until the node, or any, has reached the state in the node upgrade."""
     await until_recorded(stage, "NodeUpgrading")
     async with asyncio.timeout(600):
         while True:
-            nodes = (objects.status(await stage.plan()).get("nodeUpgradeStatuses") or {}).values()
-            if state in [entry["state"] for entry in nodes]:
+            nodes = objects.status(await stage.plan()).get("nodeUpgradeStatuses") or {}
+            if state in [entry["state"] for name, entry in nodes.items() if node in {"", name}]:
                 return
             await asyncio.sleep(LOOK)
 
@@ -61,10 +66,23 @@ async def generation(simulation: Simulation) -> Any:
     return objects.spec(local)["rkeConfig"]["provisionGeneration"]
 
 
+def jobs_of(stage: Stage) -> list[str]:
+    """Jobs that were created since the ledger was cleared."""
+    return sorted(name for path, name in stage.ledger.created if path.endswith("/jobs"))
+
+
+def both_steps(stage: Stage) -> list[str]:
+    """The Jobs of a whole upgrade: none is left out because of what an earlier plan has done, and none is doubled."""
+    nodes = stage.simulation.scenario.nodes.names
+    steps = [f"next-node-upgrade-{step}-{node}" for step in ("post-drain", "pre-drain") for node in nodes]
+    return ["next-cluster-upgrade", *steps]
+
+
 async def succeed(stage: Stage, *, before: list[Any]) -> None:
-    """The next plan goes through as if there had been none before it."""
+    """The next plan goes through as if there had been none before it, with both Jobs for every node."""
     following = replace(stage, name="next")
     was = await generation(stage.simulation)
+    stage.ledger.created.clear()
     await following.create_plan(BY_VERSION)
     assert await following.until_ended() == SUCCEEDED
     await stage.settle()
@@ -73,13 +91,12 @@ async def succeed(stage: Stage, *, before: list[Any]) -> None:
     assert await settings(stage.simulation) == before
     assert await ours(stage.simulation, "next") == []
     assert await cordoned(stage.simulation) == []
+    assert jobs_of(stage) == both_steps(stage)
 
 
 @pytest.mark.parametrize("phase", PHASE_VALUES)
-async def test_a_plan_deleted_in_any_phase_goes_leaves_nothing_and_hinders_nobody(
-    simulate: Simulate, phase: str
-) -> None:
-    async with simulate() as simulation:
+async def test_a_plan_deleted_in_any_phase_goes_and_leaves_nothing(simulate: Simulate, phase: str) -> None:
+    async with simulate(scale=0.2) as simulation:
         before = await settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -88,11 +105,46 @@ async def test_a_plan_deleted_in_any_phase_goes_leaves_nothing_and_hinders_nobod
             await delete(stage)
             assert await ours(simulation) == []
             assert await settings(simulation) == before
+        assert stage.ledger.conflicts == []
+
+
+@pytest.mark.parametrize("phase", ["ImagePreloading", "CleaningUp"])
+async def test_half_done_work_on_images_does_not_hinder_the_next_plan(simulate: Simulate, phase: str) -> None:
+    async with simulate(scale=0.2) as simulation:
+        before = await settings(simulation)
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await until_recorded(stage, phase)
+            await delete(stage)
+            await succeed(stage, before=before)
+
+
+@pytest.mark.servers
+async def test_half_done_work_on_the_cluster_does_not_hinder_the_next_plan(simulate: Simulate) -> None:
+    async with simulate() as simulation:
+        before = await settings(simulation)
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await until_recorded(stage, "ClusterUpgrading")
+            await delete(stage)
             await succeed(stage, before=before)
 
 
 @pytest.mark.parametrize("state", NODE_STATES)
 async def test_a_node_that_was_under_way_is_taken_through_by_the_next_plan(simulate: Simulate, state: str) -> None:
+    await delete_at(simulate, state)
+
+
+@pytest.mark.servers
+async def test_a_node_that_was_drained_is_taken_through_by_the_next_plan(simulate: Simulate) -> None:
+    # Of all states this one lasts long enough on the real server, too.
+    await delete_at(simulate, "PostDraining")
+
+
+async def delete_at(simulate: Simulate, state: str) -> None:
+    """Delete a plan when its first node has reached the state, and let the next one succeed."""
     async with simulate() as simulation:
         before = await settings(simulation)
         stage = await Stage.set_up(simulation)
@@ -100,8 +152,69 @@ async def test_a_node_that_was_under_way_is_taken_through_by_the_next_plan(simul
             await stage.create_plan(BY_VERSION)
             await until_node(stage, state)
             await delete(stage)
-            stage.ledger.created.clear()
+            assert await settings(simulation) == before
             await succeed(stage, before=before)
-        jobs = sorted(name for path, name in stage.ledger.created if path.endswith("/jobs"))
-        steps = [f"next-node-upgrade-{step}-node-{n}" for step in ("post-drain", "pre-drain") for n in range(3)]
-        assert jobs == ["next-cluster-upgrade", *steps]
+
+
+@pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot"])
+async def test_a_worker_that_was_under_way_waits_until_rancher_comes_to_it_again(
+    simulate: Simulate, state: str
+) -> None:
+    async with simulate(Curable.of(**WORKER)) as simulation:
+        before = await settings(simulation)
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await until_node(stage, state, node="node-3")
+            await delete(stage)
+            await succeed(stage, before=before)
+
+
+@pytest.mark.parametrize("step", ["pre-drain", "post-drain"])
+async def test_a_worker_on_which_a_plan_has_failed_is_taken_through_by_the_next_one(
+    simulate: Simulate, step: str
+) -> None:
+    scenario = Curable.of(**WORKER, **fault(step, "node-3"))
+    async with simulate(scenario) as simulation:
+        before = await settings(simulation)
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            assert await stage.until_ended() == FAILED
+            await stage.settle()
+            scenario.cure()
+            await succeed(stage, before=before)
+
+
+@pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining"])
+@pytest.mark.parametrize("node", ["node-2", "node-3"])
+async def test_a_plan_that_is_torn_away_by_force_leaves_a_question_that_the_next_one_answers_in_ranchers_order(
+    simulate: Simulate, node: str, state: str
+) -> None:
+    async with simulate(Curable.of(**WORKER)) as simulation:
+        client, before = simulation.client(), await settings(simulation)
+        stage = await Stage.set_up(simulation)
+        async with stage.life() as first:
+            await stage.create_plan(BY_VERSION)
+            await until_node(stage, state, node=node)
+            await first.kill()
+        await client.patch(UPGRADE_PLANS, stage.name, MergePatch({"metadata": {"finalizers": None}}))
+        await client.delete(UPGRADE_PLANS, stage.name)
+        await stage.settle()
+        # As the plan's clean-up would have left it, if it had been let.
+        value = MergePatch({"value": "600"})
+        await client.patch(LONGHORN_SETTINGS, INTERVAL, value, namespace="longhorn-system")
+        addon = MergePatch({"spec": {"enabled": True}})
+        await client.patch(ADDONS, "descheduler", addon, namespace="kube-system")
+        following = replace(stage, name="next")
+        stage.ledger.created.clear()
+        async with stage.life(seed="successor"):
+            await following.create_plan(BY_VERSION)
+            assert await following.until_ended() == SUCCEEDED
+            await stage.settle()
+        assert jobs_of(stage) == both_steps(stage)
+        assert await cordoned(simulation) == []
+        after = await settings(simulation)
+        assert after[:2] == before[:2]
+        # What was before the first plan nobody knows any more; hooks that nobody answers do not stay.
+        assert "management.harvesterhci.io" not in str(after[2])

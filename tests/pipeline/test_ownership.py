@@ -1,0 +1,143 @@
+"""Objects of others under our names: never adopted, never changed, named with both owners, and gone on without them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.upgrade import BY_VERSION, Stage, condition
+from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    SERVICES,
+    SUC_PLANS,
+    UPGRADE_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+
+if TYPE_CHECKING:
+    from tests.support.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resource import Resource
+
+CONTAINER = {"name": "x", "image": "docker.io/library/busybox:1.36.1"}
+LABELS = {"app": "someone-elses"}
+POD = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
+#: It never starts, so that it never ends.
+JOB = {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}
+IMAGE = {"displayName": "d", "sourceType": "upload", "backend": "cdi", "retry": 0, "url": "", "checksum": ""}
+SUC = {"concurrency": 1, "nodeSelector": {"matchLabels": {"no": "node"}}, "upgrade": {"image": "i"}, "version": "v1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """An object that somebody else has made under a name of ours."""
+
+    resource: Resource
+    name: str
+    spec: dict[str, Any]
+    #: Where the plan stops.
+    phase: str
+    namespace: str = "harvester-system"
+
+
+OBJECTS = [
+    Foreign(resource=VIRTUAL_MACHINE_IMAGES, name="upgrade-iso", spec=IMAGE, phase="ISODownloading"),
+    Foreign(
+        resource=DEPLOYMENTS,
+        name="upgrade-repo",
+        spec={"replicas": 0, "selector": {"matchLabels": LABELS}, "template": POD},
+        phase="RepoCreating",
+    ),
+    Foreign(resource=SERVICES, name="upgrade-repo", spec={"ports": [{"port": 81}]}, phase="RepoCreating"),
+    Foreign(
+        resource=SUC_PLANS,
+        name="upgrade-image-preload",
+        spec=SUC,
+        phase="ImagePreloading",
+        namespace="cattle-system",
+    ),
+    Foreign(resource=JOBS, name="upgrade-cluster-upgrade", spec=JOB, phase="ClusterUpgrading"),
+    Foreign(resource=JOBS, name="upgrade-node-upgrade-pre-drain-node-2", spec=JOB, phase="NodeUpgrading"),
+    Foreign(resource=JOBS, name="upgrade-node-upgrade-post-drain-node-0", spec=JOB, phase="NodeUpgrading"),
+    Foreign(resource=SUC_PLANS, name="upgrade-image-cleanup", spec=SUC, phase="CleaningUp", namespace="cattle-system"),
+]
+
+
+async def place(stage: Stage, foreign: Foreign) -> tuple[Object, Object]:
+    """Create it, owned by a ConfigMap; both."""
+    client = stage.simulation.client()
+    owner = await client.create(
+        CONFIG_MAPS,
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "its-owner", "namespace": foreign.namespace},
+        },
+    )
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "its-owner", "uid": objects.uid(owner)}
+    metadata = {
+        "name": foreign.name,
+        "namespace": foreign.namespace,
+        "ownerReferences": [{**reference, "controller": True}],
+    }
+    body = {
+        "apiVersion": foreign.resource.api_version,
+        "kind": foreign.resource.kind,
+        "metadata": metadata,
+        "spec": foreign.spec,
+    }
+    return owner, await client.create(foreign.resource, body)
+
+
+def essence(found: Object) -> Any:
+    """What somebody has said about an object; its controllers may do what they do."""
+    meta = {key: objects.metadata(found).get(key) for key in ("uid", "labels", "ownerReferences", "finalizers")}
+    return meta, objects.spec(found)
+
+
+@pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
+async def test_an_object_of_somebody_else_is_named_with_both_owners_and_left_alone(
+    simulate: Simulate, foreign: Foreign
+) -> None:
+    async with simulate(scale=0.2) as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+        owner, before = await place(stage, foreign)
+        async with stage.life():
+            plan = await stage.create_plan(BY_VERSION)
+            async with asyncio.timeout(600):
+                while condition(await stage.plan(), "Degraded")[0] != "True":  # noqa: ASYNC110  # it looks from outside
+                    await asyncio.sleep(0.1)
+            status, reason, message = condition(await stage.plan(), "Degraded")
+            assert (await stage.phase(), status, reason) == (foreign.phase, "True", "ReconcileError")
+            assert message.startswith(f"{foreign.resource.kind} {foreign.namespace}/{foreign.name} belongs to ")
+            assert f"ConfigMap its-owner (uid {objects.uid(owner)})" in message
+            assert f"UpgradePlan upgrade (uid {objects.uid(plan)})" in message
+            found = await client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
+            assert essence(found) == essence(before)
+            await client.delete(foreign.resource, foreign.name, namespace=foreign.namespace)
+            assert await stage.until_ended() == SUCCEEDED
+        assert condition(await stage.plan(), "Degraded")[0] == "False"
+
+
+@pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
+async def test_nor_does_the_plans_deletion_take_it_away(simulate: Simulate, foreign: Foreign) -> None:
+    async with simulate(scale=0.2) as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+        _, before = await place(stage, foreign)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until(foreign.phase)
+            await client.delete(UPGRADE_PLANS, stage.name)
+            assert await stage.until("gone") == "gone"
+            await stage.settle()
+            found = await client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
+        assert essence(found) == essence(before)

@@ -5,6 +5,8 @@ import os
 import signal
 import socket
 import sys
+from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -16,6 +18,12 @@ from hack.cluster.kubeconfig import write
 from hack.kube.controlplane import API_SERVER
 from tests.support import servers
 from tests.support.processes import eventually, program_of, started_with
+from upgrade_manager.kube.certificateprobe import TlsProbe
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.connection import connect
+from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.kinds import ENDPOINT_SLICES
+from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,6 +126,32 @@ async def test_the_program_says_when_it_is_ready_and_leaves_when_asked(tmp_path:
     async with asyncio.timeout(50):
         output, error = await process.communicate()
     assert (process.returncode, output, error) == (0, b"", b"")
+
+
+@pytest.mark.servers
+@pytest.mark.real_loop
+async def test_who_looks_for_the_api_servers_finds_the_programs_own(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    path = tmp_path / "config"
+    api = servers.server_of(request.node)
+    process = await _start("--kubeconfig", str(path), "--scenario", "one-node", "--instant", "--api", api)
+    assert process.stdout is not None
+    async with asyncio.timeout(50):
+        await process.stdout.readline()
+    connection = await connect(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(path))
+    async with HttpTransport(connection, observer=RequestObserver()) as transport:
+        client = Client(transport, user_agent="test", random=Random(1))
+        piece = await client.get(ENDPOINT_SLICES, "kubernetes", namespace="default")
+        for name, path_behind in (("fs", "stats/summary"), ("imageGCHighThresholdPercent", "configz")):
+            head = await client.read_path(f"/api/v1/nodes/node-0/proxy/{path_behind}", limit=10_000)
+            assert f'"{name}"' in head.decode()
+    (address,), (port,) = piece["endpoints"][0]["addresses"], piece["ports"]
+    (shown,) = await TlsProbe().read(address, port["port"])
+    process.terminate()
+    await process.communicate()
+    assert (piece["addressType"], address) == ("FQDN", "kubernetes.localhost")
+    assert shown.not_after - datetime.now(UTC) > timedelta(days=7)
 
 
 async def _look_at_repository(url: str) -> None:

@@ -227,3 +227,10 @@ async def test_the_loop_is_free_meanwhile_and_a_cancelled_probe_leaves_nothing_b
         assert probing.cancelled()
         async with asyncio.timeout(5):
             await ended.wait()
+
+
+async def test_a_connection_that_is_gone_only_after_nobody_waits_for_it_harms_nobody() -> None:
+    closing = certificateprobe._Closing()
+    closing.closed.cancel()
+    closing.connection_lost(None)
+    assert closing.closed.cancelled()

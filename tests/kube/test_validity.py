@@ -51,6 +51,16 @@ def test_they_are_those_that_the_library_reads(seconds: int, serial: int, name: 
     assert validity_of(made) == Validity(not_before=read.not_valid_before_utc, not_after=read.not_valid_after_utc)
 
 
+def test_a_certificate_of_the_first_version_says_no_version() -> None:
+    def value(tag: int, *content: bytes) -> bytes:
+        joined = b"".join(content)
+        return bytes([tag, len(joined)]) + joined
+
+    dates = value(0x30, value(0x17, b"250506070809Z"), value(0x18, b"20350102030405Z"))
+    made = value(0x30, value(0x30, value(2, b"\x07"), value(0x30), value(0x30), dates))
+    assert validity_of(made) == Validity(not_before=START, not_after=END)
+
+
 @pytest.mark.parametrize(
     "bad",
     [

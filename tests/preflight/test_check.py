@@ -26,6 +26,7 @@ from tests.support.fitness import (
 )
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import REFUSED as NOBODY
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.kinds import ENDPOINT_SLICES
 from upgrade_manager.preflight.check import Passed, Preflight, Refused, Undecided
@@ -378,6 +379,36 @@ async def test_a_thousand_silent_nodes_are_all_named_and_none_is_asked_out_of_tu
     assert len(verdict.cause) <= 32768
     assert "and 997 more" in waited[0]
     assert len(ground.kubelets.asked) <= 11 * 1000
+
+
+async def test_an_api_server_that_does_not_list_its_own_is_an_error_to_be_retried(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise Transient("list endpointslices.discovery.k8s.io default: 503")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Client, "list", away)
+        for _ in range(100):
+            with pytest.raises(Transient):
+                await ground.look()
+            await asyncio.sleep(1)
+    assert await ground.decide() == (Passed(), [])
+
+
+async def test_an_api_server_that_goes_away_between_the_questions_takes_nothing_from_anybodys_minute(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any, **__: Any) -> bytes:
+        raise Transient("nobody listens", reason=NOBODY)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Client, "read_path", away)
+        for _ in range(100):
+            with pytest.raises(Transient):
+                await ground.look()
+            await asyncio.sleep(1)
+    assert await ground.decide() == (Passed(), [])
 
 
 async def test_words_of_strangers_stay_short(ground: Ground) -> None:

@@ -24,8 +24,8 @@ Ask: TypeAlias = "Callable[[], Awaitable[Answer]]"
 PATIENCE = 60.0
 #: Asked at the same time.
 BREADTH = 16
-#: Seconds after which a look begins no further question: the reconcile has to come to its end, and goes on later.
-LOOK = 20.0
+#: Seconds after which a look begins no further question: a reconcile must end within a minute, and goes on later.
+LOOK = 15.0
 #: Seconds before the first and between later repetitions.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 

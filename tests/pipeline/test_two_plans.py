@@ -1,0 +1,98 @@
+"""Two plans at once: exactly one has the cluster, whoever dies when; the other is blocked for good, and idle."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
+from upgrade_manager.api.keys import FINALIZER
+from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from tests.support.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
+
+BLOCKED = ("False", "ConcurrentUpgradeBlocked")
+#: The writes of a manager that belong to the acceptance of two plans, and a few more.
+ACCEPTANCE = range(1, 9)
+#: Seconds in which a manager decides about both.
+WHILE = 5.0
+
+
+async def two(simulation: Simulation) -> tuple[Stage, Stage]:
+    """Two plans that nobody has seen yet, of the same instant."""
+    first = await Stage.set_up(simulation, name="one")
+    second = replace(first, name="two")
+    await asyncio.gather(first.create_plan(BY_VERSION), second.create_plan(BY_VERSION))
+    return first, second
+
+
+async def parted(first: Stage, second: Stage) -> tuple[Stage, Stage]:
+    """The one that runs, and the one that is blocked."""
+    plans = [await first.plan(), await second.plan()]
+    blocked = [condition(plan, "Available")[:2] == BLOCKED for plan in plans]
+    assert sorted(blocked) == [False, True]
+    return (second, first) if blocked[0] else (first, second)
+
+
+def assert_untouched(loser: Object, winner: str) -> None:
+    """The blocked plan says why, and nothing else ever."""
+    status = objects.status(loser)
+    assert list(status) == ["conditions"]
+    assert [one["type"] for one in status["conditions"]] == ["Available"]
+    assert f"UpgradePlan {winner} is in progress" in condition(loser, "Available")[2]
+
+
+@pytest.mark.servers
+async def test_of_two_plans_of_the_same_instant_exactly_one_runs_and_the_other_never_does(simulate: Simulate) -> None:
+    async with simulate() as simulation:
+        first, second = await two(simulation)
+        async with first.life():
+            await first.until_said("Available")
+            await second.until_said("Available")
+            winner, loser = await parted(first, second)
+            assert await winner.until_ended() == SUCCEEDED
+        async with first.life(seed="successor"):
+            await winner.settle()
+        plan, events = await loser.plan(), await loser.events()
+        assert_untouched(plan, winner.name)
+        assert objects.finalizers(plan) == []
+        assert [(event["type"], event["reason"], event["count"]) for event in events] == [
+            ("Warning", "ConcurrentUpgradeBlocked", 1)
+        ]
+        names = [name for _, name in winner.ledger.created]
+        assert [name for name in names if name.startswith(loser.name) and "/events" not in name] == [
+            objects.name(event) for event in events
+        ]
+        assert phases_of(await winner.plan()) == [*PHASE_VALUES, SUCCEEDED]
+
+
+@pytest.mark.parametrize("write", ACCEPTANCE)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_a_manager_that_dies_while_it_decides_leaves_one_that_runs_and_one_that_is_blocked(
+    write: int, *, after: bool
+) -> None:
+    async with Simulation(actors=False) as simulation:
+        first, second = await two(simulation)
+        async with first.life(die_at=write, after=after):
+            await asyncio.sleep(WHILE)
+        async with first.life(seed="successor"):
+            await asyncio.sleep(WHILE)
+        winner, loser = await parted(first, second)
+        assert_untouched(await loser.plan(), winner.name)
+        assert phases_of(await winner.plan())[:1] == ["Initializing"]
+        assert objects.finalizers(await winner.plan()) == [FINALIZER]
+        assert len(await loser.events("ConcurrentUpgradeBlocked")) == 1
+        assert len(set(first.ledger.created)) == len(first.ledger.created)
+        await loser.simulation.client().delete(UPGRADE_PLANS, loser.name)
+        async with first.life(seed="third"):
+            assert await loser.until("gone") == "gone"
+            await asyncio.sleep(WHILE)
+            assert await winner.phase() not in {"", "gone"}

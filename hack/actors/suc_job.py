@@ -218,7 +218,7 @@ def _volumes(plan: Object) -> list[Object]:
         source: Object = {"secretName": secret["name"], "optional": bool(secret.get("ignoreUpdates"))}
         if secret.get("defaultMode") is not None:
             source["defaultMode"] = secret["defaultMode"]
-        volumes.append({"name": f"secret-{secret['name']}", "secret": source})
+        volumes.append({"name": safe_concat_name("secret", secret["name"]), "secret": source})
     given = [volume for part in ("prepare", "upgrade") for volume in (spec.get(part) or {}).get("volumes") or ()]
     named = {volume["name"]: volume for volume in given}
     return volumes + [{"name": name, "hostPath": {"path": one["source"]}} for name, one in named.items()]
@@ -231,7 +231,7 @@ def _mounts(plan: Object, given: Object) -> list[Object]:
     ]
     for secret in objects.spec(plan).get("secrets") or ():
         path = secret["path"] if secret["path"].startswith("/") else f"/run/system-upgrade/secrets/{secret['path']}"
-        mounts.append({"name": f"secret-{secret['name']}", "readOnly": True, "mountPath": path})
+        mounts.append({"name": safe_concat_name("secret", secret["name"]), "readOnly": True, "mountPath": path})
     return mounts + [{"name": one["name"], "mountPath": one["destination"]} for one in given.get("volumes") or ()]
 
 

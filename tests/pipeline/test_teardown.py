@@ -28,11 +28,12 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.pipeline.teardown import tear_down
+from upgrade_manager.resources.imagelist import ImageList
 from upgrade_manager.resources.isoimage import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
-from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, image_list_secret, image_preload_plan
+from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
@@ -59,14 +60,15 @@ async def everything(cluster: Harvester, name: str = "up", *, reached: str = "Cl
     entries = [{"phase": value, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"} for value in phases]
     plan = await cluster.plan(name, status={"currentPhase": reached, "phaseTransitionTimestamps": entries})
     owner = Owner(name=name, uid=objects.uid(plan))
+    images = ImageList(owner=owner, packed=b"x")
     jobs = [cluster_upgrade_job(owner, JOB), node_job(owner, JOB, node="n1", job_type=JobType.PRE_DRAIN)]
     for resource, manifest in (
         (VIRTUAL_MACHINE_IMAGES, iso_image(owner, version="v1", url="https://x", checksum="ab" * 64)),
         (DEPLOYMENTS, repository_deployment(owner, image=IMAGE, claim="c", replicas=1)),
         (SERVICES, repository_service(owner)),
         (SUC_PLANS, image_preload_plan(owner, PLAN, concurrency=1)),
-        (SUC_PLANS, image_cleanup_plan(owner, PLAN)),
-        (SECRETS, image_list_secret(owner, compressed="")),
+        (SUC_PLANS, image_cleanup_plan(owner, PLAN, secrets=images.names())),
+        *((SECRETS, secret) for secret in images.secrets()),
         *((JOBS, job) for job in jobs),
     ):
         status = FAILED if failed and objects.name(manifest) == failed else None

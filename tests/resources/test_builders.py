@@ -9,11 +9,12 @@ import pytest
 
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, JobType
 from upgrade_manager.kube.kinds import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.resources.imagelist import PIECE, ImageList
 from upgrade_manager.resources.isoimage import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
-from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, image_list_secret, image_preload_plan
+from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ NAMES = {
 
 def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
     """Every object of one upgrade, with its kind."""
+    images = ImageList(owner=owner, packed=bytes(PIECE + 1))
     return [
         (VIRTUAL_MACHINE_IMAGES, iso_image(owner, version="v1.7.0", url="https://x/a.iso", checksum="ab" * 64)),
         (DEPLOYMENTS, repository_deployment(owner, image=IMAGE, claim="up-iso", replicas=2)),
@@ -54,8 +56,8 @@ def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
         (JOBS, cluster_upgrade_job(owner, JOB)),
         *[(JOBS, node_job(owner, JOB, node=node, job_type=job_type)) for job_type in JobType],
         (SUC_PLANS, image_preload_plan(owner, PLAN, concurrency=3)),
-        (SUC_PLANS, image_cleanup_plan(owner, PLAN)),
-        (SECRETS, image_list_secret(owner, compressed="aGVsbG8=")),
+        (SUC_PLANS, image_cleanup_plan(owner, PLAN, secrets=images.names())),
+        *[(SECRETS, secret) for secret in images.secrets()],
     ]
 
 
@@ -100,7 +102,7 @@ def test_every_object_has_the_plan_as_its_controlling_owner() -> None:
 
 @pytest.mark.parametrize(
     ("component", "count"),
-    [("iso", 1), ("repo", 2), ("image-preload", 1), ("cluster-upgrade", 1), ("node-upgrade", 4), ("image-cleanup", 2)],
+    [("iso", 1), ("repo", 2), ("image-preload", 1), ("cluster-upgrade", 1), ("node-upgrade", 4), ("image-cleanup", 3)],
 )
 def test_every_object_tells_its_component(component: str, count: int) -> None:
     found = everything(Owner(name="up", uid="u-1"), "n1")

@@ -3,19 +3,18 @@ from __future__ import annotations
 import shutil
 import subprocess
 from base64 import b64decode
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.pipeline.imagelists import compress
+from upgrade_manager.pipeline.imagelists import pack
+from upgrade_manager.resources.imagelist import LIST_KEY, LIST_PATH, ImageList
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.sucplan import (
-    LIST_KEY,
-    LIST_PATH,
     REMOVE,
     PlanSettings,
     image_cleanup_plan,
-    image_list_secret,
     image_preload_plan,
 )
 from upgrade_manager.resources.tolerations import tolerations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 OWNER = Owner(name="up", uid="0a1b2c3d-4e5f")
 SETTINGS = PlanSettings(image=ToolkitImage(repository="example/toolkit", tag="v1.7.0"), service_account="planner")
 PRELOAD = image_preload_plan(OWNER, SETTINGS, concurrency=3)
-CLEANUP = image_cleanup_plan(OWNER, SETTINGS)
+CLEANUP = image_cleanup_plan(OWNER, SETTINGS, secrets=["one", "two"])
 
 
 @pytest.mark.parametrize("plan", [PRELOAD, CLEANUP], ids=["preload", "cleanup"])
@@ -63,35 +62,73 @@ def test_cleanup_takes_one_node_after_the_other() -> None:
     assert CLEANUP["spec"]["concurrency"] == 1
 
 
-def test_cleanup_mounts_the_list_that_the_secret_holds() -> None:
-    secret = image_list_secret(OWNER, compressed="eA==")
-    (mounted,) = CLEANUP["spec"]["secrets"]
-    assert (mounted["name"], mounted["path"]) == (secret["metadata"]["name"], LIST_PATH)
-    assert secret["data"] == {LIST_KEY: "eA=="}
+def test_cleanup_mounts_every_piece_of_the_list() -> None:
+    mounted = [(secret["name"], secret["path"]) for secret in CLEANUP["spec"]["secrets"]]
+    assert mounted == [("one", f"{LIST_PATH}-00"), ("two", f"{LIST_PATH}-01")]
 
 
-def test_the_secret_of_a_namesake_has_another_name() -> None:
-    other = image_list_secret(Owner(name="up", uid="ffffffff-0000"), compressed="")
-    assert other["metadata"]["name"] != image_list_secret(OWNER, compressed="")["metadata"]["name"]
+def test_the_list_is_no_part_of_the_controllers_hash() -> None:
+    assert [secret["ignoreUpdates"] for secret in CLEANUP["spec"]["secrets"]] == [True, True]
 
 
 def test_a_plan_does_not_grow_with_its_list() -> None:
     assert len(str(CLEANUP)) < 4000
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash", "dash"])
-def test_the_clean_up_passes_every_image_to_crictl_and_forgives_a_failure(tmp_path: Path, shell: str) -> None:
-    """Its own script, with a crictl that refuses one image."""
+def scripted(folder: Path, shell: str, crictl: str) -> subprocess.CompletedProcess[str]:
+    """Run the clean-up's own script on files of that folder, with that for a crictl."""
     found = shutil.which(shell)
     if found is None:
         pytest.skip(f"no {shell} here")
-    images = [f"docker.io/rancher/x:{number}" for number in range(40)]
-    (tmp_path / LIST_KEY).write_bytes(b64decode(compress(images)))
-    crictl = tmp_path / "crictl"
-    crictl.write_text(f'#!/bin/sh\n[ "$2" = docker.io/rancher/x:7 ] && exit 1\necho "$2" >> {tmp_path}/removed\n')
-    crictl.chmod(0o755)
-    script = REMOVE.replace(LIST_PATH, str(tmp_path)).replace("/var/lib/rancher/rke2/bin/crictl", str(crictl))
-    script = script.replace("chroot /host ", "")
-    done = subprocess.run([found, "-c", script], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
-    assert (done.returncode, done.stdout) == (0, "kept docker.io/rancher/x:7\n")
-    assert len((tmp_path / "removed").read_text().splitlines()) == 39
+    program = folder / "crictl"
+    program.write_text(crictl)
+    program.chmod(0o755)
+    script = REMOVE.replace("/tmp/", f"{folder}/").replace(LIST_PATH, str(folder / "images"))  # noqa: S108  # in a Pod
+    script = script.replace("/var/lib/rancher/rke2/bin/crictl", str(program)).replace("chroot /host ", "")
+    return subprocess.run([found, "-c", script], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+
+
+def mount(folder: Path, images: ImageList) -> None:
+    """Do what the controller and the kubelet do with a Plan's Secrets."""
+    plan = image_cleanup_plan(OWNER, SETTINGS, secrets=images.names())
+    content = {secret["metadata"]["name"]: secret["data"][LIST_KEY] for secret in images.secrets()}
+    for secret in plan["spec"]["secrets"]:
+        place = folder / secret["path"].removeprefix("/run/system-upgrade/secrets/")
+        place.mkdir()
+        (place / LIST_KEY).write_bytes(b64decode(content[secret["name"]]))
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash"])
+class TestScript:
+    def test_every_image_is_passed_to_crictl_and_a_failure_is_forgiven(self, tmp_path: Path, shell: str) -> None:
+        mount(tmp_path, ImageList(owner=OWNER, packed=pack([f"docker.io/rancher/x:{number}" for number in range(40)])))
+        crictl = f'#!/bin/sh\n[ "$2" = docker.io/rancher/x:7 ] && exit 1\necho "$2" >> {tmp_path}/removed\n'
+        done = scripted(tmp_path, shell, crictl)
+        assert (done.returncode, done.stdout) == (0, "kept docker.io/rancher/x:7\n")
+        assert len((tmp_path / "removed").read_text().splitlines()) == 39
+
+    def test_a_list_in_pieces_is_one_on_the_node(self, tmp_path: Path, shell: str) -> None:
+        """Twelve pieces of a few bytes: their order counts from the tenth on, too."""
+        packed = pack([f"docker.io/rancher/x:{number}" for number in range(40)])
+        for index in range(12):
+            place = tmp_path / f"images-{index:02}"
+            place.mkdir()
+            end = (index + 1) * 10 if index < 11 else None
+            (place / LIST_KEY).write_bytes(packed[index * 10 : end])
+        done = scripted(tmp_path, shell, f'#!/bin/sh\necho "$2" >> {tmp_path}/removed\n')
+        assert done.returncode == 0
+        assert len((tmp_path / "removed").read_text().splitlines()) == 40
+
+    @pytest.mark.parametrize("lost", [0, 1, 2], ids=["the first", "one between", "the last"])
+    def test_with_a_piece_missing_nothing_is_removed_and_the_job_fails(
+        self, tmp_path: Path, shell: str, lost: int
+    ) -> None:
+        random = Random(1)
+        packed = pack([f"docker.io/a/b@sha256:{random.getrandbits(256):064x}" for _ in range(40_000)])
+        images = ImageList(owner=OWNER, packed=packed)
+        assert len(images.names()) == 3
+        mount(tmp_path, images)
+        (tmp_path / f"images-0{lost}" / LIST_KEY).unlink()
+        done = scripted(tmp_path, shell, f"#!/bin/sh\ntouch {tmp_path}/called\n")
+        assert done.returncode != 0
+        assert not (tmp_path / "called").exists()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -8,14 +9,15 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
-from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, compress, parse_list, removable
+from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
 from upgrade_manager.pipeline.repocreate import unserved
 from upgrade_manager.pipeline.repository import read
 from upgrade_manager.pipeline.sucwork import States, follow, not_done, prepare_nodes
 from upgrade_manager.pipeline.vmrestore import report, unfinished
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
-from upgrade_manager.resources.sucplan import image_cleanup_plan, image_list_secret
+from upgrade_manager.resources.imagelist import ImageList
+from upgrade_manager.resources.sucplan import image_cleanup_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.phase import Outcome
@@ -48,8 +50,7 @@ class ImageCleanup(Phase):
                 return Completed()
             if plan is None:
                 await prepare_nodes(scope, nodes, name)
-            await scope.ensure_unread(SECRETS, image_list_secret(scope.owner, compressed=compress(images)))
-            await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings))
+            await _hand_over(scope, ImageList(owner=scope.owner, packed=await asyncio.to_thread(pack, images)))
             return not_done(name, WHAT, done=0, nodes=len(nodes))
         jobs = await scope.observe(suc_jobs(scope.owner))
         return await follow(scope, plan, jobs, states=_STATES, what=WHAT)
@@ -63,20 +64,28 @@ class ImageCleanup(Phase):
         return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{restoring[0]} to start VMs again")
 
 
+async def _hand_over(scope: Scope, images: ImageList) -> None:
+    """Create the Plan, after all that it mounts."""
+    for secret in images.secrets():
+        await scope.ensure_unread(SECRETS, secret)
+    await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings, secrets=images.names()))
+
+
 async def _images(scope: Scope) -> list[str]:
     """What is to be removed; nothing where a list is missing. Raises BadRepository."""
     previous = await _list(scope, scope.draft["previousVersion"] or "")
     current = await _list(scope, "current")
     if not previous or not current:
         return []
-    return removable(previous, current)
+    return await asyncio.to_thread(removable, previous, current)
 
 
 async def _list(scope: Scope, version: str) -> list[str]:
     """The images of one release. An empty list is no licence to remove everything: it counts as missing."""
     url = f"{scope.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
     body = await read(scope.fetcher, url, limit=SIZE_LIMIT)
-    images = parse_list(body or b"")
+    # Long lists take a tenth of a second here and there, too long for a loop that a lease depends on.
+    images = await asyncio.to_thread(parse_list, body or b"")
     if not images:
         fault = "does not exist" if body is None else "names no image"
         text = f"{url} {fault}; old images stay on the nodes until the kubelet needs their space"

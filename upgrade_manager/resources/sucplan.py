@@ -9,24 +9,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
-from upgrade_manager.api.names import component_name, safe_concat_name
-from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
+from upgrade_manager.api.names import component_name
+from upgrade_manager.kube.kinds import SUC_PLANS
 from upgrade_manager.resources.environment import PLAN_NAME
+from upgrade_manager.resources.imagelist import LIST_KEY, LIST_PATH
 from upgrade_manager.resources.tolerations import tolerations
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from upgrade_manager.resources.owner import Owner
     from upgrade_manager.resources.toolkit import ToolkitImage
 
 #: Seconds. 0 means no deadline on new controllers and the controller's default on old ones, so a large number is said.
 DEADLINE = 21600
-#: Where the controller mounts a Plan's Secrets.
-LIST_PATH = "/run/system-upgrade/secrets/images"
-LIST_KEY = "images.gz"
-#: The image list comes compressed in a mounted file, so neither arguments nor environment depend on its length.
+#: The image list comes compressed in mounted files, so neither arguments nor environment depend on its length.
 #: A list that cannot be read fails the Job; an image that is in use or already gone is reported and passed over.
 REMOVE = (
-    f"gunzip -c {LIST_PATH}/{LIST_KEY} >/tmp/images || exit 1; while read -r image; do "
+    f"cat {LIST_PATH}-*/{LIST_KEY} >/tmp/images.gz && gunzip -c /tmp/images.gz >/tmp/images || exit 1; "
+    "while read -r image; do "
     "chroot /host /usr/bin/env CRI_CONFIG_FILE=/var/lib/rancher/rke2/agent/etc/crictl.yaml "
     '/var/lib/rancher/rke2/bin/crictl rmi "$image" </dev/null || echo "kept $image"; done </tmp/images'
 )
@@ -47,26 +48,17 @@ def image_preload_plan(owner: Owner, settings: PlanSettings, *, concurrency: int
     return plan
 
 
-def image_cleanup_plan(owner: Owner, settings: PlanSettings) -> dict[str, Any]:
-    """The Plan that removes what only the previous release needed, one node after the other."""
+def image_cleanup_plan(owner: Owner, settings: PlanSettings, *, secrets: Sequence[str]) -> dict[str, Any]:
+    """The Plan that removes what only the previous release needed, one node after the other.
+
+    `secrets` are the names of those that hold the list, in order.
+    """
     plan = _plan(owner, settings, Component.IMAGE_CLEANUP, concurrency=1)
-    plan["spec"]["secrets"] = [{"name": image_list_name(owner), "path": LIST_PATH, "ignoreUpdates": True}]
+    plan["spec"]["secrets"] = [
+        {"name": name, "path": f"{LIST_PATH}-{index:02}", "ignoreUpdates": True} for index, name in enumerate(secrets)
+    ]
     plan["spec"]["upgrade"] |= {"command": ["/bin/sh", "-c"], "args": [REMOVE]}
     return plan
-
-
-def image_list_secret(owner: Owner, *, compressed: str) -> dict[str, Any]:
-    """The list of images to remove, gzipped and in base64.
-
-    It is a Secret only because a Plan can mount nothing else; it holds nothing secret.
-    """
-    secret = owner.manifest(SECRETS, image_list_name(owner), Component.IMAGE_CLEANUP, namespace=CATTLE_SYSTEM)
-    return {**secret, "type": "Opaque", "data": {LIST_KEY: compressed}}
-
-
-def image_list_name(owner: Owner) -> str:
-    """The Secret's name: with the plan's uid in it, because nobody lets us read whose a Secret is."""
-    return safe_concat_name(owner.name, Component.IMAGE_CLEANUP, owner.uid[:8])
 
 
 def _plan(owner: Owner, settings: PlanSettings, component: Component, *, concurrency: int) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""A list of whatever length reaches the nodes, in Secrets that an API server and the controller take."""
+
+from __future__ import annotations
+
+import gzip
+from base64 import b64decode
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.actors import suc_job
+from hack.scenario import UpgradeController
+from tests.resources.test_builders import NAMES, PLAN
+from upgrade_manager.kube.kinds import JOBS
+from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, pack
+from upgrade_manager.resources.imagelist import LIST_KEY, PIECE, ImageList
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.sucplan import image_cleanup_plan, image_preload_plan
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+
+OWNER = Owner(name="up", uid="0a1b2c3d-4e5f")
+STATUS = {"latestHash": "99e7de4ce98589bc847ec4d9352002cf0b8ada5e012c3fa95521e924", "latestVersion": "v1.7.0"}
+
+
+def plain(count: int) -> list[str]:
+    return [f"docker.io/rancher/mirrored-image-{number}:v{number}.0.{number}" for number in range(count)]
+
+
+def digests(count: int) -> list[str]:
+    """As incompressible as a list can be."""
+    random = Random(1)
+    return [f"docker.io/rancher/image:v1@sha256:{random.getrandbits(256):064x}" for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("references", "characters", "pieces"),
+    [
+        pytest.param(plain(1), 1, 1, id="one image"),
+        pytest.param(plain(400), 10_000, 1, id="as many as a release has"),
+        pytest.param(plain(20_000), 128 * 1024, 1, id="more than an argument may have"),
+        pytest.param(digests(20_000), 1024 * 1024, 2, id="more than a Secret may have"),
+        pytest.param(digests(80_000), 6 * 1024 * 1024, 7, id="as much as is read"),
+    ],
+)
+def test_a_list_arrives_whole_whatever_its_length(references: list[str], characters: int, pieces: int) -> None:
+    text = "".join(f"{reference}\n" for reference in references)
+    assert characters < len(text) < SIZE_LIMIT
+    secrets = ImageList(owner=OWNER, packed=pack(references)).secrets()
+    assert len(secrets) == pieces
+    assert max(len(str(secret)) for secret in secrets) < 1024 * 1024
+    assert gzip.decompress(b"".join(b64decode(secret["data"][LIST_KEY]) for secret in secrets)).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("other", "packed"),
+    [
+        pytest.param(Owner(name="up", uid="ffffffff"), b"x", id="a namesake's"),
+        pytest.param(Owner(name="up2", uid=OWNER.uid), b"x", id="another plan's"),
+        pytest.param(OWNER, b"y", id="another content"),
+    ],
+)
+def test_a_secret_that_is_there_under_the_name_is_the_one_that_is_meant(other: Owner, packed: bytes) -> None:
+    mine = ImageList(owner=OWNER, packed=b"x").names()
+    assert mine == ImageList(owner=OWNER, packed=b"x").names()
+    assert not set(mine) & set(ImageList(owner=other, packed=packed).names())
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+async def test_the_api_server_takes_the_controllers_jobs_too(cluster: Harvester, name: str) -> None:
+    """Volumes, labels and names that the controller makes of ours are valid as well."""
+    owner = Owner(name=name, uid="u-1")
+    images = ImageList(owner=owner, packed=bytes(PIECE + 1))
+    for plan in (
+        image_preload_plan(owner, PLAN, concurrency=3),
+        image_cleanup_plan(owner, PLAN, secrets=images.names()),
+    ):
+        plan["metadata"]["uid"] = "p-1"
+        node = {"metadata": {"name": "rack-7.node-1", "labels": {"kubernetes.io/hostname": "rack-7.node-1"}}}
+        job = suc_job.build(plan, STATUS, node, UpgradeController(), parallelism=0)
+        await cluster.client.create(JOBS, job)
+        volumes = [volume["name"] for volume in job["spec"]["template"]["spec"]["volumes"]]
+        assert len(volumes) == len(set(volumes))

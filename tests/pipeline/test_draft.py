@@ -132,6 +132,19 @@ class TestConditions:
             "Degraded": "2026-01-01T01:00:00Z",
         }
 
+    def test_a_status_that_went_and_came_back_unwritten_has_its_old_time(self) -> None:
+        clock = Clock()
+        first = draft(now=clock)
+        first.accept("Initializing")
+        first.degraded("x")
+        before = written(first)
+        clock.time += timedelta(hours=1)
+        made = draft(before, now=clock)
+        made.healthy()
+        clock.time += timedelta(hours=1)
+        made.degraded("x")
+        assert made.difference() == {}
+
     def test_those_of_others_stay(self) -> None:
         other = {"type": "Paused", "status": "True", "severity": "low"}
         made = draft({"conditions": [other]})

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.conditions import MAX_MESSAGE, Condition, set_condition
+from upgrade_manager.api.conditions import MAX_MESSAGE, Condition, find_condition, set_condition
 from upgrade_manager.api.nodestates import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
@@ -165,7 +165,15 @@ class StatusDraft:
             message=sentence(message, limit=limit),
             observed_generation=self._generation,
         )
-        self._status["conditions"] = set_condition(self._status.get("conditions") or [], condition, self._now())
+        self._status["conditions"] = set_condition(self._since(type_, status), condition, self._now())
+
+    def _since(self, type_: str, status: str) -> list[Any]:
+        """The conditions; one that is back at what is written, which nobody saw leave, has the time that is written."""
+        conditions = self._status.get("conditions") or []
+        written = find_condition(self._written.get("conditions"), type_)
+        if written is None or written.get("status") != status:
+            return list(conditions)
+        return [written if isinstance(c, dict) and c.get("type") == type_ else c for c in conditions]
 
     def _nodes(self) -> dict[str, Any]:
         return self._status.get("nodeUpgradeStatuses") or {}

@@ -43,6 +43,7 @@ _LOOK = 0.5
 _SHORTEST_LOOK = 0.05
 #: From so many nodes on, a volume must be healthy; with fewer, replicas are counted.
 _MANY_NODES = 3
+_ENOUGH = 2
 #: Seconds that restore-vm waits for KubeVirt.
 KUBEVIRT_PATIENCE = 1800.0
 _PLAN = "HARVESTER_UPGRADEPLAN_NAME"
@@ -224,14 +225,18 @@ class Toolkit:
         full = [
             one for one in nodes if WITNESS_LABEL not in objects.labels(one) and MANAGED_LABEL in objects.labels(one)
         ]
-        if len(full) < _MANY_NODES:
+        running = [one for one in self._engines.store.list() if objects.status(one).get("currentState") == "running"]
+        return all(self._is_sound(one, few=len(full) < _MANY_NODES) for one in running)
+
+    def _is_sound(self, engine: Object, *, few: bool) -> bool:
+        """With few nodes a volume is never healthy for long: two replicas that can be written are enough."""
+        volume = self._volumes.store.get(objects.spec(engine).get("volumeName") or "", objects.namespace(engine))
+        if volume is None:
             return True
-        for engine in self._engines.store.list():
-            volume = self._volumes.store.get(objects.spec(engine).get("volumeName") or "", objects.namespace(engine))
-            running = objects.status(engine).get("currentState") == "running"
-            if running and volume is not None and objects.status(volume).get("robustness") != "healthy":
-                return False
-        return True
+        if not few:
+            return bool(objects.status(volume).get("robustness") == "healthy")
+        modes = (objects.status(engine).get("replicaModeMap") or {}).values()
+        return list(modes).count("RW") >= min(_ENOUGH, int(objects.spec(volume).get("numberOfReplicas") or 1))
 
     def _chart_is_done(self, chart: Object) -> bool:
         version = self._context.scenario.release.harvester.removeprefix("v")

@@ -63,7 +63,7 @@ def node(name: str, scenario: Scenario, *, at: str) -> Object:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": _labels(name, scenario), "annotations": _annotations(name, index)},
-        "spec": {"unschedulable": True} if name in nodes.cordoned else {},
+        "spec": _spec(name, scenario),
         "status": {
             "addresses": [
                 {"type": "InternalIP", "address": _address(index)},
@@ -165,6 +165,13 @@ def _labels(name: str, scenario: Scenario) -> dict[str, str]:
     if nodes.is_management(name):
         return labels | {LABEL_ETCD: "true", LABEL_CONTROL_PLANE: "true"}
     return labels
+
+
+def _spec(name: str, scenario: Scenario) -> Object:
+    """A witness holds etcd and takes only what tolerates that."""
+    cordoned = {"unschedulable": True} if name in scenario.nodes.cordoned else {}
+    taint = {"key": LABEL_ETCD, "value": "true", "effect": "NoExecute"}
+    return cordoned | ({"taints": [taint]} if scenario.nodes.is_witness(name) else {})
 
 
 def _annotations(name: str, index: int) -> dict[str, str]:

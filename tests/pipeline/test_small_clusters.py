@@ -318,3 +318,28 @@ async def test_vms_move_between_the_two_nodes_and_never_to_the_witness() -> None
 
 def is_witness(node: Object) -> bool:
     return WITNESS_LABEL in objects.labels(node)
+
+
+async def test_on_two_nodes_the_first_waits_for_two_replicas_and_not_for_healthy_volumes() -> None:
+    scenario = scenarios.load("two-nodes").changed(durations={"replica_rebuild": 90})
+    async with Simulation(scenario) as simulation:
+        stage, loop = await Stage.set_up(simulation), asyncio.get_running_loop()
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until("ClusterUpgrading")
+            simulation.hosts.power_off("node-1")
+            await stage.until("NodeUpgrading")
+            began = loop.time()
+            await asyncio.sleep(60)
+            plan = await stage.plan()
+            assert objects.status(plan)["nodeUpgradeStatuses"]["node-0"]["state"] == "PreDraining"
+            assert condition(plan, "Degraded")[0] == "False"
+            assert await stage.until_ended() == SUCCEEDED
+        assert loop.time() - began > 90
+
+
+async def test_a_witness_takes_only_what_tolerates_it() -> None:
+    async with Simulation("witness") as simulation:
+        node = await simulation.client().get(NODES, "node-2")
+    taint = {"key": "node-role.kubernetes.io/etcd", "value": "true", "effect": "NoExecute"}
+    assert taint in objects.spec(node)["taints"]

@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import gzip
 from base64 import b64decode
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.harvester import RELEASE
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import DEPLOYMENTS, ENDPOINT_SLICES, SECRETS, SUC_PLANS
+from upgrade_manager.kube.kinds import DEPLOYMENTS, ENDPOINT_SLICES, JOBS, NODES, SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.imagecleanup import ImageCleanup
-from upgrade_manager.pipeline.phase import Completed, Waiting
+from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -45,6 +48,93 @@ async def test_what_only_the_old_release_needed_is_handed_to_a_plan_once(cluster
     assert gzip.decompress(b64decode(packed)) == b"a/b:1\n"
 
 
+def images(count: int) -> bytes:
+    """As incompressible as a list can be."""
+    random = Random(1)
+    return "".join(f"docker.io/rancher/x:v1@sha256:{random.getrandbits(256):064x}\r\n" for _ in range(count)).encode()
+
+
+async def handed(cluster: Harvester) -> list[str]:
+    """The list as a node reads it from what the Plan mounts."""
+    plan = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
+    mounted = sorted(plan["spec"]["secrets"], key=lambda secret: str(secret["path"]))
+    found = [await cluster.find(SECRETS, secret["name"], "cattle-system") for secret in mounted]
+    packed = b"".join(b64decode(value) for secret in found for value in secret["data"].values())
+    return gzip.decompress(packed).decode().splitlines()
+
+
+async def test_twenty_thousand_lines_reach_the_nodes_whole(cluster: Harvester) -> None:
+    old = images(20_000)
+    assert len(old) > 1024 * 1024
+    await ImageCleanup().run(await prepared(cluster, old, b"a/b:1\n"))
+    assert len(await cluster.names(SECRETS, "cattle-system")) == 2
+    assert await handed(cluster) == sorted(old.decode().split())
+
+
+async def test_a_crash_between_two_pieces_changes_nothing(cluster: Harvester) -> None:
+    old = images(20_000)
+    scope = await prepared(cluster, old, b"a/b:1\n")
+    await ImageCleanup().run(scope)
+    first, second = await cluster.names(SECRETS, "cattle-system")
+    await cluster.client.delete(SUC_PLANS, "up-image-cleanup", namespace="cattle-system")
+    await cluster.client.delete(SECRETS, second, namespace="cattle-system")
+    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert await cluster.names(SECRETS, "cattle-system") == [first, second]
+    assert await handed(cluster) == sorted(old.decode().split())
+
+
+async def test_lists_are_compared_whatever_their_form(cluster: Harvester) -> None:
+    """Comments, blank lines, CRLF, duplicates, a port, a digest, a retained image: all in one."""
+    digest = "sha256:" + "a" * 64
+    lines = [
+        "# all images", "", "docker.io/rancher/a:1", "docker.io/rancher/a:1",
+        "registry:5000/b:1 # old", f"c/d@{digest}",
+        "docker.io/rancher/kept:1", "longhornio/longhorn-engine:1", "longhornio/longhorn-engine:2",
+    ]  # fmt: skip
+    old = "\r\n".join(lines).encode()
+    await ImageCleanup().run(await prepared(cluster, old, b"rancher/kept:1 # still\nregistry:5000/b:2\n"))
+    assert await handed(cluster) == [f"c/d@{digest}", "docker.io/rancher/a:1", "registry:5000/b:1"]
+
+
+async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: Harvester) -> None:
+    mark = "plan.upgrade.cattle.io/up-image-cleanup"
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await cluster.nodes("n2", **{mark: "hash"})
+    await ImageCleanup().run(scope)
+    assert mark not in objects.labels(await cluster.find(NODES, "n2"))
+
+
+async def test_a_node_beyond_the_controllers_reach_skips_the_phase_with_a_warning(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    labels = {"harvesterhci.io/managed": "true"}
+    await cluster.put(NODES, {"metadata": {"name": "n" * 64, "labels": labels}})
+    assert await ImageCleanup().run(scope) == Completed()
+    assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"]
+    assert await cluster.names(SUC_PLANS) == []
+
+
+async def test_a_failed_job_fails_the_phase_whatever_the_plan_says(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(scope)
+    plan = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
+    owner = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "name": "up-image-cleanup", "controller": True}
+    metadata = {
+        "name": "apply-x",
+        "namespace": "cattle-system",
+        "labels": {**objects.labels(plan), "upgrade.cattle.io/node": "n1"},
+        "ownerReferences": [{**owner, "uid": objects.uid(plan)}],
+    }
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "upgrade", "image": "x"}]}}
+    failed = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]
+    await cluster.put(JOBS, {"metadata": metadata, "spec": {"template": pod}}, status={"conditions": failed})
+    status = {"conditions": [{"type": "Complete", "status": "False", "reason": "SyncJob"}]}
+    await cluster.finish(SUC_PLANS, "up-image-cleanup", "cattle-system", status)
+    assert await ImageCleanup().run(scope) == Failed(
+        cause="image cleanup failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
+    )
+    assert scope.draft.node_state("n1") is NodeState.IMAGE_CLEAN_FAILED
+
+
 async def test_a_crash_between_secret_and_plan_changes_nothing(cluster: Harvester) -> None:
     scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await ImageCleanup().run(scope)
@@ -58,6 +148,9 @@ async def test_a_crash_between_secret_and_plan_changes_nothing(cluster: Harveste
     [
         pytest.param(404, b"a/b:2\n", "v1.6.1/image_list_all.txt does not exist", id="no list of the old release"),
         pytest.param(b"a/b:1\n", 404, "current/image_list_all.txt does not exist", id="none of the new one"),
+        pytest.param(404, 404, "does not exist", id="neither"),
+        pytest.param(b"", b"a/b:2\n", "v1.6.1/image_list_all.txt names no image", id="an empty list of the old one"),
+        pytest.param(b"# none\r\n\r\n", b"a/b:2\n", "names no image", id="comments alone"),
         pytest.param(b"a/b:1\n", b"", "names no image", id="an empty one is no licence to remove everything"),
         pytest.param(b"a/b:1\n", b"<html>\n", "names no image", id="nor is a page"),
         pytest.param(b"a/b:1\n", b"a/b:1\n", "", id="nothing to remove"),
@@ -68,7 +161,9 @@ async def test_the_phase_is_skipped_with_a_warning_where_a_list_is_missing(
 ) -> None:
     assert await ImageCleanup().run(await prepared(cluster, old, new)) == Completed()
     assert await cluster.names(SUC_PLANS) == []
-    assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"] * bool(said)
+    assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"] * (
+        2 if (old, new) == (404, 404) else bool(said)
+    )
     assert all(said in message for _, message in cluster.heard.said)
 
 
@@ -85,12 +180,20 @@ async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster
     assert cluster.files.asked == []
 
 
-@pytest.mark.parametrize("answer", [Transient("refused"), 500], ids=["no answer", "an error"])
-async def test_a_repository_that_cannot_be_reached_is_tried_again(cluster: Harvester, answer: int | Exception) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", answer)
+@pytest.mark.parametrize("which", [OLD, NEW], ids=["for the old list", "for the new list"])
+@pytest.mark.parametrize("answer", [Transient("refused"), 500, 503, 403], ids=["no answer", "500", "503", "403"])
+async def test_a_repository_that_cannot_be_reached_is_tried_again(
+    cluster: Harvester, answer: int | Exception, which: str
+) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    good = cluster.files.answers[which]
+    cluster.files.answers[which] = answer
     with pytest.raises(BadRepository):
         await ImageCleanup().run(scope)
     assert cluster.heard.said == []
+    cluster.files.answers[which] = good
+    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert await handed(cluster) == ["a/b:1"]
 
 
 async def test_the_lists_are_not_read_again_once_the_plan_is_there(cluster: Harvester) -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.api.test_version import CASES
 from tests.support.harvester import RELEASE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import JOBS, NODES, SUC_PLANS
@@ -61,6 +62,69 @@ async def test_the_version_guard_stands_before_the_phase(
     assert (refused is None) == (cause == "")
     if refused is not None:
         assert refused.cause.startswith(cause)
+
+
+@pytest.mark.parametrize("force", [False, True], ids=["guarded", "forced"])
+@pytest.mark.parametrize(
+    ("current", "target", "minimum", "denied"),
+    [pytest.param(*row[1:4], row[5], id=str(row[0])) for row in CASES if row[4]],
+)
+async def test_every_step_is_judged_strictly_unless_it_is_forced(
+    cluster: Harvester,
+    current: str,
+    target: str,
+    minimum: str,
+    denied: str | None,
+    force: bool,  # noqa: FBT001  # a table
+) -> None:
+    """The whole case table, from what earlier phases have put into the status."""
+    status = {
+        "releaseMetadata": {**RELEASE, "harvester": target, "minUpgradableVersion": minimum},
+        "previousVersion": current,
+    }
+    scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
+    refused = await ImagePreload().enter(scope)
+    if force or denied is None:
+        assert refused is None
+    else:
+        assert refused is not None
+        assert denied in refused.cause
+
+
+@pytest.mark.parametrize(
+    ("option", "concurrency"),
+    [
+        pytest.param(None, 3, id="no option"),
+        pytest.param({}, 3, id="an empty option"),
+        pytest.param({"concurrency": 0}, 3, id="zero, which the controller takes for nothing to do"),
+        pytest.param({"concurrency": 1}, 1, id="one"),
+        pytest.param({"concurrency": 2}, 2, id="as given"),
+        pytest.param({"concurrency": 3}, 3, id="the node count"),
+        pytest.param({"concurrency": 4}, 3, id="above the node count"),
+        pytest.param({"concurrency": 2**63 - 1}, 3, id="as large as a number can be"),
+        pytest.param({"concurrency": -1}, None, id="negative"),
+        pytest.param({"concurrency": -(2**63)}, None, id="as negative as a number can be"),
+    ],
+)
+async def test_so_many_nodes_preload_at_once(
+    cluster: Harvester, option: dict[str, int] | None, concurrency: int | None
+) -> None:
+    await cluster.nodes("n1", "n2", "n3")
+    spec = {"version": "v1.7.0"} | ({} if option is None else {"imagePreloadOption": option})
+    outcome = await ImagePreload().run(cluster.scope(await cluster.plan(spec=spec, status=STATUS)))
+    if concurrency is None:
+        assert outcome == Completed()
+        assert await cluster.names(SUC_PLANS) == []
+    else:
+        plan = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
+        assert plan["spec"]["concurrency"] == concurrency
+
+
+async def test_nodes_of_one_first_label_preload_one_after_the_other(cluster: Harvester) -> None:
+    await cluster.nodes("node.rack-1")
+    await cluster.nodes("node.rack-2")
+    await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+    assert (await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system"))["spec"]["concurrency"] == 1
 
 
 async def test_the_plan_is_created_once_for_all_managed_nodes(cluster: Harvester) -> None:

@@ -13,7 +13,7 @@ from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
-from upgrade_manager.pipeline.sucwork import PlanJob, States, follow, judge, prepare_nodes
+from upgrade_manager.pipeline.sucwork import PlanJob, States, follow, judge, one_by_one, prepare_nodes
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -220,3 +220,43 @@ class TestPrepare:
         scope = cluster.scope(await cluster.plan())
         with pytest.raises(BadCluster, match="Node n1: its label"):
             await prepare_nodes(scope, [node], "up-image-preload")
+
+    @pytest.mark.parametrize("value", ["99e7de4ce98589bc847e", "disabled", ""], ids=["a hash", "disabled", "empty"])
+    async def test_whatever_the_mark_says(self, cluster: Harvester, value: str) -> None:
+        await cluster.nodes("n1", "n2", **{"plan.upgrade.cattle.io/up-image-preload": value})
+        scope = cluster.scope(await cluster.plan())
+        nodes = (await cluster.client.list(NODES)).items
+        for _ in range(2):
+            await prepare_nodes(scope, nodes, "up-image-preload")
+            nodes = (await cluster.client.list(NODES)).items
+        assert [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade")] == []
+        assert len(scope.written) == 2
+
+    async def test_a_node_that_has_left_meanwhile_needs_nothing_taken_off(self, cluster: Harvester) -> None:
+        labels = {"kubernetes.io/hostname": "gone", "plan.upgrade.cattle.io/up-image-preload": "hash"}
+        scope = cluster.scope(await cluster.plan())
+        await prepare_nodes(scope, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
+        assert scope.written == []
+
+    @pytest.mark.parametrize("length", [64, 200, 253])
+    async def test_a_name_that_no_label_of_the_controllers_can_hold_is_told(
+        self, cluster: Harvester, length: int
+    ) -> None:
+        node = {"metadata": {"name": "n" * length, "labels": {}}}
+        scope = cluster.scope(await cluster.plan())
+        with pytest.raises(BadCluster, match=r"Node n+: the system-upgrade-controller .*concurrency to -1"):
+            await prepare_nodes(scope, [node], "up-image-preload")
+
+
+@pytest.mark.parametrize(
+    ("names", "shared"),
+    [
+        pytest.param(["n1", "n2"], False, id="plain names"),
+        pytest.param(["n1.example.org", "n2.example.org"], False, id="their own first labels"),
+        pytest.param(["node.rack-1", "node.rack-2"], True, id="one first label"),
+        pytest.param(["node", "node.rack-2"], True, id="with and without a dot"),
+        pytest.param([], False, id="no node"),
+    ],
+)
+def test_nodes_that_would_share_a_job_come_one_after_the_other(names: list[str], shared: bool) -> None:  # noqa: FBT001
+    assert one_by_one({"metadata": {"name": name}} for name in names) is shared

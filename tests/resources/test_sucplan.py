@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from upgrade_manager.api.names import label_value
 from upgrade_manager.pipeline.imagelists import pack
 from upgrade_manager.resources.imagelist import LIST_KEY, LIST_PATH, ImageList
 from upgrade_manager.resources.owner import Owner
@@ -48,6 +49,25 @@ class TestEveryPlan:
 
     def test_its_labels_reach_the_jobs(self, plan: dict[str, Any]) -> None:
         assert [key for key in plan["metadata"]["labels"] if "cattle.io/" in key] == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "image", "version"),
+    [
+        pytest.param("v1.7.0", "r/t", "v1.7.0", id="the version is the tag"),
+        pytest.param("v1.7.0+up1", "r/t", "v1.7.0+up1", id="the controller itself replaces the plus"),
+        pytest.param("t" * 63, "r/t", "t" * 63, id="as long as a label's value may be"),
+        pytest.param("t" * 64, "r/t:" + "t" * 64, "t" * 57, id="a longer one comes with the image"),
+        pytest.param("v1.7.0-", "r/t:v1.7.0-", "", id="as does one that is no label's value"),
+    ],
+)
+def test_whatever_the_tag_the_controllers_labels_are_valid(tag: str, image: str, version: str) -> None:
+    spec = image_preload_plan(
+        OWNER, PlanSettings(image=ToolkitImage(repository="r/t", tag=tag), service_account="a"), concurrency=1
+    )["spec"]
+    assert spec["upgrade"]["image"] == image
+    assert spec["version"].startswith(version)
+    assert label_value(spec["version"].replace("+", "-")) == spec["version"].replace("+", "-")
 
 
 def test_preload_runs_the_nodes_script_on_as_many_nodes_as_asked() -> None:

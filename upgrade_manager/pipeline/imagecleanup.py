@@ -13,7 +13,7 @@ from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, pack, parse_list, re
 from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
 from upgrade_manager.pipeline.repocreate import unserved
 from upgrade_manager.pipeline.repository import read
-from upgrade_manager.pipeline.sucwork import States, follow, not_done, prepare_nodes
+from upgrade_manager.pipeline.sucwork import States, follow, not_done, out_of_reach, prepare_nodes
 from upgrade_manager.pipeline.vmrestore import report, unfinished
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.imagelist import ImageList
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
 WHAT = "image cleanup"
+STAY = "old images stay on the nodes until the kubelet needs their space"
 _STATES = States(running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED)
 
 
@@ -41,6 +42,11 @@ class ImageCleanup(Phase):
         plans = await scope.observe(suc_plans(scope.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not scope.owner.owns(plan):
+            unreachable = out_of_reach(nodes)
+            if unreachable:
+                text = f"Node {unreachable}: its name is too long for the system-upgrade-controller; {STAY}"
+                scope.announcements.warning(scope.raw, "ImageCleanupSkipped", text)
+                return Completed()
             # Its Pods start anew with their node: on a single one the lists are wanted just then.
             not_serving = await unserved(scope)
             if not_serving is not None:
@@ -88,6 +94,6 @@ async def _list(scope: Scope, version: str) -> list[str]:
     images = await asyncio.to_thread(parse_list, body or b"")
     if not images:
         fault = "does not exist" if body is None else "names no image"
-        text = f"{url} {fault}; old images stay on the nodes until the kubelet needs their space"
+        text = f"{url} {fault}; {STAY}"
         scope.announcements.warning(scope.raw, "ImageCleanupSkipped", text)
     return images

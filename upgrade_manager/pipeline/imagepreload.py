@@ -10,7 +10,7 @@ from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube.kinds import SUC_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase
-from upgrade_manager.pipeline.sucwork import States, follow, not_done, prepare_nodes
+from upgrade_manager.pipeline.sucwork import States, follow, not_done, one_by_one, prepare_nodes
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.sucplan import image_preload_plan
 
@@ -55,7 +55,8 @@ class ImagePreload(Phase):
         if plan is None or not scope.owner.owns(plan):
             if plan is None:
                 await prepare_nodes(scope, nodes, name)
-            manifest = image_preload_plan(scope.owner, scope.plan_settings, concurrency=concurrency)
+            at_once = 1 if one_by_one(nodes) else concurrency
+            manifest = image_preload_plan(scope.owner, scope.plan_settings, concurrency=at_once)
             await scope.ensure(SUC_PLANS, manifest)
             return not_done(name, WHAT, done=0, nodes=len(nodes))
         return await follow(scope, plan, jobs, states=_STATES, what=WHAT)

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_HOSTNAME, suc_node_label
+from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES, SUC_PLANS
 from upgrade_manager.nodes.jobstate import JobState, Progress
@@ -140,6 +141,20 @@ def not_done(plan_object: str, what: str, *, done: int, nodes: int, trouble: str
     return Waiting(message=f"waiting for {named}: {what} done on {done} of {nodes} nodes{trouble}")
 
 
+def out_of_reach(nodes: Iterable[Object]) -> str:
+    """The name of a node that the controller cannot work on, because its Jobs' labels hold the name; empty if none."""
+    return next((name for name in map(objects.name, nodes) if len(name) > MAX_LABEL), "")
+
+
+def one_by_one(nodes: Iterable[Object]) -> bool:
+    """Whether the nodes must come one after the other.
+
+    The controller names its Jobs by a node's name up to the first dot: two nodes that share that part share a Job.
+    """
+    first = [objects.name(node).partition(".")[0] for node in nodes]
+    return len(set(first)) < len(first)
+
+
 async def prepare_nodes(scope: Scope, nodes: Sequence[Object], plan_object: str) -> None:
     """Make sure that a new Plan of that name will run on every node. Raises BadCluster.
 
@@ -147,6 +162,12 @@ async def prepare_nodes(scope: Scope, nodes: Sequence[Object], plan_object: str)
     not its name makes the controller hang.
     """
     label = suc_node_label(plan_object)
+    unreachable = out_of_reach(nodes)
+    if unreachable:
+        raise BadCluster(
+            f"Node {unreachable}: the system-upgrade-controller cannot work on nodes with names of more than "
+            f"{MAX_LABEL} characters; set spec.imagePreloadOption.concurrency to -1 to go on without it"
+        )
     for node in nodes:
         name, hostname = objects.name(node), objects.labels(node).get(LABEL_HOSTNAME, "")
         if hostname != name:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
-from upgrade_manager.api.names import component_name
+from upgrade_manager.api.names import component_name, label_value
 from upgrade_manager.kube.kinds import SUC_PLANS
 from upgrade_manager.resources.environment import PLAN_NAME
 from upgrade_manager.resources.imagelist import LIST_KEY, LIST_PATH
@@ -63,15 +63,18 @@ def image_cleanup_plan(owner: Owner, settings: PlanSettings, *, secrets: Sequenc
 
 def _plan(owner: Owner, settings: PlanSettings, component: Component, *, concurrency: int) -> dict[str, Any]:
     plan = owner.manifest(SUC_PLANS, component_name(owner.name, component), component, namespace=CATTLE_SYSTEM)
+    version = label_value(settings.image.image_tag)
+    # The version becomes a label's value; a tag that is none has to come with the image.
+    fits = version == settings.image.image_tag
     plan["spec"] = {
         "concurrency": concurrency,
         "jobActiveDeadlineSecs": DEADLINE,
         "nodeSelector": {"matchLabels": {MANAGED_LABEL: "true"}},
         "serviceAccountName": settings.service_account,
         "tolerations": tolerations(),
-        "version": settings.image.tag,
+        "version": settings.image.tag if fits else version,
         "upgrade": {
-            "image": settings.image.repository,
+            "image": settings.image.repository if fits else str(settings.image),
             "envs": [{"name": PLAN_NAME, "value": owner.name}],
         },
     }

@@ -15,6 +15,7 @@ from tests.support.timeline import Timeline
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import (
     DEPLOYMENTS,
@@ -106,6 +107,15 @@ async def test_the_only_node_takes_the_manager_and_the_api_server_along(
     assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
     assert "management.harvesterhci.io/pendingOSImage" not in objects.annotations_of(node)
     assert [objects.name(job) for job in jobs if "upgrade" in objects.name(job)] == []
+
+
+async def test_a_lease_that_died_with_the_node_is_waited_for() -> None:
+    async with Simulation("one-node") as simulation:
+        stage = await Stage.set_up(simulation)
+        stage.options = RunOptions(leader_elect=True)
+        manager = await upgraded(stage, BY_VERSION, home="node-0")
+        assert_complete(await stage.plan(), await stage.events())
+    assert len(manager.lives) == 2
 
 
 async def test_a_manager_that_survives_sees_every_state() -> None:

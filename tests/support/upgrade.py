@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +15,7 @@ import yaml
 from hack.actingas import ActingAs
 from tests.support.manager import Life
 from upgrade_manager.api.phases import TERMINAL
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
 from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
@@ -108,6 +109,8 @@ class Stage:
     ledger: Ledger
     #: What managers read the upgrade repository with.
     fetcher: Fetcher
+    #: What managers are started with.
+    options: RunOptions = field(default_factory=RunOptions)
 
     @classmethod
     async def set_up(cls, simulation: Simulation, *, name: str = PLAN) -> Self:
@@ -130,6 +133,7 @@ class Stage:
             after=after,
             lose_at=lose_at,
             seed=seed,
+            options=self.options,
         )
 
     async def create_plan(self, spec: dict[str, Any], **metadata: Any) -> Object:

@@ -93,6 +93,9 @@ class Nodes(_Part):
     """Nodes node-0, node-1, …: the first `management` are control plane and etcd, the others workers."""
 
     count: int = Field(3, ge=1)
+    #: What stands before and behind the number in their names.
+    prefix: str = "node-"
+    suffix: str = ""
     management: int = Field(3, ge=1)
     #: Indexes of witness nodes, which hold etcd and no VMs.
     witness: tuple[int, ...] = ()
@@ -106,7 +109,7 @@ class Nodes(_Part):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """All names, in order."""
-        return tuple(f"node-{index}" for index in range(self.count))
+        return tuple(f"{self.prefix}{index}{self.suffix}" for index in range(self.count))
 
     @cached_property
     def for_machines(self) -> tuple[str, ...]:
@@ -115,7 +118,7 @@ class Nodes(_Part):
 
     def index(self, name: str) -> int:
         """The number in a node's name."""
-        return int(name.removeprefix("node-"))
+        return int(name.removeprefix(self.prefix).removesuffix(self.suffix))
 
     def is_management(self, name: str) -> bool:
         """Whether the node runs the control plane and etcd."""

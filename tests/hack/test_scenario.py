@@ -64,3 +64,10 @@ def test_a_changed_scenario_keeps_what_it_does_not_change() -> None:
     assert other.durations.prepare == base.durations.prepare
     with pytest.raises(scenario.ScenarioError):
         base.changed(durations={"rebot": 9})
+
+
+def test_nodes_can_be_called_otherwise() -> None:
+    nodes = scenario.load("three-nodes").changed(nodes={"prefix": "rack-7.", "suffix": ".lab"}).nodes
+    assert nodes.names == ("rack-7.0.lab", "rack-7.1.lab", "rack-7.2.lab")
+    assert [nodes.index(name) for name in nodes.names] == [0, 1, 2]
+    assert all(nodes.is_management(name) for name in nodes.names)

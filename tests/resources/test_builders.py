@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, JobType
+from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_NODE, LABEL_PLAN, Component, JobType
+from upgrade_manager.api.names import is_object_name, label_value, repo_service_name, restore_vm_config_map
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.resources.imagelist import PIECE, ImageList
 from upgrade_manager.resources.isoimage import iso_image
@@ -18,6 +20,8 @@ from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, 
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.harvester import Harvester
 
 IMAGE = ToolkitImage(repository="rancher/harvester-upgrade-toolkit", tag="v1.7.0")
@@ -34,6 +38,7 @@ def dotted(length: int) -> str:
 
 NAMES = {
     "one character": "u",
+    "a digit alone": "1",
     "a digit first": "1-8-0",
     "a version": "v1.8.0",
     "63 characters": "p" * 63,
@@ -120,3 +125,39 @@ def test_two_plans_with_one_long_beginning_do_not_share_names() -> None:
     for (_, mine), (_, theirs) in zip(everything(one, "n1"), everything(other, "n1"), strict=True):
         assert mine["metadata"]["name"] != theirs["metadata"]["name"]
         assert mine["metadata"]["labels"][LABEL_PLAN] != theirs["metadata"]["labels"][LABEL_PLAN]
+
+
+async def test_of_all_plans_at_once_each_finds_its_own_objects_and_no_others(cluster: Harvester) -> None:
+    """By the labels that its selector asks for, and each node's Jobs by the node's label."""
+    owners = [Owner(name=name, uid=f"u-{index}") for index, name in enumerate(NAMES.values())]
+    for owner in owners:
+        for node in NAMES.values():
+            await cluster.client.create(JOBS, node_job(owner, JOB, node=node, job_type=JobType.PRE_DRAIN))
+    for owner in owners:
+        listed = (await cluster.client.list(JOBS, label_selector=owner.selector(Component.NODE_UPGRADE))).items
+        assert {objects.owner_uid(job) for job in listed} == {owner.uid}
+        assert sorted(map(pod_node, listed)) == sorted(NAMES.values())
+    for node in NAMES.values():
+        selector = f"{LABEL_NODE}={label_value(node)}"
+        listed = (await cluster.client.list(JOBS, label_selector=selector)).items
+        assert {pod_node(job) for job in listed} == {node}
+        assert len(listed) == len(owners)
+
+
+def pod_node(job: dict[str, Any]) -> str:
+    return str(job["spec"]["template"]["spec"]["nodeName"])
+
+
+@pytest.mark.parametrize("make", [restore_vm_config_map, repo_service_name], ids=["restore-vm", "Service"])
+def test_names_made_of_the_plans_alone_are_valid_and_differ(make: Callable[[str], str]) -> None:
+    made = [make(name) for name in NAMES.values()]
+    assert len(set(made)) == len(made)
+    assert [name for name in made if not is_object_name(name)] == []
+
+
+def test_nodes_of_one_long_beginning_have_jobs_of_their_own() -> None:
+    owner = Owner(name="p" * 253, uid="u")
+    nodes = ["n" * 60 + end for end in ("-0", "-1", ".0", ".1", "-0.x")]
+    made = [node_job(owner, JOB, node=node, job_type=job_type) for node in nodes for job_type in JobType]
+    assert len({job["metadata"]["name"] for job in made}) == len(made)
+    assert len({job["metadata"]["labels"][LABEL_NODE] for job in made}) == len(nodes)

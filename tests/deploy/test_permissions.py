@@ -30,6 +30,7 @@ FOR_TROUBLE = {
     ("", "tokenreviews.authentication.k8s.io", "create"): "who scrapes /metrics",
     ("", "subjectaccessreviews.authorization.k8s.io", "create"): "who scrapes /metrics",
     ("", "upgradeplans.management.harvesterhci.io/finalizers", "update"): "asked for by admission, not by us",
+    ("", "namespaces", "get"): "a plan that is deleted where a namespace is gone",
     ("default", "events", "patch"): "an event that repeats itself",
     ("harvester-system", "leases.coordination.k8s.io", "get"): "leader election",
     ("harvester-system", "leases.coordination.k8s.io", "create"): "leader election",

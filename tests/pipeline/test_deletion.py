@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.faults import Delay, Match, Rule
+from hack.simulation import Simulation
 from tests.pipeline.test_failures import fault, ours, settings
 from tests.support.curable import Curable
 from tests.support.upgrade import BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import ADDONS, LONGHORN_SETTINGS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.kinds import (
+    ADDONS,
+    LONGHORN_SETTINGS,
+    NAMESPACES,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    UPGRADE_PLANS,
+)
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resource import Resource
+from upgrade_manager.pipeline.controller import PlanController
 
 if TYPE_CHECKING:
-    from hack.simulation import Simulation
     from tests.support.simulate import Simulate
+    from upgrade_manager.pipeline.controller import Surroundings
 
 INTERVAL = "replica-replenishment-wait-interval"
 #: Seconds between two looks at a plan.
@@ -218,3 +229,78 @@ async def test_a_plan_that_is_torn_away_by_force_leaves_a_question_that_the_next
         assert after[:2] == before[:2]
         # What was before the first plan nobody knows any more; hooks that nobody answers do not stay.
         assert "management.harvesterhci.io" not in str(after[2])
+
+
+DEFINITION = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
+#: What is not there any more when the plan goes, and how far it was.
+GONE = [
+    pytest.param("ISODownloading", ["virtualmachineimages.harvesterhci.io"], [], id="the images' kind"),
+    pytest.param("ImagePreloading", ["plans.upgrade.cattle.io"], ["cattle-system"], id="Plans, kind and namespace"),
+    pytest.param(
+        "NodeUpgrading",
+        ["clusters.provisioning.cattle.io", "machines.cluster.x-k8s.io"],
+        ["fleet-local"],
+        id="Rancher",
+    ),
+    pytest.param("NodeUpgrading", ["settings.longhorn.io"], ["longhorn-system"], id="Longhorn"),
+    pytest.param("NodeUpgrading", ["addons.harvesterhci.io"], [], id="add-ons"),
+]
+
+
+@pytest.mark.parametrize(("phase", "kinds", "namespaces"), GONE)
+async def test_what_is_gone_holds_no_plan_back(
+    simulate: Simulate, phase: str, kinds: list[str], namespaces: list[str]
+) -> None:
+    async with simulate() as simulation:
+        client = simulation.client()
+        stage = await Stage.set_up(simulation)
+        async with stage.life() as life:
+            await stage.create_plan(BY_VERSION)
+            await until_recorded(stage, phase)
+            await life.kill()
+        for kind in kinds:
+            await client.delete(DEFINITION, kind)
+        for namespace in namespaces:
+            await client.delete(NAMESPACES, namespace)
+        await client.delete(UPGRADE_PLANS, stage.name)
+        async with stage.life(seed="successor"):
+            assert await stage.until("gone") == "gone"
+        assert [event["message"] for event in await stage.events("ReconcileError")] == []
+
+
+#: All but the lease: without that the manager would rightly stop.
+SLOW = [
+    "upgradeplans.*", "jobs.*", "deployments.*", "services", "virtualmachineimages.*", "plans.*", "secrets", "nodes",
+    "settings.*", "addons.*", "clusters.*", "machines.*", "events",
+]  # fmt: skip
+
+
+async def test_a_slow_api_server_does_not_make_a_clean_up_look_like_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[PlanController] = []
+    construct = PlanController.__init__
+
+    def remember(self: PlanController, around: Surroundings) -> None:
+        construct(self, around)
+        made.append(self)
+
+    monkeypatch.setattr(PlanController, "__init__", remember)
+    async with Simulation(Curable.of(), scale=0.2) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await until_node(stage, "PreDraining")
+            for resource in SLOW:
+                simulation.middleware.add(Rule(match=Match(resource=resource), action=Delay(least=6.0, most=7.0)))
+            await simulation.client().delete(UPGRADE_PLANS, stage.name)
+            began = asyncio.get_running_loop().time()
+            while await stage.phase() != "gone":
+                await asyncio.sleep(0.5)
+                await made[0].check()
+            assert asyncio.get_running_loop().time() - began < 240
+        assert await ours(simulation) == []

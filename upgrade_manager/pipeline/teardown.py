@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
     CATTLE_SYSTEM,
+    FLEET_LOCAL,
     HARVESTER_SYSTEM,
     Component,
     suc_node_label,
@@ -17,7 +18,6 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.kinds import (
     DEPLOYMENTS,
     JOBS,
@@ -28,6 +28,7 @@ from upgrade_manager.kube.kinds import (
     VIRTUAL_MACHINE_IMAGES,
 )
 from upgrade_manager.pipeline import evidence, rancher, temporary
+from upgrade_manager.pipeline.absence import where_present
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.watches import MANAGED_NODES
@@ -59,7 +60,7 @@ async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
     kept = _evidence(scope) if keep_evidence else None
     restored = _is_restored(scope)
     if not restored:
-        await together(rancher.restore(scope), temporary.restore(scope))
+        await together(where_present(scope, FLEET_LOCAL, rancher.restore(scope)), temporary.restore(scope))
         if keep_evidence:
             # Before anything that may fail for long: a later try must not undo what the next plan changes.
             await scope.annotate({ANNOTATION_RESTORED: "true"})
@@ -67,9 +68,9 @@ async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
         _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM),
         _remove(scope, SERVICES, HARVESTER_SYSTEM),
         _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM),
-        _remove_plans(scope, kept),
+        where_present(scope, CATTLE_SYSTEM, _remove_plans(scope, kept)),
         _remove(scope, SECRETS, CATTLE_SYSTEM),
-        _remove_jobs(scope, kept),
+        where_present(scope, HARVESTER_SYSTEM, _remove_jobs(scope, kept)),
     )
     # After the Plans: their controller would put its labels on again.
     await _clear_nodes(scope, restored=restored)
@@ -105,20 +106,18 @@ async def _remove_jobs(scope: Scope, kept: Component | None) -> None:
 
 
 async def _remove(scope: Scope, resource: Resource, namespace: str) -> None:
-    """Remove the plan's objects of that kind; a kind or a namespace that is gone has none."""
-    try:
-        await scope.client.delete_collection(resource, namespace=namespace, label_selector=scope.owner.selector())
-    except NotFound:
-        return
+    """Remove the plan's objects of that kind."""
+    removal = scope.client.delete_collection(resource, namespace=namespace, label_selector=scope.owner.selector())
+    await where_present(scope, namespace, removal)
 
 
 async def _clear_nodes(scope: Scope, *, restored: bool) -> None:
     """Take our marks off the nodes."""
     labels = [suc_node_label(component_name(scope.owner.name, component)) for component in _PLANS]
     annotations = () if restored else (ANNOTATION_PENDING_OS_IMAGE,)
-    nodes = [
-        (node, _marks(node, labels, annotations=annotations)) for node in (await scope.observe(MANAGED_NODES)).list()
-    ]
+    # Not what is observed: that may be older than the last label, and nobody looks again.
+    found = await scope.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
+    nodes = [(node, _marks(node, labels, annotations=annotations)) for node in found.items]
     await together(*(scope.mark(NODES, objects.name(node), marks) for node, marks in nodes if marks))
 
 

@@ -21,6 +21,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.kinds import ADDONS, LONGHORN_SETTINGS
 from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.pipeline.absence import where_present
 from upgrade_manager.pipeline.together import together
 
 if TYPE_CHECKING:
@@ -59,9 +60,11 @@ async def restore(scope: Scope) -> None:
     notes = scope.plan.annotations
     steps = []
     if notes.replenishment_interval is not None and _lower(notes.replenishment_interval):
-        steps.append(_restore_interval(scope, notes.replenishment_interval))
+        interval = _restore_interval(scope, notes.replenishment_interval)
+        steps.append(where_present(scope, LONGHORN_SYSTEM, interval))
     if notes.descheduler_was_enabled:
-        steps.append(_swap(scope, _DESCHEDULER, expected=False, value=True))
+        descheduler = _swap(scope, _DESCHEDULER, expected=False, value=True)
+        steps.append(where_present(scope, KUBE_SYSTEM, descheduler))
     await together(*steps)
 
 

@@ -34,8 +34,9 @@ class NodeUpgradeOption(ApiModel):
     pause_nodes: StringList = Field(
         default_factory=list,
         description="Names of nodes to hold back. When such a node's turn comes it stays in the state UpgradePaused, "
-        "neither drained nor restarted, until its name is taken off this list. The list may be changed at any time; a "
-        "node whose upgrade has begun is not stopped by it.",
+        "neither drained nor restarted, until its name is taken off this list; the nodes after it wait. The list may "
+        "be changed at any time and takes effect at once; a node whose upgrade has begun is not stopped by it. A name "
+        "that no node has holds nobody back, which a Warning event tells.",
         json_schema_extra={
             "maxItems": MAX_NODES,
             "x-kubernetes-list-type": "set",
@@ -92,7 +93,8 @@ class UpgradePlanSpec(ApiModel):
         default=False,
         alias="restoreVM",
         description="Start the virtual machines again that had to be shut down because they could not move to another "
-        "node, as soon as their node is back.",
+        "node, as soon as their node is back. One that cannot be started is told by a Warning event and does not fail "
+        "the upgrade.",
     )
 
     @property

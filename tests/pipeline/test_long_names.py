@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -80,9 +81,18 @@ async def test_and_whatever_the_nodes_are_called(prefix: str, suffix: str) -> No
         assert set(objects.status(await stage.plan())["nodeUpgradeStatuses"]) == set(named.nodes.names)
 
 
+def long_list() -> str:
+    """20,000 lines, as incompressible as image lists can be."""
+    random = Random(1)
+    lines = (f"docker.io/rancher/image:v1@sha256:{random.getrandbits(256):064x}" for _ in range(20_000))
+    return "# of the previous release\r\n" + "\r\n".join(lines)
+
+
 @pytest.mark.servers
-async def test_the_longest_names_of_all(simulate: Simulate) -> None:
+async def test_the_longest_names_and_the_longest_list_of_all(simulate: Simulate) -> None:
     prefix, suffix = NODE_NAMES["63 characters with dots"]
-    named = scenario.load("three-nodes").changed(nodes={"prefix": prefix, "suffix": suffix})
-    async with simulate(named) as simulation:
-        await upgraded(simulation, LONGEST, BY_VERSION)
+    old = "bundle/harvester/images-lists-archive/v1.7.1/image_list_all.txt"
+    changes = {"nodes": {"prefix": prefix, "suffix": suffix}, "repository": {"files": {old: long_list()}}}
+    async with simulate(scenario.load("three-nodes").changed(**changes)) as simulation:
+        stage = await upgraded(simulation, LONGEST, BY_VERSION)
+    assert len([name for path, name in stage.ledger.created if path.endswith("/secrets")]) == 2

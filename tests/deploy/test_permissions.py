@@ -37,6 +37,7 @@ FOR_TROUBLE = {
     ("harvester-system", "leases.coordination.k8s.io", "update"): "leader election",
     ("harvester-system", "pods", "list"): "the last words of a failed Job",
     ("cattle-system", "pods", "list"): "the last words of a failed Job",
+    ("cattle-system", "events", "list"): "a Plan whose Jobs do not start",
     ("cattle-system", "jobs.batch", "patch"): "the failed Jobs of a failed plan, to keep them",
     ("cattle-system", "jobs.batch", "deletecollection"): "the same, when the plan is deleted",
     ("harvester-system", "jobs.batch", "delete"): "the Jobs of a failed plan, less those that failed",

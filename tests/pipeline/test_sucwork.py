@@ -140,7 +140,7 @@ class TestFollow:
         [
             pytest.param("2026-01-01T00:00:00Z", 60, False, id="a new Plan gets its minute"),
             pytest.param("2025-12-31T23:59:10Z", 10, False, id="or what is left of it"),
-            pytest.param("2025-12-31T23:58:00Z", None, True, id="then it is said where the cause can be seen"),
+            pytest.param("2025-12-31T23:58:00Z", 60, True, id="then it is said where the cause can be seen"),
             pytest.param("2026-02-01T00:00:00Z", 60, False, id="a clock that jumped back gives it time again"),
             pytest.param("", 60, False, id="as one does that cannot be read"),
         ],
@@ -149,7 +149,7 @@ class TestFollow:
         self,
         cluster: Harvester,
         created: str,
-        after: float | None,
+        after: float,
         said: bool,  # noqa: FBT001  # a table
     ) -> None:
         await cluster.nodes("n1")
@@ -158,8 +158,17 @@ class TestFollow:
         scope = cluster.scope(await cluster.plan())
         outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
-        assert outcome.after == (None if after is None else pytest.approx(after, abs=1))
+        assert outcome.after == pytest.approx(after, abs=1)
         assert ("kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload" in outcome.message) is said
+
+    async def test_with_the_cause_where_somebody_knows_it(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1")
+        raw = plan("False", "Resolved")
+        raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
+        raw["status"]["conditions"].append({"type": "Validated", "status": "False", "message": "no such secret"})
+        outcome = await follow(cluster.scope(await cluster.plan()), raw, stored(), states=STATES, what="image preload")
+        assert isinstance(outcome, Waiting)
+        assert "no Job has started for 60 s (no such secret): see kubectl describe" in outcome.message
 
     async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")

@@ -16,6 +16,7 @@ from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES, SUC_PLANS
 from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.pipeline.complaints import complaint_about
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
@@ -123,16 +124,22 @@ async def follow(scope: Scope, plan: Object, jobs: Store, *, states: States, wha
     done = sum(scope.draft.node_state(node) is states.done for node in managed)
     trouble = next((f"; node {node}: {state.trouble}" for node, state in work.nodes.items() if state.trouble), "")
     waiting = not_done(objects.name(plan), what, done=done, nodes=len(managed), trouble=trouble)
-    return waiting if work.nodes else _idle(waiting, plan, age=scope.draft.age(plan))
+    return waiting if work.nodes else await _idle(scope, waiting, plan)
 
 
-def _idle(waiting: Waiting, plan: Object, *, age: float) -> Waiting:
+async def _idle(scope: Scope, waiting: Waiting, plan: Object) -> Waiting:
     """No Job yet. Where the API server refuses them the controller says nothing in the Plan's status, ever."""
+    age = scope.draft.age(plan)
     if age < PATIENCE:
         return replace(waiting, after=PATIENCE - age)
+    complaint = await complaint_about(scope.client, plan)
     place, name = objects.namespace(plan), objects.name(plan)
-    text = f"; no Job has started for {PATIENCE:.0f} s: see kubectl describe -n {place} plans.upgrade.cattle.io {name}"
-    return replace(waiting, message=waiting.message + text)
+    text = (
+        f"; no Job has started for {PATIENCE:.0f} s{complaint and f' ({complaint})'}: "
+        f"see kubectl describe -n {place} plans.upgrade.cattle.io {name}"
+    )
+    # Nothing that is watched tells of a new complaint.
+    return replace(waiting, message=waiting.message + text, after=PATIENCE)
 
 
 def not_done(plan_object: str, what: str, *, done: int, nodes: int, trouble: str = "") -> Waiting:

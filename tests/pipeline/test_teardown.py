@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from typing import TYPE_CHECKING
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -28,6 +29,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.pipeline.teardown import tear_down
+from upgrade_manager.pipeline.watches import MANAGED_NODES
 from upgrade_manager.resources.imagelist import ImageList
 from upgrade_manager.resources.isoimage import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
@@ -89,6 +91,18 @@ async def test_success_removes_everything_and_may_be_repeated(cluster: Harvester
     assert await left(cluster) == {}
     node = await cluster.find(NODES, "n1")
     assert objects.labels(node) == {"harvesterhci.io/managed": "true", "kubernetes.io/hostname": "n1"}
+
+
+async def test_a_mark_that_no_watch_has_told_of_yet_is_taken_off_too(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cluster.nodes("n1")
+    scope = await everything(cluster)
+    old = await scope.observe(MANAGED_NODES)
+    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
+    monkeypatch.setattr(scope.observations, "observe", AsyncMock(return_value=old))
+    await tear_down(scope, keep_evidence=False)
+    assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
 
 
 async def test_other_plans_and_an_image_that_the_user_brought_stay(cluster: Harvester) -> None:

@@ -7,7 +7,8 @@ import pytest
 from tests.api.test_version import CASES
 from tests.support.harvester import RELEASE
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import JOBS, NODES, SUC_PLANS
+from upgrade_manager.kube.kinds import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
 from upgrade_manager.pipeline.imagepreload import ImagePreload, resolve_concurrency
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
@@ -136,6 +137,18 @@ async def test_the_plan_is_created_once_for_all_managed_nodes(cluster: Harvester
     assert plan["spec"]["concurrency"] == 3
     assert plan["spec"]["version"] == "v1.7.0"
     assert plan["spec"]["upgrade"]["image"] == "rancher/harvester-upgrade-toolkit"
+
+
+async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harvester) -> None:
+    """Neither by another concurrency nor by nodes that join: the controller would kill and restart running Jobs."""
+    await cluster.nodes("n1", "n2")
+    await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+    before = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
+    await cluster.nodes("n3")
+    option = MergePatch({"spec": {"imagePreloadOption": {"concurrency": 1}}})
+    changed = await cluster.client.patch(UPGRADE_PLANS, "up", option)
+    assert isinstance(await ImagePreload().run(cluster.scope(changed)), Waiting)
+    assert await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system") == before
 
 
 async def test_below_zero_it_is_done_at_once(cluster: Harvester) -> None:

@@ -99,7 +99,7 @@ async def _remove_plans(scope: Scope, kept: Component | None) -> None:
 
 async def _remove_jobs(scope: Scope, kept: Component | None) -> None:
     """Remove the manager's own Jobs, less those that are the evidence."""
-    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE}:
+    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
         await evidence.keep_own(scope)
     else:
         await _remove(scope, JOBS, HARVESTER_SYSTEM)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.faults import Match, Refuse, Rule
+from hack.faults import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, Stage, condition, end_state, phases_of
+from tests.support.witness import Witness, assert_succeeds_once
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
@@ -155,6 +156,38 @@ async def test_a_write_that_someone_else_has_overtaken_is_decided_anew_and_is_no
     assert objects.annotations_of(plan)["note"] == "of someone else"
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     assert warnings == []
+
+
+class Blinding(Witness):
+    """Lets a manager see nothing of its plan any more as soon as it cleans up."""
+
+    BLIND = 60.0
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._middleware = simulation.middleware
+        self._rule = Rule(match=Match(verbs=("list", "watch"), resource="upgradeplans.*"), action=LoseRequest())
+        self._done = False
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """Look for the phase."""
+        await super().after(number, call, response)
+        if not self._done and call.subresource == "status" and b'"CleaningUp"' in response.body:
+            self._done = True
+            self._middleware.add(self._rule)
+            asyncio.get_running_loop().call_later(self.BLIND, self._middleware.remove, self._rule)
+
+
+async def test_a_manager_whose_view_of_the_plan_is_older_than_its_own_record_makes_nothing_again() -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        blinding = simulation.middleware.hook = Blinding(simulation)
+        # Without that, the watch that is open would outlast it.
+        cut = Rule(match=Match(verbs=("watch",), resource="upgradeplans.*"), action=Cut(seconds=0.5, clean=False))
+        simulation.middleware.add(cut)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await assert_succeeds_once(stage, blinding)
 
 
 async def test_a_manager_that_is_stopped_in_the_middle_of_a_step_says_nothing_bad() -> None:

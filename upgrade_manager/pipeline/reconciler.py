@@ -81,15 +81,30 @@ class PlanReconciler:
         self._now = now
         #: Loop time of the last write of a status.
         self._last_write = float("-inf")
+        #: By plan: the version of our newest write of it that the cache has not shown yet.
+        self._unseen: dict[str, str] = {}
 
     async def reconcile(self, name: str) -> Outcome:
         """One look at the plan of that name. Raises what is worth another try, after having written down why."""
+        if not await self._is_fresh(name):
+            return After(UNSETTLED)
         plan = self._plans.store.get(name)
         if plan is None:
             await self._observations.drop(name)
             return Done()
+        structlog.contextvars.bind_contextvars(plan=name)
+        return await self._look(plan)
+
+    async def _is_fresh(self, name: str) -> bool:
+        """Whether the cache shows what we have written: by an older plan, an upgrade that has ended would go on."""
+        if name in self._unseen and not await self._plans.observed(self._unseen[name]):
+            return False
+        self._unseen.pop(name, None)
+        return True
+
+    async def _look(self, plan: Object) -> Outcome:
         scope = self._scope(plan)
-        structlog.contextvars.bind_contextvars(plan=name, phase=scope.draft.phase)
+        structlog.contextvars.bind_contextvars(phase=scope.draft.phase)
         # Whoever recorded a phase may not have lived to announce it, or not have got the answer to the record.
         self._announcements.repeat_recent(plan)
         try:
@@ -226,7 +241,9 @@ class PlanReconciler:
         """The barrier: the next look must not be older than what this one has written; whether it will not be."""
         seen = await scope.observations.settle(scope.written)
         newest = [write.resource_version for write in scope.written if write.resource == UPGRADE_PLANS][-1:]
-        return all([await self._plans.observed(version) for version in newest]) and seen
+        for version in newest:
+            self._unseen[scope.owner.name] = version
+        return await self._is_fresh(scope.owner.name) and seen
 
     def _scope(self, plan: Object) -> Scope:
         return Scope(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import AsyncMock
 
 import pytest
@@ -13,7 +13,8 @@ from tests.support.harvester import DEFINITIONS
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.kinds import (
     ADDONS,
     DEPLOYMENTS,
@@ -40,6 +41,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
+    from upgrade_manager.kube.resource import Resource
     from upgrade_manager.pipeline.scope import Scope
 
 IMAGE = ToolkitImage(repository="r", tag="v1")
@@ -227,3 +229,46 @@ async def test_a_cluster_in_which_nothing_is_installed_holds_no_plan_back(cluste
     await tear_down(scope, keep_evidence=False)
     for _ in range(2):
         await tear_down(scope, keep_evidence=True)
+
+
+async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fails(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = await everything(cluster)
+    removed: list[str] = []
+    delete = Client.delete_collection
+
+    async def some(self: Client, resource: Resource, **more: Any) -> None:
+        removed.append(resource.plural)
+        if resource == SERVICES and removed.count("services") < 3:
+            raise Transient("no answer")
+        await delete(self, resource, **more)
+
+    monkeypatch.setattr(Client, "delete_collection", some)
+    for _ in range(2):
+        with pytest.raises(Transient):
+            await tear_down(scope, keep_evidence=False)
+    await tear_down(scope, keep_evidence=False)
+    assert await left(cluster) == {}
+    assert {kind: removed.count(kind) for kind in removed} == dict.fromkeys(removed, 1) | {"services": 3}
+
+
+async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failures_clean_up_was_cut_off(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
+    scope.draft.fail("because")
+    delete = Client.delete_collection
+
+    async def cut_off(self: Client, resource: Resource, **more: Any) -> None:
+        if resource == SERVICES:
+            raise Transient("no answer")
+        await delete(self, resource, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Client, "delete_collection", cut_off)
+        with pytest.raises(Transient):
+            await tear_down(scope, keep_evidence=True)
+    assert (await left(cluster))["Job"] == ["up-cluster-upgrade"]
+    await tear_down(scope, keep_evidence=False)
+    assert await left(cluster) == {}

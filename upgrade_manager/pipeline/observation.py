@@ -66,6 +66,8 @@ class Observations:
         self._start = start
         self._running: dict[Watch, _Running] = {}
         self._used: set[Watch] = set()
+        #: Steps of the plan's clean-up, with evidence kept and without, which a try has taken that failed in others.
+        self.taken: dict[bool, set[str]] = {True: set(), False: set()}
 
     @property
     def watches(self) -> frozenset[Watch]:

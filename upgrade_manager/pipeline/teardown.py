@@ -5,7 +5,7 @@ Objects are removed by their labels, which only we set; an object that merely ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
@@ -34,11 +34,13 @@ from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.watches import MANAGED_NODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource
     from upgrade_manager.pipeline.scope import Scope
+
+    Step: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 #: What of an upgrade may keep evidence of its failure, by the phase that failed.
 _EVIDENCE = {
@@ -59,21 +61,43 @@ async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
     """
     kept = _evidence(scope) if keep_evidence else None
     restored = _is_restored(scope)
+    # A failure's clean-up is not that of the deletion which may follow it.
+    taken = scope.observations.taken[keep_evidence]
     if not restored:
-        await together(where_present(scope, FLEET_LOCAL, rancher.restore(scope)), temporary.restore(scope))
+        restore = {
+            "cluster": lambda: where_present(scope, FLEET_LOCAL, rancher.restore(scope)),
+            "settings": lambda: temporary.restore(scope),
+        }
+        await together(*_missing(restore, taken))
         if keep_evidence:
             # Before anything that may fail for long: a later try must not undo what the next plan changes.
             await scope.annotate({ANNOTATION_RESTORED: "true"})
-    await together(
-        _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM),
-        _remove(scope, SERVICES, HARVESTER_SYSTEM),
-        _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM),
-        where_present(scope, CATTLE_SYSTEM, _remove_plans(scope, kept)),
-        _remove(scope, SECRETS, CATTLE_SYSTEM),
-        where_present(scope, HARVESTER_SYSTEM, _remove_jobs(scope, kept)),
-    )
+    removal = {
+        "deployments": lambda: _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM),
+        "services": lambda: _remove(scope, SERVICES, HARVESTER_SYSTEM),
+        "images": lambda: _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM),
+        "plans": lambda: where_present(scope, CATTLE_SYSTEM, _remove_plans(scope, kept)),
+        "secrets": lambda: _remove(scope, SECRETS, CATTLE_SYSTEM),
+        "jobs": lambda: where_present(scope, HARVESTER_SYSTEM, _remove_jobs(scope, kept)),
+    }
+    await together(*_missing(removal, taken))
     # After the Plans: their controller would put its labels on again.
     await _clear_nodes(scope, restored=restored)
+    for steps in scope.observations.taken.values():
+        steps.clear()
+
+
+def _missing(steps: Mapping[str, Step], taken: set[str]) -> list[Coroutine[Any, Any, None]]:
+    """Those that no earlier try of this process has taken to the end: only what failed is tried again.
+
+    Nobody but us makes what is removed here, and we make nothing any more. Another process takes all of them again.
+    """
+
+    async def take(name: str, step: Step) -> None:
+        await step()
+        taken.add(name)
+
+    return [take(name, step) for name, step in steps.items() if name not in taken]
 
 
 def _is_restored(scope: Scope) -> bool:

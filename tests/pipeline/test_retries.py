@@ -7,24 +7,14 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.counts import NO_ANSWER
-from hack.faults import (
-    Cut,
-    Duplicate,
-    Expire,
-    LoseAnswer,
-    LoseRequest,
-    Match,
-    Refuse,
-    Rule,
-    Stall,
-    Thin,
-)
+from hack.faults import Cut, LoseRequest, Match, Rule
 from hack.simulation import Simulation
+from tests.support import apifaults
 from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
 from tests.support.witness import Witness, assert_readable, assert_succeeds_once
 from upgrade_manager.api.phases import PHASES, SUCCEEDED
@@ -36,7 +26,6 @@ from upgrade_manager.pipeline.controller import RETRY_CAP
 
 if TYPE_CHECKING:
     from hack.call import Call
-    from hack.faults import Action
     from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource
@@ -192,43 +181,13 @@ def _fresh(obj: Object) -> Object:
     return {**obj, "metadata": kept}
 
 
-WRITES = ("create", "update", "patch", "delete", "deletecollection")
-READS = ("get", "list")
-BUSY = {"retry-after": "1"}
-
-
-def often(action: Action, *verbs: str, share: float = 0.2, **match: Any) -> Rule:
-    return Rule(match=Match(verbs=verbs, probability=share, **match), action=action)
-
-
-API_FAULTS = [
-    pytest.param([often(Refuse(status=409, reason="Conflict"), "patch", share=0.4)], id="conflicts"),
-    pytest.param(
-        [often(Refuse(status=429, reason="TooManyRequests", headers=BUSY), *WRITES, *READS, "watch")], id="429"
-    ),
-    pytest.param([often(Refuse(status=500, reason="InternalError"), *WRITES, *READS, "watch")], id="500"),
-    pytest.param([often(Refuse(status=503, reason="ServiceUnavailable"), *WRITES, *READS, "watch")], id="503"),
-    pytest.param([often(LoseAnswer(), *WRITES, share=0.3)], id="answers lost after the write"),
-    pytest.param([often(LoseRequest(), *WRITES, *READS, "watch")], id="resets"),
-    pytest.param([often(Cut(events=3), "watch", share=1)], id="watches end"),
-    pytest.param([often(Cut(seconds=0.5, clean=False), "watch", share=1)], id="watches are reset"),
-    pytest.param([often(Cut(events=2, torn=True, clean=False), "watch", share=1)], id="watches are torn"),
-    pytest.param([often(Expire(events=2), "watch", share=1)], id="watches expire"),
-    pytest.param([often(Refuse(status=410, reason="Expired"), "watch", share=0.5)], id="watches are refused with 410"),
-    pytest.param([often(Stall(events=2, seconds=100_000), "watch", share=0.2)], id="watches stall"),
-    pytest.param([often(Thin(probability=1, types=("BOOKMARK",)), "watch", share=1)], id="no bookmarks"),
-    pytest.param([often(Duplicate(probability=0.5), "watch", share=1)], id="events come twice"),
-]
-
-
-@pytest.mark.parametrize("rules", API_FAULTS)
-async def test_an_api_server_with_faults_only_delays_the_upgrade(rules: list[Rule]) -> None:
+@pytest.mark.parametrize("fault", apifaults.FAULTS)
+async def test_an_api_server_with_faults_only_delays_the_upgrade(fault: str) -> None:
     async with Simulation("three-nodes") as simulation:
         stage, witness = await Stage.set_up(simulation), Witness()
         middleware = simulation.middleware
         middleware.hook = witness
-        for rule in rules:
-            middleware.add(rule)
+        middleware.add(apifaults.FAULTS[fault])
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await assert_succeeds_once(stage, witness)
@@ -267,7 +226,7 @@ async def test_a_minute_without_an_api_server_only_delays_the_upgrade(phase: str
         stage, outage = await Stage.set_up(simulation), Outage(simulation, phase)
         simulation.middleware.hook = outage
         # Without that, watches that are open would outlast the outage.
-        simulation.middleware.add(often(Cut(seconds=5, clean=False), "watch", share=1))
+        simulation.middleware.add(apifaults.often(Cut(seconds=5, clean=False), "watch", share=1))
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await assert_succeeds_once(stage, outage)

@@ -1,0 +1,22 @@
+"""Upgrades of which chance decides everything: what must hold after every write holds, and the end is the same.
+
+A run costs about 0.9 s of processor time. A failure tells its seed and the line that repeats it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from hack import virtualtime
+from tests.support import randomrun
+
+#: So many runs, dealt out to so many tests, which may run at the same time.
+RUNS, SHARES = 200, 20
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", range(SHARES))
+def test_whatever_chance_decides_the_rules_hold_and_nothing_is_left_behind(share: int) -> None:
+    for seed in range(share, RUNS, SHARES):
+        result = virtualtime.run(randomrun.run(randomrun.draw(seed)))
+        assert not result.faults, str(result)

@@ -1,0 +1,72 @@
+"""What a plan's status may become of what it was, whoever wrote it and however often the writer died."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.nodestates import state_of
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.kube.objects import Object
+
+
+class History:
+    """One status after the other."""
+
+    def __init__(self) -> None:
+        self._entries: list[Object] = []
+        self._nodes: dict[str, str] = {}
+        self._conditions: dict[str, Object] = {}
+
+    def see(self, plan: Object) -> list[str]:
+        """Take the next one; what is wrong with it, one sentence each."""
+        status = objects.status(plan)
+        faults = [*self._phases(status), *self._states(status), *self._said(plan, status)]
+        self._entries = status.get("phaseTransitionTimestamps") or []
+        self._nodes = {name: entry["state"] for name, entry in (status.get("nodeUpgradeStatuses") or {}).items()}
+        self._conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
+        return faults
+
+    def _phases(self, status: Object) -> Iterator[str]:
+        entries = status.get("phaseTransitionTimestamps") or []
+        if entries[: len(self._entries)] != self._entries:
+            yield f"recorded phases changed from {_values(self._entries)} to {_values(entries)}"
+        values = _values(entries)
+        ended = values[-1:] in ([SUCCEEDED], [FAILED])
+        healthy = values[:-1] if ended else values
+        if healthy != list(PHASE_VALUES[: len(healthy)]):
+            yield f"phases are out of order: {values}"
+        if values[-1:] == [SUCCEEDED] and len(healthy) != len(PHASE_VALUES):
+            yield f"Succeeded after {values}"
+        if values and status.get("currentPhase") != values[-1]:
+            yield f"currentPhase is {status.get('currentPhase')}, recorded last is {values[-1]}"
+        times = [entry["phaseTransitionTimestamp"] for entry in entries]
+        if times != sorted(times):
+            yield f"phases were reached in the past: {times}"
+
+    def _states(self, status: Object) -> Iterator[str]:
+        now = status.get("nodeUpgradeStatuses") or {}
+        for name, old in self._nodes.items():
+            before, after = state_of(old), state_of((now.get(name) or {}).get("state"))
+            if before is None or after is None:
+                yield f"node {name} had state {old}, and now {now.get(name)}"
+            elif after is not before and after.group <= before.group:
+                yield f"node {name} went back from {before} to {after}"
+
+    def _said(self, plan: Object, status: Object) -> Iterator[str]:
+        generation = objects.metadata(plan).get("generation") or 0
+        for entry in status.get("conditions") or []:
+            about, old = f"condition {entry['type']}", self._conditions.get(entry["type"], {})
+            observed = entry.get("observedGeneration") or 0
+            if not (old.get("observedGeneration") or 0) <= observed <= generation or not observed:
+                yield f"{about} observed generation {observed} of {generation}"
+            if old and (old["status"] == entry["status"]) and old["lastTransitionTime"] != entry["lastTransitionTime"]:
+                yield f"{about} changed its time without its status"
+
+
+def _values(entries: list[Any]) -> list[str]:
+    return [entry["phase"] for entry in entries]

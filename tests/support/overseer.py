@@ -1,0 +1,158 @@
+"""Whoever sees every request of every inhabitant of a simulated cluster, and knows what a manager may do there.
+
+The rules hold after every single write, whatever goes wrong around it. What breaks one is kept, not raised: the one
+who wrote would take it for an error of the API server's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from hack.call import Call, call_of
+from hack.embeddedground import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround, NoPoster, virtual_now
+from hack.latency import SlowTransport
+from tests.support.history import History
+from upgrade_manager.api.keys import LABEL_PLAN
+from upgrade_manager.cli.application import USER_AGENT
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.transport import Request
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Response, Stream, Transport
+
+PLANS = "upgradeplans.management.harvesterhci.io"
+_OURS = "management.harvesterhci.io/"
+#: What may change in objects of others, by kind: paths that begin so.
+_MAY_CHANGE = {
+    PLANS: ("metadata.finalizers", f"metadata.annotations.{_OURS}", "status"),
+    "nodes": (f"metadata.annotations.{_OURS}pendingOSImage", "metadata.labels.plan.upgrade.cattle.io/{plan}-"),
+    "secrets": (f"metadata.annotations.{_OURS}pre-hook", f"metadata.annotations.{_OURS}post-hook"),
+    "clusters.provisioning.cattle.io": (
+        "spec.kubernetesVersion",
+        "spec.rkeConfig.provisionGeneration",
+        "spec.rkeConfig.upgradeStrategy",
+    ),
+    "settings.longhorn.io": ("value",),
+    "addons.harvesterhci.io": ("spec.enabled",),
+}
+#: Those keep themselves apart.
+_FREE = frozenset({"events", "leases.coordination.k8s.io"})
+_BOOKKEEPING = ("metadata.resourceVersion", "metadata.generation", "metadata.managedFields")
+_OK = range(200, 300)
+_CREATED = 201
+
+
+class Overseer:
+    """A transport in front of the API server."""
+
+    def __init__(self, inner: Transport, *, plan: str) -> None:
+        self._inner = inner
+        self._plan = plan
+        self._created: Counter[str] = Counter()
+        self.history = History()
+        #: One sentence for each rule that was broken.
+        self.violations: list[str] = []
+
+    async def send(self, request: Request) -> Response:
+        """Pass it on, and look at what it did."""
+        call = call_of(request)
+        if not call.is_write:
+            return await self._inner.send(request)
+        manager = call.user_agent == USER_AGENT
+        before = await self._now(call) if manager and call.name else None
+        answer = await self._inner.send(request)
+        if answer.status in _OK:
+            if call.resource == PLANS and call.subresource == "status":
+                self._status(call, answer, manager=manager)
+            if manager:
+                await self._deed(request, call, answer, before)
+        return answer
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Pass it on."""
+        return self._inner.open(request)
+
+    async def _now(self, call: Call) -> Object | None:
+        """The object that is about to be written."""
+        path = call.path.removesuffix(f"/{call.subresource}") if call.subresource else call.path
+        answer = await self._inner.send(Request(method="GET", path=path, headers=_ADMIN))
+        found: Object | None = json.loads(answer.body) if answer.status in _OK else None
+        return found
+
+    def _status(self, call: Call, answer: Response, *, manager: bool) -> None:
+        if not manager:
+            self._broken(call, f"{call.user_agent} wrote the plan's status")
+        for fault in self.history.see(json.loads(answer.body)):
+            self._broken(call, fault)
+
+    async def _deed(self, request: Request, call: Call, answer: Response, before: Object | None) -> None:
+        if call.verb == "create":
+            self._creation(call, answer)
+        elif call.verb == "deletecollection":
+            if (query := dict(request.query)).get("labelSelector", "").find(f"{LABEL_PLAN}={self._plan}") < 0:
+                self._broken(call, f"deletes what is not ours: {query}")
+        elif before is not None and call.resource not in _FREE:
+            self._change(call, before, await self._now(call))
+
+    def _creation(self, call: Call, answer: Response) -> None:
+        if answer.status != _CREATED or not call.resource or call.resource.endswith(".k8s.io"):
+            return
+        name = f"{call.resource} {call.namespace}/{objects.name(json.loads(answer.body))}"
+        self._created[name] += 1
+        if self._created[name] > 1:
+            self._broken(call, f"{name} was created again")
+
+    def _change(self, call: Call, before: Object, after: Object | None) -> None:
+        if objects.labels(before).get(LABEL_PLAN) == self._plan:
+            return
+        if call.verb == "delete" or after is None:
+            self._broken(call, "deletes what is not ours")
+            return
+        if call.resource == PLANS and call.name != self._plan:
+            self._broken(call, "touches another plan")
+        may = [start.format(plan=self._plan) for start in _MAY_CHANGE.get(call.resource, ())]
+        for path in _differences(before, after):
+            if not path.startswith((*may, *_BOOKKEEPING)):
+                self._broken(call, f"changes {path}")
+
+    def _broken(self, call: Call, fault: str) -> None:
+        self.violations.append(f"{virtual_now():%H:%M:%S} {call.verb} {call.path}: {fault}")
+
+
+def _differences(before: Any, after: Any, path: str = "") -> list[str]:
+    """Paths of all that is different, as deep as both are mappings."""
+    if before == after:
+        return []
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        # A mapping that is there as a whole, or gone, is what is in it.
+        only = next((value for value in (before, after) if isinstance(value, dict) and value), None)
+        if only is None or not (before is None or after is None):
+            return [path]
+        return [inner for key, value in only.items() for inner in _differences(None, value, f"{path}.{key}")]
+    keys = [*before, *(key for key in after if key not in before)]
+    inside = f"{path}." if path else ""
+    return [inner for key in keys for inner in _differences(before.get(key), after.get(key), f"{inside}{key}")]
+
+
+class OverseenGround(EmbeddedGround):
+    """The embedded server with an overseer before it."""
+
+    def __init__(self, seed: int, *, plan: str) -> None:
+        super().__init__(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)
+        self.overseer = Overseer(self.line, plan=plan)
+        self.transport = self.overseer
+        self.front = self.overseer
+        self._dice = Random(f"{seed}/latency")
+
+    def slowed(self) -> Transport:
+        """By way of the overseer."""
+        return SlowTransport(self.overseer, random=self._dice, least=LEAST_LATENCY, most=MOST_LATENCY)
+
+
+_ADMIN: dict[str, str] = {"accept": "application/json"}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from hack.kube.controlplane import CONTROLLER_MANAGER, ControlPlane
@@ -57,6 +59,17 @@ def controlled_plane(control_plane: ControlPlane) -> ControlPlane:
     """The same with the real controllers at work."""
     control_plane.start(CONTROLLER_MANAGER)
     return control_plane
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Undo what a program run in a test has set up: its stream is closed when the next test logs."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(autouse=True)

@@ -4,15 +4,12 @@ import io
 import json
 import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import structlog
 
 from upgrade_manager.runtime.logging import configure_logging
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Terminal(io.StringIO):
@@ -26,16 +23,6 @@ def broken() -> None:
 
 def now() -> datetime:
     return datetime(2026, 1, 1, 12, 0, 0, 5000, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def _restore() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def configured(stream: io.StringIO, *, level: str = "info", log_format: str = "auto") -> io.StringIO:

@@ -1,7 +1,7 @@
 """The manager is killed before and after every write of an upgrade, and must end where it would have ended.
 
-A golden run counts the writes. Then, for each of them, a new cluster with the same seed: the manager dies at that
-write, another one starts, and the end is compared with the golden one.
+A golden run counts the writes. Then, for each of them (tests.support.sweep), a new cluster with the same seed: the
+manager dies at that write, another one starts, and the end is compared with the golden one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 from hack import scenario as scenarios
 from hack.simulation import Simulation
+from tests.support.sweep import points
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, end_state, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -178,7 +179,7 @@ async def test_a_crash_only_delays_the_end_of(case: Case, how: str, share: int) 
     golden = await _upgrade(case.spec, scenario=case.scenario, user=case.user)
     assert golden.phase == SUCCEEDED
     assert tuple(warning.partition(" ")[0] for warning in golden.warnings) == case.warned
-    for write in range(golden.special + share, golden.writes + 1, SHARES):
+    for write in points(golden.special, golden.writes, share=share, shares=SHARES):
         # Killed after one write is killed before the next.
         fault: dict[str, Any] = {"die_at" if how == "killed before" else "lose_at": write}
         ending = await _upgrade(case.spec, scenario=case.scenario, user=case.user, **fault)
@@ -192,7 +193,7 @@ async def _sweep(spec: dict[str, Any], scenario: str, *, after: bool, writes: tu
     assert golden.phase == SUCCEEDED
     assert golden.warnings == []
     share, shares = writes
-    for write in range(1 + share, golden.writes + 1, shares):
+    for write in points(1, golden.writes, share=share, shares=shares):
         ending = await _upgrade(spec, scenario=scenario, die_at=write, after=after)
         _compare(ending, golden, f"killed {'after' if after else 'before'} write {write} of {golden.writes}")
 
@@ -216,7 +217,7 @@ async def _lose(spec: dict[str, Any], scenario: str, *, writes: tuple[int, int])
     """The answers to one share of the writes of so many."""
     golden = await _upgrade(spec, scenario=scenario)
     share, shares = writes
-    for write in range(1 + share, golden.writes + 1, shares):
+    for write in points(1, golden.writes, share=share, shares=shares):
         ending = await _upgrade(spec, scenario=scenario, lose_at=write)
         _forget_errors(ending)
         _compare(ending, golden, f"no answer to write {write} of {golden.writes}")

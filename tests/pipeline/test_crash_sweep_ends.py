@@ -15,6 +15,7 @@ from hack.simulation import Simulation
 from tests.pipeline.test_deletion import until_recorded
 from tests.pipeline.test_failures import SECOND, fault, ours, settings
 from tests.support.curable import Curable
+from tests.support.sweep import points
 from tests.support.upgrade import BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.kube import objects
@@ -102,7 +103,7 @@ async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str) -> None
     golden = await run(scenario, delete_in=phase)
     assert (golden.left.ours, golden.left.settings) == ([], golden.settings)
     writes = len(golden.writes)
-    for write in range(golden.before + 1, writes + 1):
+    for write in points(golden.before + 1, writes):
         ending = await run(scenario, delete_in=phase, kill=write)
         crash = f"killed after write {write} of {writes}"
         assert (ending.left.ours, ending.left.settings) == ([], golden.settings), crash
@@ -117,6 +118,6 @@ async def test_a_failure_is_finished_by_whoever_comes_after(what: str) -> None:
     assert golden.left.settings == golden.settings
     writes = len(golden.writes)
     removal = next(number for number, write in enumerate(golden.writes, 1) if write.startswith("DELETE"))
-    for write in range(max(1, removal - VERDICT), writes + 1):
+    for write in points(max(1, removal - VERDICT), writes):
         ending = await run(scenario, kill=write)
         assert ending.left == golden.left, f"killed after write {write} of {writes}"

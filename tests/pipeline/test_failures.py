@@ -10,6 +10,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.curable import Curable
+from tests.support.sweep import points
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, end_state, phases_of
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
@@ -278,7 +279,7 @@ async def test_a_manager_that_dies_while_it_cleans_up_is_followed_by_one_that_go
 ) -> None:
     golden, writes = await _cleaned(work)
     verdict = next(number for number, write in enumerate(writes) if write.startswith("DELETE"))
-    for number in range(verdict + share, len(writes) + 1, SHARES):
+    for number in points(verdict, len(writes), share=share, shares=SHARES):
         state, _ = await _cleaned(work, die_at=number, after=after)
         assert state == golden, f"killed {'after' if after else 'before'} write {number}"
 

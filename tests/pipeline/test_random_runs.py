@@ -9,9 +9,10 @@ import pytest
 
 from hack import virtualtime
 from tests.support import randomrun
+from tests.support.sweep import count
 
 #: So many runs, dealt out to so many tests, which may run at the same time.
-RUNS, SHARES = 200, 20
+RUNS, SHARES = count(every=200, some=60), 20
 
 
 @pytest.mark.timeout(300)

@@ -1,0 +1,72 @@
+"""Events of an upgrade's watches come late, get lost until the next list, or come twice: the end is the same.
+
+A golden run counts the events. Then, for each of them, a new cluster with the same seed in which that event has its
+mishap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.skewed import UNTIL_RELIST, Mishap, Skewed
+from tests.support.sweep import points
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Ledger, Stage, end_state, phases_of
+from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from upgrade_manager.kube import objects
+
+MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
+#: The events are dealt out to so many tests, which may run at the same time.
+SHARES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended."""
+
+    recorded: list[str]
+    generation: int
+    state: dict[str, Any]
+    created: Counter[tuple[str, str]]
+    said: Counter[str]
+
+
+async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "late") -> tuple[Ending, int]:
+    """How it ends, and how many events there were."""
+    async with Simulation("three-nodes", scale=0.2) as simulation:
+        stage = await Stage.set_up(simulation)
+        skewed = Skewed(stage.ledger, event=event, mishap=mishap)
+        stage = replace(stage, ledger=Ledger(skewed))
+        async with stage.life():
+            await stage.create_plan(spec)
+            assert await stage.until_ended() == SUCCEEDED
+            await asyncio.sleep(2 * UNTIL_RELIST)
+        plan, said = await stage.plan(), await stage.events()
+        ending = Ending(
+            recorded=phases_of(plan),
+            generation=objects.status(plan)["provisionGeneration"],
+            state=await end_state(simulation),
+            created=Counter(made for made in stage.ledger.created if not made[0].endswith("/events")),
+            said=Counter(f"{one['type']} {one['reason']} {one['message']} x{one['count']}" for one in said),
+        )
+        return ending, skewed.events
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("mishap", MISHAPS)
+@pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
+async def test_an_event_that_is_late_lost_or_double_changes_nothing(
+    spec: dict[str, Any], mishap: Mishap, share: int
+) -> None:
+    golden, events = await upgrade(spec)
+    assert golden.recorded == [*PHASE_VALUES, SUCCEEDED]
+    assert events > 100
+    for event in points(1 + MISHAPS.index(mishap), events, share=share, shares=SHARES):
+        ending, _ = await upgrade(spec, event=event, mishap=mishap)
+        assert ending == golden, f"event {event} of {events} is {mishap}"

@@ -1,0 +1,24 @@
+"""How dense a sweep is: every point of a run when asked for, else every few, so that the whole suite stays short.
+
+`make sweep` asks for all of them. What is left out otherwise is the same each time, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import os
+
+#: Whether every point is swept.
+FULL = os.environ.get("SWEEP") == "full"
+#: The distance between two points otherwise.
+STRIDE = 5
+
+
+def points(first: int, last: int, *, share: int = 0, shares: int = 1) -> range:
+    """One share of the numbers from first to last, dealt out evenly."""
+    stride = 1 if FULL else STRIDE
+    return range(first + share * stride, last + 1, shares * stride)
+
+
+def count(every: int, some: int) -> int:
+    """So many runs when all are asked for, else so many."""
+    return every if FULL else some

@@ -198,7 +198,9 @@ async def test_the_plan_says_what_failed_and_why(simulate: Simulate, failure: Fa
     assert cause.endswith(end)
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     states = {name: entry["state"] for name, entry in objects.status(plan).get("nodeUpgradeStatuses", {}).items()}
-    assert states == states | failure.nodes
+    # In which order others take the nodes is chance, which only the embedded server's dice repeat.
+    is_real = simulation.ground.has_controllers
+    assert states == states | {node: state for node, state in failure.nodes.items() if node == SECOND or not is_real}
     warnings = [(event["reason"], event["message"], event["count"]) for event in events if event["type"] == "Warning"]
     assert warnings == [("UpgradeFailed", f"Upgrade failed: {cause}", 1)]
     assert stage.ledger.conflicts == []

@@ -37,7 +37,7 @@ async def test_marks_of_an_earlier_upgrade_of_that_name_skip_no_node(simulate: S
             await stage.settle()
         events = (await client.list(EVENTS)).items
         left = [key for node in (await client.list(NODES)).items for key in objects.labels(node)]
-    said = {(event["involvedObject"]["name"], event["reason"], event["message"]) for event in events}
+    said = {(event["involvedObject"]["name"], event["reason"], event.get("message", "")) for event in events}
     for plan in PLANS:
         done = {f"Job completed on Node {node}" for node in nodes}
         assert done <= {message for name, reason, message in said if (name, reason) == (plan, "JobComplete")}

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _before: WeakKeyDictionary[ControlPlane, frozenset[str]] = WeakKeyDictionary()
 #: Stay: namespaces take long to go and come back with their accounts, definitions take long to be served.
 _KEPT = {"Namespace", "ServiceAccount", "CustomResourceDefinition", "APIService"}
+#: Go even if they were there before the first cluster: a test of the API alone has left them.
+_FOREIGN = {"Node"}
 _PATIENCE = 60.0
 _LOOK = 0.05
 _AT_ONCE = json.dumps({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}).encode()
@@ -33,8 +35,7 @@ async def tidy(plane: ControlPlane, transport: Transport, client: Client) -> Non
     """Delete what tests have created, finalizers or not. Raises TimeoutError when something keeps coming back."""
     found = await inventory(client)
     if plane not in _before:
-        _before[plane] = frozenset(map(objects.uid, found))
-        return
+        _before[plane] = frozenset(objects.uid(obj) for obj in found if obj["kind"] not in _FOREIGN)
     served = {(resource.api_version, resource.kind): resource for resource in await kinds(client)}
     async with asyncio.timeout(_PATIENCE):
         while left := [obj for obj in found if obj["kind"] not in _KEPT and objects.uid(obj) not in _before[plane]]:

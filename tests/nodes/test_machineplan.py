@@ -11,7 +11,6 @@ from upgrade_manager.nodes.machineplan import (
     node_of,
     post_drain,
     pre_drain,
-    still_asking,
     tier_of,
 )
 from upgrade_manager.nodes.view import Hook
@@ -85,19 +84,6 @@ def test_a_secret_without_labels_belongs_to_nobody() -> None:
 def test_old_answers_are_found() -> None:
     assert answers_left(with_({PRE: "x", POST: "y", ASK_PRE: "z"})) == (PRE, POST)
     assert answers_left({"metadata": {"name": "s"}}) == ()
-
-
-@pytest.mark.parametrize(
-    ("annotations", "machines", "asking"),
-    [
-        pytest.param({ASK_POST: OPTIONS}, {"m1": MACHINE}, ["s1"], id="not cleared yet"),
-        pytest.param({ASK_POST: "x"}, {"m1": MACHINE}, ["s1"], id="whatever it says"),
-        pytest.param({}, {"m1": MACHINE}, [], id="cleared"),
-        pytest.param({ASK_POST: OPTIONS}, {}, [], id="a Secret whose Machine is gone is never cleared"),
-    ],
-)
-def test_rancher_is_waited_for(annotations: dict[str, str], machines: dict[str, Any], asking: list[str]) -> None:
-    assert still_asking([with_(annotations)], machines) == asking
 
 
 @pytest.mark.parametrize(

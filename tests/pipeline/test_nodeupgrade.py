@@ -163,11 +163,42 @@ async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(st
         scope.draft.move_node(node, NodeState.POST_DRAINED)
     await scope.persist()
     await stage.rancher("n1", post=QUESTION)
-    assert await stage.run() == Waiting(
-        message="waiting for Rancher to finish Secret fleet-local/s-n1 (all nodes done)"
+    question = "node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain"
+    waits = (
+        f"waiting for {question}, answered: Rancher to remove it when it has uncordoned the node (2 of 2 nodes done)"
     )
+    for _ in range(2):
+        assert await stage.run() == Waiting(message=waits)
+        assert await stage.answers("n1") == {POST: QUESTION}
     await stage.rancher("n1", post=None)
     assert await stage.run() == Completed()
+
+
+async def test_a_question_that_holds_up_the_end_is_told_with_its_node_its_state_and_who_has_to_act(
+    stage: Stage,
+) -> None:
+    nodes = ("n1", "n2", "n3", "n4", "n5")
+    await stage.set_up(*nodes)
+    await stage.enter()
+    await stage.run()
+    scope = await stage.scope()
+    for node in nodes:
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
+        await stage.rancher(node, post="{}" if node == "n2" else QUESTION)
+    await scope.persist()
+    await stage.cluster.client.delete(NODES, "n3")
+    outcome = await stage.run()
+    assert isinstance(outcome, Waiting)
+    first, second, third, rest = outcome.message.removeprefix("waiting for ").split("; ")
+    assert first.startswith("node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain, answered: Rancher to")
+    assert second.startswith(
+        f"node n2: Secret fleet-local/s-n2 with rke.cattle.io/post-drain that does not ask for {POST}"
+    )
+    assert "node n3: Secret fleet-local/s-n3" in third
+    assert "the node is gone" in third
+    assert rest == "2 more (4 of 4 nodes done)"
+    await stage.rancher("n2", post=None)
+    assert [(await stage.answers(node)).get(POST) for node in nodes] == [QUESTION, None, None, QUESTION, QUESTION]
 
 
 class TestEnter:
@@ -327,7 +358,8 @@ class TestSingleNode:
         await stage.finish("n1", "single-node-upgrade", COMPLETE)
         await stage.reboot("n1")
         await stage.rancher("n1", post="{}")
-        waits = "waiting for Rancher to finish Secret fleet-local/s-n1 (all nodes done)"
+        question = f"node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain that does not ask for {POST}"
+        waits = f"waiting for {question}: whoever set it has to answer or to remove it (1 of 1 nodes done)"
         assert await stage.run() == Waiting(message=waits)
         await stage.rancher("n1", post=None)
         assert await stage.run() == Completed()
@@ -338,6 +370,12 @@ class TestSingleNode:
         await stage.enter()
         await stage.run()
         assert await stage.cluster.names(JOBS) == ["up-node-upgrade-single-node-upgrade-n1"]
+        assert await stage.answers("n1") == {}
+        await stage.finish("n1", "single-node-upgrade", COMPLETE)
+        await stage.reboot("n1")
+        outcome = await stage.run()
+        assert isinstance(outcome, Waiting)
+        assert "Secret fleet-local/s-n1 with rke.cattle.io/post-drain, left by an earlier upgrade" in outcome.message
         assert await stage.answers("n1") == {}
 
     async def test_a_node_that_joins_before_the_phase_begins_makes_it_rancher_driven(self, stage: Stage) -> None:

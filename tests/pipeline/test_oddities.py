@@ -13,17 +13,23 @@ from upgrade_manager.pipeline.oddities import Oddities
 ASKS = {"rke.cattle.io/pre-drain": QUESTION}
 
 
-def draft(*nodes: str) -> StatusDraft:
-    states = {name: {"state": "ImagePreloaded"} for name in nodes}
-    return StatusDraft({"metadata": {}, "status": {"nodeUpgradeStatuses": states}}, now=lambda: datetime.now(UTC))
+def draft(node_name: str, *, single: bool) -> StatusDraft:
+    status = {
+        "nodeUpgradeStatuses": {node_name: {"state": "ImagePreloaded"}},
+        **({"singleNode": node_name} if single else {}),
+    }
+    return StatusDraft({"metadata": {}, "status": status}, now=lambda: datetime.now(UTC))
 
 
-def heard(*given: dict[str, Any], plan: str = "u") -> list[tuple[str, str]]:
+def heard(
+    *given: dict[str, Any], plan: str = "u", single: bool = False, left_over: frozenset[str] = frozenset()
+) -> list[tuple[str, str]]:
     """What one process logs while it looks at these, one after the other."""
     oddities = Oddities()
     with structlog.testing.capture_logs() as lines:
         for number, one in enumerate(given):
-            oddities.tell(draft("n1"), observed(**one), plan=plan or str(number))
+            what = draft("n1", single=single)
+            oddities.tell(what, observed(**one), plan=plan or str(number), left_over=left_over)
     return [(line["event"], line["name"]) for line in lines]
 
 
@@ -63,6 +69,36 @@ def heard(*given: dict[str, Any], plan: str = "u") -> list[tuple[str, str]]:
 )
 def test_what_is_strange_is_logged_once(given: dict[str, Any], said: list[tuple[str, str]]) -> None:
     assert heard(given, given, given) == said
+
+
+PRE = "management.harvesterhci.io/pre-hook"
+EARLIER = "question of an earlier upgrade in a machine-plan Secret"
+FOREIGN = "question in a machine-plan Secret that is not put to us"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "left_over", "single", "said"),
+    [
+        pytest.param(ASKS, [], False, [], id="asked in this upgrade"),
+        pytest.param(ASKS, ["s"], False, [EARLIER], id="asked before this upgrade"),
+        pytest.param({**ASKS, PRE: QUESTION}, ["s"], False, [], id="asked before it, and answered"),
+        pytest.param(ASKS, ["other"], False, [], id="another Secret was asked before it"),
+        pytest.param(ASKS, [], True, [EARLIER], id="on an only node, where Rancher is asked for nothing"),
+        pytest.param({}, ["s"], True, [], id="the question is gone"),
+        pytest.param({"rke.cattle.io/post-drain": "{}"}, [], False, [FOREIGN], id="somebody else is asked"),
+        pytest.param({"rke.cattle.io/pre-drain": ""}, [], False, [FOREIGN], id="nobody is asked"),
+    ],
+)
+def test_a_question_that_is_not_this_upgrades_is_logged(
+    annotations: dict[str, str], left_over: list[str], said: list[str], *, single: bool
+) -> None:
+    given: dict[str, Any] = {
+        "nodes": [node("n1")],
+        "secrets": [secret("s", "m", **annotations)],
+        "machines": [machine("m", "n1")],
+    }
+    lines = heard(given, given, single=single, left_over=frozenset(left_over))
+    assert lines == [(line, "s") for line in said]
 
 
 def test_what_ends_and_begins_again_is_logged_again_and_so_it_is_for_another_plan() -> None:

@@ -73,18 +73,6 @@ def all_asking(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def still_asking(secrets: Iterable[Mapping[str, Any]], machines: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Names of the Secrets that Rancher has not cleared yet after the last hook.
-
-    One without a Machine or a node is not among them: Rancher will never come back to it.
-    """
-    return [
-        secret["metadata"]["name"]
-        for secret in secrets
-        if RKE_POST_DRAIN in (secret["metadata"].get("annotations") or {}) and node_of(secret, machines)
-    ]
-
-
 def _hook(secret: Mapping[str, Any], *, asked: str, answered: str, member: str) -> Hook:
     annotations = secret["metadata"].get("annotations") or {}
     value = annotations.get(asked, "")

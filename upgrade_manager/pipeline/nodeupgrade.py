@@ -17,7 +17,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.nodes import machineplan
+from upgrade_manager.nodes import machineplan, uncleared
 from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, RestoreVMs, ResumeJob, StartJob
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.nodes.pause import LIST, begins
@@ -97,8 +97,8 @@ class NodeUpgrade(Phase):
             # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
             await scope.persist()
         observed = Observed(nodes=nodes, secrets=secrets, machines=machines, jobs=jobs)
-        self._oddities.tell(scope.draft, observed, plan=scope.owner.uid)
         aim = _aim(scope)
+        self._oddities.tell(scope.draft, observed, plan=scope.owner.uid, left_over=aim.left_over)
         spec = scope.plan.spec
         judged = judged_nodes(scope.draft, observed, owner=scope.owner, spec=spec, aim=aim)
         decisions = in_turn(judged)
@@ -219,11 +219,18 @@ def _judge(scope: Scope, decisions: list[Judged], observed: Observed, *, aside: 
         shown = "; ".join([*_held(pending), *_busy(scope, pending)[:NAMED]]) or NOBODY_BUSY
         done = len(decisions) - len(pending)
         return Waiting(message=_waiting_for(shown, done=done, nodes=len(decisions), aside=aside))
-    by_name = {objects.name(machine): machine for machine in observed.machines.list()}
-    asking = machineplan.still_asking(observed.secrets.list(), by_name)
+    asking = _asking(observed, is_driven=scope.draft["singleNode"] is None)
     if asking:
-        return Waiting(message=f"waiting for Rancher to finish Secret {FLEET_LOCAL}/{asking[0]} (all nodes done)")
+        return Waiting(message=_waiting_for(asking, done=len(decisions), nodes=len(decisions), aside=aside))
     return Completed()
+
+
+def _asking(observed: Observed, *, is_driven: bool) -> str:
+    """Which of Rancher's questions are not taken back yet, by node; empty where all are."""
+    machines = {objects.name(machine): machine for machine in observed.machines.list()}
+    managed = set(observed.nodes.made(objects.name))
+    found = uncleared.still_there(observed.secrets.list(), machines, managed=managed, is_driven=is_driven)
+    return "; ".join([*found[:NAMED], *([f"{len(found) - NAMED} more"] if len(found) > NAMED else [])])
 
 
 def _held(pending: list[Judged]) -> list[str]:

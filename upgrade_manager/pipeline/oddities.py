@@ -1,6 +1,7 @@
 """What is strange about nodes, Machines and Secrets and stops nobody: it is logged, once.
 
-A Secret without a Machine, a Machine without a node, two Secrets for one node, a node that joins or leaves meanwhile.
+A Secret without a Machine, a Machine without a node, two Secrets for one node, a question of an earlier upgrade or of
+somebody else's, a node that joins or leaves meanwhile.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.keys import RKE_POST_DRAIN, RKE_PRE_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes import machineplan
 
@@ -29,11 +31,17 @@ class Oddities:
         self._plan = ""
         self._said: frozenset[tuple[str, str]] = frozenset()
 
-    def tell(self, draft: StatusDraft, observed: Observed, *, plan: str) -> None:
-        """Log what is new in the upgrade of that plan, which is named by its uid."""
+    def tell(self, draft: StatusDraft, observed: Observed, *, plan: str, left_over: frozenset[str]) -> None:
+        """Log what is new in the upgrade of that plan, which is named by its uid.
+
+        `left_over` are the Secrets that had a question before Rancher was asked for anything.
+        """
         if plan != self._plan:
             self._plan, self._said = plan, frozenset()
-        seen = frozenset([*_secrets(observed.secrets, observed.machines), *_nodes(draft, observed.nodes)])
+        # On an only node Rancher is asked for nothing, so whatever it asks is old.
+        asked = _asked_by_others(observed.secrets, left_over=None if draft["singleNode"] else left_over)
+        odd = [*_secrets(observed.secrets, observed.machines), *asked, *_nodes(draft, observed.nodes)]
+        seen = frozenset(odd)
         for what, name in sorted(seen - self._said):
             log.warning(what, name=name)
         self._said = seen
@@ -42,7 +50,7 @@ class Oddities:
 def _secrets(secrets: Store, machines: Store) -> list[tuple[str, str]]:
     nodes = dict(machines.made(_node_of))
     found, owners = [], Counter[str]()
-    for name, machine, asks in secrets.made(_asked):
+    for name, machine, asks, _ in secrets.made(_asked):
         if machine not in nodes:
             found += [("question in a machine-plan Secret without a Machine", name)] if asks else []
         elif not nodes[machine]:
@@ -50,6 +58,17 @@ def _secrets(secrets: Store, machines: Store) -> list[tuple[str, str]]:
         else:
             owners[nodes[machine]] += 1
     return found + [("several machine-plan Secrets for one node", node) for node, count in owners.items() if count > 1]
+
+
+def _asked_by_others(secrets: Store, *, left_over: frozenset[str] | None) -> list[tuple[str, str]]:
+    """Questions that are not this upgrade's; None stands for all Secrets."""
+    found = []
+    for name, _, asks, is_others in secrets.made(_asked):
+        if asks and (left_over is None or name in left_over):
+            found.append(("question of an earlier upgrade in a machine-plan Secret", name))
+        if is_others:
+            found.append(("question in a machine-plan Secret that is not put to us", name))
+    return found
 
 
 def _nodes(draft: StatusDraft, nodes: Store) -> list[tuple[str, str]]:
@@ -62,6 +81,10 @@ def _node_of(machine: Object) -> tuple[str, str]:
     return objects.name(machine), machineplan.node_of_machine(machine)
 
 
-def _asked(secret: Object) -> tuple[str, str, bool]:
-    asks = machineplan.pre_drain(secret).open or machineplan.post_drain(secret).open
-    return objects.name(secret), machineplan.machine_of(secret), asks
+def _asked(secret: Object) -> tuple[str, str, bool, bool]:
+    """Name, Machine, whether we are asked and have not answered, whether somebody else is asked."""
+    first, second = machineplan.pre_drain(secret), machineplan.post_drain(secret)
+    asked = {RKE_PRE_DRAIN: first.asked, RKE_POST_DRAIN: second.asked}
+    present = objects.annotations_of(secret)
+    is_others = any(key in present and not ours for key, ours in asked.items())
+    return objects.name(secret), machineplan.machine_of(secret), first.open or second.open, is_others

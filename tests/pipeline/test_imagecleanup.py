@@ -12,7 +12,7 @@ from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.kinds import DEPLOYMENTS, ENDPOINT_SLICES, JOBS, NODES, SECRETS, SUC_PLANS
-from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.errors import BadCluster, BadRepository
 from upgrade_manager.pipeline.imagecleanup import ImageCleanup
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
 
@@ -111,6 +111,24 @@ async def test_a_node_beyond_the_controllers_reach_skips_the_phase_with_a_warnin
     assert await ImageCleanup().run(scope) == Completed()
     assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"]
     assert await cluster.names(SUC_PLANS) == []
+
+
+async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await cluster.client.delete(NODES, "n1")
+    with pytest.raises(BadCluster, match="no Node carries the label"):
+        await ImageCleanup().run(scope)
+    assert await cluster.names(SUC_PLANS) == []
+
+
+async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(scope)
+    before = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
+    await cluster.nodes("n2")
+    cluster.files.answers = {OLD: b"a/b:1\na/c:1\n", NEW: b"a/b:2\n"}
+    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system") == before
 
 
 async def test_a_failed_job_fails_the_phase_whatever_the_plan_says(cluster: Harvester) -> None:

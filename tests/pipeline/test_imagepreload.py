@@ -6,6 +6,7 @@ import pytest
 
 from tests.api.test_version import CASES
 from tests.support.harvester import RELEASE
+from upgrade_manager.api.keys import MANAGED_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
@@ -167,6 +168,13 @@ async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: H
 async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{"kubernetes.io/hostname": "other"})
     with pytest.raises(BadCluster, match="Node n1"):
+        await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+    assert await cluster.names(SUC_PLANS) == []
+
+
+async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
+    await cluster.nodes("n1", **{MANAGED_LABEL: "false"})
+    with pytest.raises(BadCluster, match="no Node carries the label"):
         await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
     assert await cluster.names(SUC_PLANS) == []
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,6 +54,16 @@ async def test_the_pods_last_line_is_added_to_the_jobs_cause(
     await pod(cluster, "p1", *statuses)
     await pod(cluster, "other", ended(1, "someone else's"), job="up-y")
     assert await with_last_words(cluster.client, JOB) == CAUSE + words
+
+
+@pytest.mark.parametrize("first", ["p1", "p2"])
+async def test_of_several_pods_the_one_that_began_last_has_the_last_word(cluster: Harvester, first: str) -> None:
+    """A Job's attempts come one after the other; their names tell nothing of the order."""
+    second = {"p1": "p2", "p2": "p1"}[first]
+    await pod(cluster, first, ended(1, "the first attempt"))
+    await asyncio.sleep(10)
+    await pod(cluster, second, ended(1, "the last attempt"))
+    assert await with_last_words(cluster.client, JOB) == f"{CAUSE}: the last attempt"
 
 
 async def test_without_pods_the_cause_stands_alone(cluster: Harvester) -> None:

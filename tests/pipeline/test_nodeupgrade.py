@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.harvester import RELEASE
-from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.keys import MANAGED_LABEL, JobType
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Transient
 from upgrade_manager.kube.kinds import (
+    ADDONS,
     CONFIG_MAPS,
     JOBS,
     LONGHORN_SETTINGS,
@@ -26,14 +27,15 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.pipeline.errors import BadCluster, ForeignObject, MissingObject
 from upgrade_manager.pipeline.nodeupgrade import NodeUpgrade
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
+from upgrade_manager.pipeline.scope import Scope
 from upgrade_manager.resources.jobs import JobSettings, node_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.phase import Outcome
-    from upgrade_manager.pipeline.scope import Scope
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
@@ -111,6 +113,11 @@ class Stage:
     async def states(self) -> dict[str, str]:
         plan = await self.cluster.client.get(UPGRADE_PLANS, "up")
         return {node: entry["state"] for node, entry in plan["status"]["nodeUpgradeStatuses"].items()}
+
+    async def of_others(self) -> list[Object]:
+        """Everything of somebody else's that the phase changes for its time."""
+        kinds = (LONGHORN_SETTINGS, ADDONS, PROVISIONING_CLUSTERS)
+        return [item for kind in kinds for item in (await self.cluster.client.list(kind)).items]
 
     async def generation(self) -> int:
         found = await self.cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
@@ -207,8 +214,24 @@ class TestEnter:
         scope = await stage.scope()
         scope.draft.move_node("n1", NodeState.PRE_DRAINED)
         await scope.persist()
+        await stage.cluster.nodes("unmanaged", **{MANAGED_LABEL: "false"})
         await stage.enter()
         assert await stage.states() == {"n1": "PreDrained", "n2": "ImagePreloaded"}
+
+    async def test_nothing_is_changed_before_the_old_values_are_on_record(self, stage: Stage) -> None:
+        await stage.set_up("n1", "n2")
+        name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
+        await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
+        spec = {"enabled": True, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
+        await stage.cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": spec})
+        before = await stage.of_others()
+        scope = await stage.scope()
+        # Somebody has written to the plan meanwhile, so that the notes are refused.
+        touched = MergePatch({"metadata": {"labels": {"touched": "yes"}}})
+        await stage.cluster.client.patch(UPGRADE_PLANS, "up", touched)
+        with pytest.raises(Conflict):
+            await stage.phase.enter(scope)
+        assert await stage.of_others() == before
 
     async def test_the_old_value_is_noted_before_it_is_changed_and_never_again(self, stage: Stage) -> None:
         await stage.set_up("n1")
@@ -228,7 +251,51 @@ class TestEnter:
             await NodeUpgrade().enter(await stage.scope())
 
 
+async def test_the_generation_is_on_record_before_a_hook_is_answered(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_: Scope) -> bool:
+        raise Conflict("somebody else was faster")
+
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.rancher("n1", pre=QUESTION)
+    with monkeypatch.context() as refusing:
+        refusing.setattr(Scope, "persist", refuse)
+        for _ in range(2):
+            with pytest.raises(Conflict):
+                await stage.run()
+    assert await stage.generation() == 5
+    assert await stage.cluster.names(JOBS) == []
+    await stage.run()
+    plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
+    assert objects.status(plan)["provisionGeneration"] == await stage.generation() == 5
+    assert await stage.cluster.names(JOBS) == ["up-node-upgrade-pre-drain-n1"]
+
+
 class TestOddities:
+    @pytest.mark.parametrize(
+        ("namespace", "type_"),
+        [
+            pytest.param("fleet-local", "Opaque", id="of another type"),
+            pytest.param("harvester-system", "rke.cattle.io/machine-plan", id="elsewhere"),
+        ],
+    )
+    async def test_a_secret_is_no_question(self, stage: Stage, namespace: str, type_: str) -> None:
+        await stage.set_up("n1", "n2")
+        await stage.enter()
+        labels = {"rke.cattle.io/machine-name": "m-n1"}
+        annotations = {ASK_PRE: QUESTION, ASK_POST: QUESTION}
+        metadata = {"name": "stray", "namespace": namespace, "labels": labels, "annotations": annotations}
+        await stage.cluster.put(SECRETS, {"metadata": metadata, "type": type_, "data": {}})
+        await stage.run()
+        assert await stage.cluster.names(JOBS) == []
+        scope = await stage.scope()
+        for node in ("n1", "n2"):
+            scope.draft.move_node(node, NodeState.POST_DRAINED)
+        await scope.persist()
+        assert await stage.run() == Completed()
+
     async def test_an_earlier_upgrades_answers_are_removed_before_rancher_is_asked(self, stage: Stage) -> None:
         await stage.set_up("n1", "n2")
         left = MergePatch({"metadata": {"annotations": {PRE: QUESTION, POST: QUESTION, "other": "x"}}})

@@ -23,8 +23,13 @@ STATES = States(
 )
 
 
+PRELOAD = {"management.harvesterhci.io/upgrade-component": "image-preload"}
+CLEANUP = {"management.harvesterhci.io/upgrade-component": "image-cleanup"}
+
+
 def plan(status: str = "", reason: str = "", message: str = "") -> dict[str, Any]:
-    made: dict[str, Any] = {"metadata": {"name": "up-image-preload", "namespace": "cattle-system", "uid": "p-1"}}
+    named = {"name": "up-image-preload", "namespace": "cattle-system", "uid": "p-1", "labels": PRELOAD}
+    made: dict[str, Any] = {"metadata": named}
     if status:
         complete = {"type": "Complete", "status": status, "reason": reason, "message": message}
         made["status"] = {"conditions": [complete]}
@@ -32,13 +37,20 @@ def plan(status: str = "", reason: str = "", message: str = "") -> dict[str, Any
 
 
 def job(
-    node: str = "n1", verdict: str = "", *, parallelism: int = 1, owner: str = "p-1", created: int = 0, failed: int = 0
+    node: str = "n1",
+    verdict: str = "",
+    *,
+    parallelism: int = 1,
+    owner: str = "p-1",
+    created: int = 0,
+    failed: int = 0,
+    labels: dict[str, str] = PRELOAD,
 ) -> dict[str, Any]:
     return {
         "metadata": {
             "name": f"apply-{node}-{created}",
             "namespace": "cattle-system",
-            "labels": {"upgrade.cattle.io/node": node} if node else {},
+            "labels": {**labels, **({"upgrade.cattle.io/node": node} if node else {})},
             "ownerReferences": [{"uid": owner, "controller": True}] if owner else [],
             "creationTimestamp": f"2026-01-01T00:00:0{created}Z",
         },
@@ -89,6 +101,12 @@ def stored(*jobs: dict[str, Any]) -> Store:
         ),
         pytest.param(
             plan("False", "SyncJob"), [job("n1", "Failed", owner="")], "failed", id="one without an owner does"
+        ),
+        pytest.param(
+            plan("False", "SyncJob"),
+            [job("n1", "Failed", owner="", labels=CLEANUP)],
+            "runs",
+            id="one of another component does not",
         ),
         pytest.param(plan("False", "SyncJob"), [job("n1", "FailureTarget")], "runs", id="a Job that is about to fail"),
         pytest.param(plan("True", "JobFailed"), [], "complete", id="only a False condition fails"),
@@ -176,6 +194,21 @@ class TestFollow:
         assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
         assert [scope.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
 
+    async def test_a_nodes_recorded_failure_does_not_outweigh_a_complete_plan(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1")
+        scope = cluster.scope(await cluster.plan())
+        scope.draft.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
+        raw = plan("False", "SyncJob")
+        assert isinstance(await follow(scope, raw, stored(job("n1")), states=STATES, what="x"), Waiting)
+        assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+
+    @pytest.mark.parametrize("complete", [True, False])
+    async def test_a_plan_that_selects_no_node_is_not_done(self, cluster: Harvester, *, complete: bool) -> None:
+        scope = cluster.scope(await cluster.plan())
+        raw = plan("True", "Complete") if complete else plan()
+        with pytest.raises(BadCluster, match=r"no Node carries the label harvesterhci\.io/managed=true any more"):
+            await follow(scope, raw, stored(), states=STATES, what="image preload")
+
     @pytest.mark.parametrize(
         ("raw", "jobs", "cause"),
         [
@@ -219,6 +252,10 @@ class TestPrepare:
         assert "plan.upgrade.cattle.io/up-image-preload" not in found["n1"]
         assert "plan.upgrade.cattle.io/other" in found["n2"]
         assert len(scope.written) == 1
+
+    async def test_without_nodes_there_is_nothing_to_create_a_plan_for(self, cluster: Harvester) -> None:
+        with pytest.raises(BadCluster, match="no Node carries the label"):
+            await prepare_nodes(cluster.scope(await cluster.plan()), [], "up-image-preload")
 
     @pytest.mark.parametrize("hostname", ["n1.example.org", None])
     async def test_a_hostname_that_is_not_the_name_is_told_before_the_plan_hangs(

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube.kinds import SUC_PLANS
-from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase
 from upgrade_manager.pipeline.sucwork import States, follow, not_done, one_by_one, prepare_nodes
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
@@ -46,8 +45,6 @@ class ImagePreload(Phase):
         concurrency = resolve_concurrency(scope.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
         if concurrency is None:
             return Completed()
-        if not nodes:
-            raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
         name = component_name(scope.owner.name, Component.IMAGE_PRELOAD)
         plans = await scope.observe(suc_plans(scope.owner))
         jobs = await scope.observe(suc_jobs(scope.owner))

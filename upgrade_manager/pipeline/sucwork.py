@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_HOSTNAME, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, LABEL_HOSTNAME, MANAGED_LABEL, suc_node_label
 from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES, SUC_PLANS
@@ -56,6 +56,8 @@ class PlanJob:
 
     #: Of the Plan; empty where the Job has no owner.
     owner: str
+    #: Of the upgrade, by the label that the controller copies from the Plan.
+    component: str
     #: By its text the Jobs of a node are put in order.
     created: str
     #: Empty where the Job carries no node's label.
@@ -68,6 +70,7 @@ class PlanJob:
         """Read it from the object."""
         return cls(
             owner=objects.owner_uid(job),
+            component=objects.labels(job).get(LABEL_COMPONENT, ""),
             created=str(objects.metadata(job).get("creationTimestamp") or ""),
             node=objects.labels(job).get(LABEL_SUC_NODE, ""),
             paused=objects.spec(job).get("parallelism", 1) == 0,
@@ -82,8 +85,9 @@ class PlanJob:
 
 def judge(plan: Object, jobs: Iterable[PlanJob]) -> Work:
     """Read the Plan and its Jobs; those of an earlier Plan of the same name may still be about."""
-    of_this = {"", objects.uid(plan)}
-    own = sorted((job for job in jobs if job.owner in of_this and job.counts), key=attrgetter("created"))
+    of_this, component = {"", objects.uid(plan)}, objects.labels(plan).get(LABEL_COMPONENT, "")
+    belonging = (job for job in jobs if job.owner in of_this and job.component == component and job.counts)
+    own = sorted(belonging, key=attrgetter("created"))
     complete = objects.condition(plan, "Complete") or {}
     is_failed = complete.get("reason") == "JobFailed" and complete.get("status") != "True"
     return Work(
@@ -117,6 +121,8 @@ async def follow(scope: Scope, plan: Object, jobs: Store, *, states: States, wha
     if work.failure:
         return Failed(cause=f"{what} failed: {work.failure}")
     managed = (await scope.observe(MANAGED_NODES)).made(objects.name)
+    if not managed:
+        raise no_nodes()
     if work.complete:
         for node in managed:
             scope.draft.move_node(node, states.done)
@@ -162,12 +168,19 @@ def one_by_one(nodes: Iterable[Object]) -> bool:
     return len(set(first)) < len(first)
 
 
+def no_nodes() -> BadCluster:
+    """The error where a Plan selects nothing: the controller would call it complete at once."""
+    return BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
+
+
 async def prepare_nodes(scope: Scope, nodes: Sequence[Object], plan_object: str) -> None:
     """Make sure that a new Plan of that name will run on every node. Raises BadCluster.
 
     A node that still carries the label of an earlier Plan of the name counts as done there, and one whose hostname is
     not its name makes the controller hang.
     """
+    if not nodes:
+        raise no_nodes()
     label = suc_node_label(plan_object)
     unreachable = out_of_reach(nodes)
     if unreachable:

@@ -1,0 +1,128 @@
+"""What a whole upgrade creates: which objects, where, with which image and under which account."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.upgrade import BY_VERSION, Stage
+from upgrade_manager import __version__
+from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import VERSIONS
+
+if TYPE_CHECKING:
+    from hack.call import Call
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Response
+
+DEFAULT = "rancher/harvester-upgrade-toolkit"
+ANNOTATION = "management.harvesterhci.io/upgrade-toolkit-image"
+ACCOUNTS = RunOptions(job_service_account="worker", plan_service_account="planner")
+_CREATED = 201
+
+
+class Creations:
+    """A hook of the middleware's that keeps what the manager creates, less its events."""
+
+    def __init__(self) -> None:
+        self.made: list[Object] = []
+
+    async def before(self, number: int, call: Call) -> None:
+        """Nothing is there yet."""
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """It is."""
+        _ = number
+        if call.verb == "create" and response.status == _CREATED and call.resource != "events":
+            self.made.append(json.loads(response.body))
+
+
+async def created(spec: dict[str, Any], *, options: RunOptions, annotations: dict[str, str]) -> list[Object]:
+    """By an upgrade of three nodes."""
+    async with Simulation("three-nodes") as simulation:
+        stage = await Stage.set_up(simulation)
+        stage.options = options
+        creations = simulation.middleware.hook = Creations()
+        async with stage.life():
+            await stage.create_plan(spec, annotations=annotations)
+            assert await stage.until_ended() == SUCCEEDED
+    return creations.made
+
+
+async def test_an_upgrade_creates_these_objects_and_no_others() -> None:
+    made = [objects.title(obj) for obj in await created(BY_VERSION, options=RunOptions(), annotations={})]
+    steps = [f"{step}-node-{number}" for number in range(3) for step in ("pre-drain", "post-drain")]
+    assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title) for title in made) == sorted(
+        [
+            "VirtualMachineImage harvester-system/upgrade-iso",
+            "Deployment harvester-system/upgrade-repo",
+            "Service harvester-system/upgrade-repo",
+            "Plan cattle-system/upgrade-image-preload",
+            "Job harvester-system/upgrade-cluster-upgrade",
+            *(f"Job harvester-system/upgrade-node-upgrade-{step}" for step in steps),
+            "Secret cattle-system/upgrade-image-cleanup-HASH-00",
+            "Plan cattle-system/upgrade-image-cleanup",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "options", "repository", "tags", "accounts"),
+    [
+        pytest.param(
+            {},
+            {},
+            RunOptions(),
+            DEFAULT,
+            {"Deployment": __version__, "Job": "v1.8.0", "Plan": "v1.8.0"},
+            {"Job": "harvester", "Plan": "system-upgrade-controller"},
+            id="nothing said: the manager's own tag, and the release's once it is known",
+        ),
+        pytest.param(
+            {"upgrade": "fix"},
+            {ANNOTATION: "registry:5000/mine/toolkit"},
+            ACCOUNTS,
+            "registry:5000/mine/toolkit",
+            {"Deployment": "fix", "Job": "fix", "Plan": "fix"},
+            {"Job": "worker", "Plan": "planner"},
+            id="the user's own image, tag and accounts",
+        ),
+    ],
+)
+async def test_all_that_runs_has_the_toolkits_image_and_its_account(
+    spec: dict[str, Any],
+    annotations: dict[str, str],
+    options: RunOptions,
+    repository: str,
+    tags: dict[str, str],
+    accounts: dict[str, str],
+) -> None:
+    made = await created({**BY_VERSION, **spec}, options=options, annotations=annotations)
+    for obj in made:
+        kind, described = obj["kind"], objects.spec(obj)
+        if kind == "Plan":
+            assert (described["upgrade"]["image"], described["version"]) == (repository, tags[kind])
+            assert described["serviceAccountName"] == accounts[kind]
+        elif "template" in described:
+            pod = described["template"]["spec"]
+            assert [container["image"] for container in pod["containers"]] == [f"{repository}:{tags[kind]}"]
+            assert pod.get("serviceAccountName") == accounts.get(kind)
+    assert {obj["kind"] for obj in made} >= tags.keys()
+
+
+async def test_the_image_has_the_versions_address_and_checksum() -> None:
+    async with Simulation("three-nodes") as simulation:
+        client = simulation.client()
+        (version,) = (await client.list(VERSIONS)).items
+    made = await created(BY_VERSION, options=RunOptions(), annotations={})
+    (image,) = [objects.spec(obj) for obj in made if obj["kind"] == "VirtualMachineImage"]
+    assert version["spec"]["isoURL"]
+    assert version["spec"]["isoChecksum"]
+    assert (image["url"], image["checksum"]) == (version["spec"]["isoURL"], version["spec"]["isoChecksum"])
+    assert image["displayName"] == "upgrade-v1.8.0"

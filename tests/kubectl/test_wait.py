@@ -20,6 +20,7 @@ def progressing(status: str) -> dict[str, Any]:
         "status": status,
         "reason": "Succeeded",
         "message": "",
+        "observedGeneration": 1,
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
     return {"status": {"currentPhase": "Succeeded" if status == "False" else "Initializing", "conditions": [condition]}}

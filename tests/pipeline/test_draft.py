@@ -118,6 +118,17 @@ class TestConditions:
         made.accept("Initializing")
         assert {c["observedGeneration"] for c in written(made)["conditions"]} == {3}
 
+    def test_a_spec_that_changes_makes_none_of_them_out_of_date(self) -> None:
+        first = draft()
+        first.accept("Initializing")
+        first.succeed()
+        before = written(first)
+        made = StatusDraft({"metadata": {"generation": 4}, "status": before}, now=lambda: EPOCH + timedelta(hours=1))
+        made.observe_generation()
+        after = written(made, before)["conditions"]
+        assert [c.pop("observedGeneration") for c in after] == [4, 4, 4]
+        assert after == [{k: v for k, v in c.items() if k != "observedGeneration"} for c in before["conditions"]]
+
     def test_its_time_moves_with_its_status_only(self) -> None:
         clock = Clock()
         made = draft(now=clock)

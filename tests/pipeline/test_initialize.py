@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.fitness import GIB, STATS, summary
 from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.initialize import Initialize
-from upgrade_manager.pipeline.phase import Completed
+from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -74,6 +75,27 @@ async def test_what_is_missing_is_named_and_waited_for(
     scope = cluster.scope(await cluster.plan(spec=spec or None))
     with pytest.raises(error, match=text):
         await Initialize().run(scope)
+    assert (cluster.kubelets.asked, cluster.probe.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "text"),
+    [
+        pytest.param(summary(used=290 * GIB), Failed, "node n1 (101.0 % > 85 %)", id="no"),
+        pytest.param(503, Waiting, "waiting for an answer of the kubelet on node n1", id="nobody answers yet"),
+    ],
+)
+async def test_the_checks_before_the_upgrade_have_the_last_word(
+    cluster: Harvester, answer: Any, outcome: type[Waiting | Failed], text: str
+) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    cluster.kubelets.answers = {("n1", STATS): answer}
+    scope = cluster.scope(await cluster.plan())
+    found = await Initialize().run(scope)
+    assert isinstance(found, outcome)
+    assert text in (found.cause if isinstance(found, Failed) else found.message)
+    assert scope.draft["previousVersion"] == "v1.6.1"
 
 
 async def test_a_version_without_an_address_is_named(cluster: Harvester) -> None:

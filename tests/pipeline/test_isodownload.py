@@ -38,12 +38,19 @@ async def test_the_image_is_created_once(cluster: Harvester) -> None:
     assert scope.draft["isoImageID"] == "up-iso"
 
 
-async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harvester) -> None:
+@pytest.mark.parametrize("named", ["mine", "harvester-system/mine"], ids=["by its bare name", "with the namespace"])
+async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harvester, named: str) -> None:
     await image(cluster, "mine", true("Imported"))
-    scope = cluster.scope(await cluster.plan(spec={"image": "mine"}))
+    scope = cluster.scope(await cluster.plan(spec={"image": named}))
     assert await ISODownload().run(scope) == Completed()
     assert scope.draft["isoImageID"] == "mine"
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["mine"]
+
+
+async def test_an_image_of_another_namespace_is_recorded_with_it(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan(spec={"image": "images/mine"}))
+    await ISODownload().run(scope)
+    assert scope.draft["isoImageID"] == "images/mine"
 
 
 async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester) -> None:

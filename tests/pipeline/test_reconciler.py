@@ -12,7 +12,7 @@ from hack.faults import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, Stage, condition, end_state, phases_of
 from tests.support.witness import Witness, assert_succeeds_once
-from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
@@ -64,6 +64,21 @@ async def test_a_phase_of_a_newer_version_is_left_as_it_is_and_said() -> None:
         "this version of the manager does not know the phase Polishing; run the version that wrote it",
     )
     assert objects.status(plan)["currentPhase"] == "Polishing"
+
+
+async def test_a_plan_that_has_ended_is_never_out_of_date_to_whoever_waits_for_it() -> None:
+    """To `kubectl wait` a condition of an older generation is not met."""
+    days = {"management.harvesterhci.io/min-certs-expiration-in-day": "0"}
+    async with Simulation(actors=False) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION, annotations=days)
+            assert await stage.until_ended() == FAILED
+            await simulation.client().patch(UPGRADE_PLANS, stage.name, MergePatch({"spec": {"force": True}}))
+            await asyncio.sleep(WHILE)
+        plan = await stage.plan()
+    assert objects.metadata(plan)["generation"] == 2
+    assert {one["observedGeneration"] for one in objects.status(plan)["conditions"]} == {2}
 
 
 async def test_an_error_of_ours_is_said_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,9 +45,15 @@ class TestToolkit:
         assert scope.toolkit.tag == tag
         assert scope.toolkit.repository == "rancher/harvester-upgrade-toolkit"
 
-    async def test_an_annotation_names_another_image_but_no_tag(self, cluster: Harvester) -> None:
-        scope = await annotated(cluster, {TOOLKIT: "registry:5000/mine/toolkit:ignored"})
-        assert str(scope.toolkit) == "registry:5000/mine/toolkit:v0.0.0"
+    @pytest.mark.parametrize(
+        ("spec", "tag"), [pytest.param({}, "v0.0.0", id="no tag"), pytest.param({"upgrade": "fix"}, "fix", id="a tag")]
+    )
+    async def test_an_annotation_names_another_image_and_the_tag_stays_the_specs(
+        self, cluster: Harvester, spec: dict[str, Any], tag: str
+    ) -> None:
+        annotations = {TOOLKIT: "registry:5000/mine/toolkit:ignored"}
+        scope = await annotated(cluster, annotations, spec={"version": "v1.7.0", **spec})
+        assert str(scope.toolkit) == f"registry:5000/mine/toolkit:{tag}"
 
     async def test_an_annotation_that_names_none_is_told(self, cluster: Harvester) -> None:
         scope = await annotated(cluster, {TOOLKIT: "$(reboot)"})

@@ -122,6 +122,19 @@ async def test_other_plans_and_an_image_that_the_user_brought_stay(cluster: Harv
     assert "plan.upgrade.cattle.io/other-image-preload" in objects.labels(await cluster.find(NODES, "n1"))
 
 
+@pytest.mark.parametrize("keep_evidence", [True, False])
+async def test_an_image_that_the_plan_names_stays_whatever_labels_it_was_copied_with(
+    cluster: Harvester,
+    keep_evidence: bool,  # noqa: FBT001  # a table
+) -> None:
+    plan = await cluster.plan(spec={"image": "users"}, status={"currentPhase": "CleanedUp", "isoImageID": "users"})
+    image = iso_image(Owner(name="up", uid="copied"), version="v1", url="https://x", checksum="ab" * 64)
+    image["metadata"] |= {"name": "users", "ownerReferences": []}
+    await cluster.put(VIRTUAL_MACHINE_IMAGES, image)
+    await tear_down(cluster.scope(plan), keep_evidence=keep_evidence)
+    assert await left(cluster) == {"VirtualMachineImage": ["users"]}
+
+
 @pytest.mark.parametrize(
     ("phase", "failed", "kept"),
     [

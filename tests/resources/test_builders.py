@@ -13,7 +13,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.resources.imagelist import PIECE, ImageList
 from upgrade_manager.resources.isoimage import iso_image
-from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, image_preload_plan
@@ -28,6 +28,7 @@ IMAGE = ToolkitImage(repository="rancher/harvester-upgrade-toolkit", tag="v1.7.0
 JOB = JobSettings(image=IMAGE, service_account="harvester")
 PLAN = PlanSettings(image=IMAGE, service_account="system-upgrade-controller")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+NODE_TYPES = [job_type for job_type in JobType if job_type is not JobType.RESTORE_VM]
 DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -59,7 +60,8 @@ def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
         (DEPLOYMENTS, repository_deployment(owner, image=IMAGE, claim="up-iso", replicas=2)),
         (SERVICES, repository_service(owner)),
         (JOBS, cluster_upgrade_job(owner, JOB)),
-        *[(JOBS, node_job(owner, JOB, node=node, job_type=job_type)) for job_type in JobType],
+        *[(JOBS, node_job(owner, JOB, node=node, job_type=job_type)) for job_type in NODE_TYPES],
+        (JOBS, restore_job(owner, JOB, node=node)),
         (SUC_PLANS, image_preload_plan(owner, PLAN, concurrency=3)),
         (SUC_PLANS, image_cleanup_plan(owner, PLAN, secrets=images.names())),
         *[(SECRETS, secret) for secret in images.secrets()],

@@ -15,7 +15,8 @@ from hack.call import Call, call_of
 from hack.embeddedground import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround, NoPoster, virtual_now
 from hack.latency import SlowTransport
 from tests.support.history import History
-from upgrade_manager.api.keys import LABEL_PLAN
+from upgrade_manager.api.keys import KIND as _PLAN_KIND
+from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, Component
 from upgrade_manager.cli.application import USER_AGENT
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.transport import Request
@@ -103,10 +104,20 @@ class Overseer:
     def _creation(self, call: Call, answer: Response) -> None:
         if answer.status != _CREATED or not call.resource or call.resource.endswith(".k8s.io"):
             return
-        name = f"{call.resource} {call.namespace}/{objects.name(json.loads(answer.body))}"
+        made = json.loads(answer.body)
+        name = f"{call.resource} {call.namespace}/{objects.name(made)}"
         self._created[name] += 1
         if self._created[name] > 1:
             self._broken(call, f"{name} was created again")
+        if call.resource not in _FREE and not self._is_marked(made):
+            self._broken(call, f"{name} does not say to which plan and component it belongs")
+
+    def _is_marked(self, made: Object) -> bool:
+        labels = objects.labels(made)
+        references = objects.metadata(made).get("ownerReferences") or []
+        owners = [(owner["kind"], owner["name"]) for owner in references if owner.get("controller")]
+        marked = labels.get(LABEL_PLAN) == self._plan and labels.get(LABEL_COMPONENT) in list(Component)
+        return marked and owners == [(_PLAN_KIND, self._plan)]
 
     def _change(self, call: Call, before: Object, after: Object | None) -> None:
         if objects.labels(before).get(LABEL_PLAN) == self._plan:

@@ -43,6 +43,8 @@ COMPONENT = "upgradeplan-controller"
 #: Seconds before the first retry, and between later ones at most: whatever a step waits for is retried this often.
 RETRY_BASE = 0.2
 RETRY_CAP = 10.0
+#: By so much of itself a wait is prolonged at random, which the cap includes.
+RETRY_SPREAD = 0.2
 #: Seconds that a stopping manager gives its last events.
 FLUSH = 2.0
 #: Seconds that a new leader waits for its cache of plans, and between two tries.
@@ -75,7 +77,9 @@ class PlanController:
         self._around = around
         self._queue: WorkQueue[str] = WorkQueue(
             NAME,
-            limiter=ItemExponential(base=RETRY_BASE, cap=RETRY_CAP, jitter=spread(around.random, 0.2)),
+            limiter=ItemExponential(
+                base=RETRY_BASE, cap=RETRY_CAP / (1 + RETRY_SPREAD), jitter=spread(around.random, RETRY_SPREAD)
+            ),
             metrics=around.metrics.queue(NAME),
         )
         self._events = EventRecorder(around.client, component=COMPONENT, now=around.clock.now, random=around.random)

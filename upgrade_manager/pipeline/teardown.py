@@ -75,7 +75,7 @@ async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
     removal = {
         "deployments": lambda: _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM),
         "services": lambda: _remove(scope, SERVICES, HARVESTER_SYSTEM),
-        "images": lambda: _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM),
+        "images": lambda: _remove_image(scope),
         "plans": lambda: where_present(scope, CATTLE_SYSTEM, _remove_plans(scope, kept)),
         "secrets": lambda: _remove(scope, SECRETS, CATTLE_SYSTEM),
         "jobs": lambda: where_present(scope, HARVESTER_SYSTEM, _remove_jobs(scope, kept)),
@@ -127,6 +127,12 @@ async def _remove_jobs(scope: Scope, kept: Component | None) -> None:
         await evidence.keep_own(scope)
     else:
         await _remove(scope, JOBS, HARVESTER_SYSTEM)
+
+
+async def _remove_image(scope: Scope) -> None:
+    """Remove the ISO's image. One that the plan names is the user's, whatever labels it was copied with."""
+    if not scope.plan.spec.image:
+        await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
 
 
 async def _remove(scope: Scope, resource: Resource, namespace: str) -> None:

@@ -23,6 +23,8 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
     "serviceaccount-controller",
     "disruption-controller",
+    # The API server's admission marks each claim as in use; without this one none would ever go.
+    "persistentvolumeclaim-protection-controller",
 )
 _KEY_BITS = 2048
 _EXPONENT = 65537

@@ -23,6 +23,8 @@ from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, Stage
 from tests.support.witness import Witness, assert_succeeds_once
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.backoff import Backoff
+from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resource import Resource
 from upgrade_manager.runtime.leaderelection import LeaseLost
 
@@ -46,8 +48,8 @@ SILENCE = 120.0
 LOSS = 30.0
 #: Answers 401 that are waited for, seconds until they are there, and how many there may be in all.
 REFUSALS, REFUSED_WITHIN, REFUSED = 3, 60.0, 60
-#: On the real server: slow enough that an upgrade is not over when a token is good for nothing at last.
-SLOW, EMBEDDED_SLOW = 15.0, 0.1
+#: All that Rancher could take.
+HELD = {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1", "node-2"]}}
 CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
 
 
@@ -227,22 +229,24 @@ async def refused(answers: Answers) -> None:
 async def test_a_token_that_has_expired_and_is_exchanged_later(
     fragile: Fragile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scale = SLOW if servers.REAL in type(fragile).__name__.lower() else EMBEDDED_SLOW
     async with AsyncExitStack() as stack:
-        simulation = await stack.enter_async_context(fragile.simulate(scale=scale))
+        simulation = await stack.enter_async_context(fragile.simulate_in_real_time())
         tokens = tokens_of(simulation)
         old = await tokens.issue()
         gate = await stack.enter_async_context(gated(simulation.transport(), tmp_path, token=old))
         on = await watched_through(simulation, gate, gate.transport)
         async with on.stage.life():
-            await on.stage.create_plan(BY_VERSION)
-            await on.stage.until("ISODownloading")
+            # Held back, however long it takes until a token is good for nothing.
+            await on.stage.create_plan(BY_VERSION | HELD)
+            await on.stage.until("NodeUpgrading")
             await tokens.revoke(old)
             # Open watches last, whoever opened them: the others are no worse test.
             on.line.tear()
             await refused(gate.answers)
             new = await tokens.issue()
             gate.write_token(new)
+            release = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": []}}})
+            await simulation.client().patch(UPGRADE_PLANS, on.stage.name, release)
             await assert_succeeds_once(on.stage, on.witness)
     assert REFUSALS <= gate.answers.codes["401"] <= REFUSED
     assert on.tally.total() <= BOUND

@@ -79,6 +79,7 @@ async def test_success_puts_back_what_was_changed_and_removes_what_was_made(
         async with stage.life():
             await stage.create_plan(spec)
             await stage.until_ended()
+            await stage.settle()
         cluster = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
         interval = await client.get(
             LONGHORN_SETTINGS, "replica-replenishment-wait-interval", namespace="longhorn-system"
@@ -153,6 +154,7 @@ async def test_a_plan_that_is_deleted_on_the_way_leaves_nothing_behind(simulate:
             await stage.until(phase)
             await client.delete(UPGRADE_PLANS, stage.name)
             await stage.until("gone")
+            await stage.settle()
         state = await end_state(simulation)
     ours = [title for title, obj in state.items() if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)]
     assert ours == []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hack.embeddedground import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround, NoPoster, virtual_now
 from hack.kube.controlplane import API_SERVER, CONTROLLER_MANAGER
 from hack.latency import SlowTransport
 from hack.line import Line
 from hack.simulation import Simulation
-from tests.support.simulate import simulate_on
+from tests.support.simulate import PACE, simulate_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 class Fragile(Protocol):
     """The API server whose turn it is, with a cluster on it."""
 
-    def simulate(self, *, scale: float = 1.0) -> Simulation:
+    def simulate(self) -> Simulation:
         """The cluster, of three nodes."""
+        ...
+
+    def simulate_in_real_time(self) -> Simulation:
+        """The same, fast enough for a test that cannot do without sockets."""
         ...
 
     async def outage(self, seconds: float) -> None:
@@ -58,9 +62,13 @@ class FragileEmbedded:
     def __init__(self) -> None:
         self._ground: FragileGround
 
-    def simulate(self, *, scale: float = 1.0) -> Simulation:
+    def simulate(self) -> Simulation:
         """In virtual time."""
-        return Simulation("three-nodes", scale=scale, ground=self._make)
+        return Simulation("three-nodes", ground=self._make)
+
+    def simulate_in_real_time(self) -> Simulation:
+        """At the pace of the other."""
+        return Simulation("three-nodes", scale=PACE, ground=self._make)
 
     async def outage(self, seconds: float) -> None:
         """Cut the line."""
@@ -82,12 +90,15 @@ class FragileReal:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._simulate: Any = simulate_on(plane)
+        self._simulate = simulate_on(plane)
 
-    def simulate(self, *, scale: float = 1.0) -> Simulation:
+    def simulate(self) -> Simulation:
         """In real time, and fast."""
-        simulation: Simulation = self._simulate("three-nodes", scale=scale)
-        return simulation
+        return self._simulate("three-nodes")
+
+    def simulate_in_real_time(self) -> Simulation:
+        """As ever."""
+        return self.simulate()
 
     async def outage(self, seconds: float) -> None:
         """Kill it; a start takes some seconds more."""

@@ -191,7 +191,7 @@ class Stage:
             while asyncio.get_running_loop().time() - since < REAL_FAREWELL:
                 await asyncio.sleep(REAL_FAREWELL / 10)
                 now = await end_state(self.simulation)
-                if now != state:
+                if now != state or not await is_collected(self.simulation):
                     state, since = now, asyncio.get_running_loop().time()
 
     async def events(self, reason: str = "") -> list[Object]:
@@ -233,6 +233,14 @@ async def end_state(simulation: Simulation) -> dict[str, Any]:
         if obj["kind"] not in _PASSING:
             found[objects.title(obj)] = _settled(obj)
     return found
+
+
+async def is_collected(simulation: Simulation) -> bool:
+    """Whether everything whose owner is gone is gone too; how long that takes is the garbage collector's affair."""
+    found = [json.loads(line) for line in (await simulation.dump()).splitlines()]
+    living = {objects.uid(obj) for obj in found}
+    owners = (owner for obj in found for owner in objects.metadata(obj).get("ownerReferences") or [])
+    return all(owner["uid"] in living for owner in owners)
 
 
 def _settled(value: Any) -> Any:

@@ -119,28 +119,24 @@ def test_unknown_fields_are_kept_in_the_status_and_refused_in_the_spec(path: str
     assert (PRESERVE in NODES[path]) == path.startswith(".status")
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        (".spec.version", {"minLength": 1}),
-        (".spec.image", {"minLength": 1}),
-        (".spec.upgrade", {"minLength": 1}),
-        (".spec.imagePreloadOption.concurrency", {"type": "integer", "format": "int32"}),
-        (".spec.nodeUpgradeOption.pauseNodes", {"x-kubernetes-list-type": "set"}),
-        (".spec.nodeUpgradeOption.pauseNodes[]", {"type": "string", "minLength": 1}),
-        (".status.conditions", {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
-        (
-            ".status.conditions[]",
-            {"required": ["type", "status", "lastTransitionTime", "reason", "message"]},
-        ),
-        (".status.phaseTransitionTimestamps", {"x-kubernetes-list-map-keys": ["phase"]}),
-        (".status.phaseTransitionTimestamps[].phaseTransitionTimestamp", {"type": "string", "format": "date-time"}),
-        (".status.provisionGeneration", {"type": "integer", "format": "int64"}),
-        (".status.nodeUpgradeStatuses{}.state", {"type": "string"}),
-        ("", {"required": ["spec"]}),
-    ],
-    ids=str,
-)
+LIMITS: dict[str, dict[str, Any]] = {
+    ".spec.version": {"minLength": 1},
+    ".spec.image": {"minLength": 1},
+    ".spec.upgrade": {"minLength": 1},
+    ".spec.imagePreloadOption.concurrency": {"type": "integer", "format": "int32"},
+    ".spec.nodeUpgradeOption.pauseNodes": {"x-kubernetes-list-type": "set"},
+    ".spec.nodeUpgradeOption.pauseNodes[]": {"type": "string", "minLength": 1},
+    ".status.conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    ".status.conditions[]": {"required": ["type", "status", "lastTransitionTime", "reason", "message"]},
+    ".status.phaseTransitionTimestamps": {"x-kubernetes-list-map-keys": ["phase"]},
+    ".status.phaseTransitionTimestamps[].phaseTransitionTimestamp": {"type": "string", "format": "date-time"},
+    ".status.provisionGeneration": {"type": "integer", "format": "int64"},
+    ".status.nodeUpgradeStatuses{}.state": {"type": "string"},
+    "": {"required": ["spec"]},
+}
+
+
+@pytest.mark.parametrize(("path", "expected"), LIMITS.items(), ids=LIMITS)
 def test_fields_are_limited_as_the_contract_says(path: str, expected: dict[str, Any]) -> None:
     assert {key: NODES[path].get(key) for key in expected} == expected
 

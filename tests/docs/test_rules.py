@@ -28,12 +28,13 @@ def test_every_rule_is_held_by_tests_that_exist(request: pytest.FixtureRequest) 
     exist = {item.nodeid for item in request.session.items}
     if rules.complaints(INDEX, rules.spellings(exist)):
         exist.update(collected(rules.files(INDEX)))  # those that this run leaves out
-    assert rules.complaints(INDEX, rules.spellings(exist)) == []
+    found = rules.complaints(INDEX, rules.spellings(exist))
+    assert not found, "\n" + "\n".join(found)
 
 
 def test_the_readme_lists_every_document() -> None:
     listed = re.findall(r"\]\(([^)/#]+\.md)\)", (FOLDER / "README.md").read_text(encoding="utf-8"))
-    assert sorted(listed) == [document.name for document in INDEX]
+    assert {document.name for document in INDEX} <= set(listed)
 
 
 def complaints(text: str, *collected: str) -> list[str]:

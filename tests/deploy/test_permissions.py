@@ -83,6 +83,21 @@ async def calls() -> list[Call]:
         return [call_of(exchange.request) for exchange in upgrade.recorder.of(MANAGER)]
 
 
+@pytest.mark.parametrize(
+    ("resource", "verbs"),
+    [
+        pytest.param(
+            "plans.upgrade.cattle.io", {"update", "patch"}, id="a Plan is not edited: its Jobs would begin anew"
+        ),
+        pytest.param("secrets", {"get", "update"}, id="a machine plan is not read, nor replaced as a whole"),
+    ],
+)
+def test_what_must_never_be_done_is_not_granted(permissions: list[Any], resource: str, verbs: set[str]) -> None:
+    granted_verbs = {verb for _, name, verb, _ in permissions if name == resource}
+    assert granted_verbs
+    assert not granted_verbs & {*verbs, "*"}
+
+
 async def test_an_upgrade_asks_for_nothing_that_is_not_granted(permissions: list[Any]) -> None:
     refused = [call for call in await calls() if not any(permits(permission, call) for permission in permissions)]
     assert refused == []

@@ -113,6 +113,14 @@ async def test_a_node_beyond_the_controllers_reach_skips_the_phase_with_a_warnin
     assert await cluster.names(SUC_PLANS) == []
 
 
+async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await cluster.nodes("n2", **{"kubernetes.io/hostname": "other"})
+    with pytest.raises(BadCluster, match="Node n2"):
+        await ImageCleanup().run(scope)
+    assert await cluster.names(SUC_PLANS) == []
+
+
 async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
     scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await cluster.client.delete(NODES, "n1")

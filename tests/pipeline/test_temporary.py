@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.harvester import DEFINITIONS
 from upgrade_manager.kube.kinds import ADDONS, LONGHORN_SETTINGS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.pipeline import temporary
@@ -133,6 +134,13 @@ async def test_what_is_still_ours_is_put_back(
     await temporary.restore(scope)
     assert await now(cluster) == after
     assert len(set(cluster.heard.names)) == said
+
+
+async def test_kinds_that_are_not_installed_have_nothing_to_change(cluster: Harvester) -> None:
+    for name in ("settings.longhorn.io", "addons.harvesterhci.io"):
+        await cluster.client.delete(DEFINITIONS, name)
+    assert await temporary.originals(cluster.scope(await cluster.plan())) == {}
+    await temporary.change(cluster.scope(await cluster.client.get(UPGRADE_PLANS, "up")))
 
 
 async def test_without_notes_nothing_is_put_back(cluster: Harvester) -> None:

@@ -39,6 +39,10 @@ def test_its_one_container_is_privileged_and_mounts_the_iso_read_only() -> None:
     assert script.endswith("exec nginx -g 'daemon off;'")
 
 
+def test_its_container_listens_on_port_80() -> None:
+    assert [port["containerPort"] for port in SERVER["ports"]] == [80]
+
+
 def test_its_volume_is_the_claim_named_as_the_image() -> None:
     (volume,) = POD["volumes"]
     (mount,) = SERVER["volumeMounts"]

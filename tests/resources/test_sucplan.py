@@ -82,6 +82,13 @@ def test_cleanup_takes_one_node_after_the_other() -> None:
     assert CLEANUP["spec"]["concurrency"] == 1
 
 
+def test_the_clean_up_uses_the_hosts_crictl() -> None:
+    command, script = CLEANUP["spec"]["upgrade"]["command"], CLEANUP["spec"]["upgrade"]["args"]
+    assert (command, script) == (["/bin/sh", "-c"], [REMOVE])
+    assert "chroot /host " in REMOVE
+    assert '/var/lib/rancher/rke2/bin/crictl rmi "$image"' in REMOVE
+
+
 def test_cleanup_mounts_every_piece_of_the_list() -> None:
     mounted = [(secret["name"], secret["path"]) for secret in CLEANUP["spec"]["secrets"]]
     assert mounted == [("one", f"{LIST_PATH}-00"), ("two", f"{LIST_PATH}-01")]

@@ -96,6 +96,13 @@ def test_what_only_the_previous_release_needed_goes(previous: list[str], current
     assert removable(previous, current) == gone
 
 
+def test_the_six_that_stay_whatever_the_lists_say() -> None:
+    six = ["harvester-upgrade", "harvester-upgrade-toolkit", "longhorn-engine", "longhorn-instance-manager"]
+    six += ["mirrored-banzaicloud-fluentd", "mirrored-fluent-fluent-bit"]
+    assert sorted(RETAINED) == six
+    assert removable([f"docker.io/any/{name}:1" for name in six], ["a:1"]) == []
+
+
 @pytest.mark.parametrize(
     ("reference", "name"),
     [

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from hack.apiserver.streams import WholeStream
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Response
 
     Handler = Callable[[Request, Mapping[str, str]], Awaitable[Response]]
 
@@ -45,28 +42,3 @@ class Handlers:
             if match is not None:
                 return handler, {name: unquote(value) for name, value in match.groupdict().items()}
         return None
-
-
-class Answering:
-    """A `Transport` that answers some paths itself and passes the rest on: before a real server, which cannot."""
-
-    def __init__(self, inner: Transport, *, handlers: Handlers) -> None:
-        self._inner = inner
-        self._handlers = handlers
-
-    async def send(self, request: Request) -> Response:
-        """Answer, or pass on. Raises Transient."""
-        found = self._handlers.find(request)
-        if found is None:
-            return await self._inner.send(request)
-        handler, values = found
-        return await handler(request, values)
-
-    @asynccontextmanager
-    async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """The same, piece by piece. Raises Transient."""
-        if self._handlers.find(request) is not None:
-            yield WholeStream(await self.send(request))
-            return
-        async with self._inner.open(request) as stream:
-            yield stream

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.kinds import until
+from tests.support.rights import RBAC, grant
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 
-RBAC = "rbac.authorization.k8s.io"
 #: Stand for the test's namespace and user.
 NS, USER = "$ns", "$user"
 
@@ -164,14 +164,9 @@ async def test_everybody_may_read(api: BareApi, where: str) -> None:
 async def granted(api: BareApi, *rules: dict[str, Any]) -> str:
     """A user who may do in the test's namespace what the rules say, besides reading its roles."""
     user = f"user-{api.word}"
-    roles, bindings = api.path("roles", group=RBAC), api.path("rolebindings", group=RBAC)
     seeing = {"apiGroups": [RBAC], "resources": ["roles"], "verbs": ["list"]}
-    await api.admin.post(roles, {"metadata": {"name": "given"}, "rules": [*rules, seeing]})
-    subject = {"kind": "User", "name": user, "apiGroup": RBAC}
-    reference = {"apiGroup": RBAC, "kind": "Role", "name": "given"}
-    await api.admin.post(bindings, {"metadata": {"name": "given"}, "roleRef": reference, "subjects": [subject]})
-    # The real server learns of rights by watching them.
-    await until(api, roles, lambda answer: answer.status == 200, wire=api.acting_as(user))
+    await grant(api.admin, user, *rules, seeing, namespace=api.namespace)
+    await until(api, api.path("roles", group=RBAC), lambda answer: answer.status == 200, wire=api.acting_as(user))
     return user
 
 

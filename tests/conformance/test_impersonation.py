@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.kinds import until
+from tests.support.rights import RBAC, grant
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-GROUP = "rbac.authorization.k8s.io"
 CANNOT = 'User "bob" cannot impersonate'
 IN_NAMESPACE = 'in the namespace "n"'
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -93,11 +92,7 @@ async def test_a_user_may_be_whom_the_rules_name(api: BareApi) -> None:
             "verbs": ["impersonate"],
         },
     ]
-    await api.admin.post(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
-    reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": name}
-    subject = {"apiGroup": GROUP, "kind": "User", "name": "bob"}
-    binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-    await api.admin.post(f"{RBAC}/clusterrolebindings", binding)
+    await grant(api.admin, "bob", *rules, name=name)
     bob = api.holding("bob")
     as_z = Wire(bob.transport, headers=dict(bob.headers) | {"impersonate-user": f"z-{name}"})
     await until(api, "/version", lambda answer: answer.status == 200, wire=as_z)
@@ -118,4 +113,4 @@ async def test_a_user_may_be_whom_the_rules_name(api: BareApi) -> None:
         'in API group "authentication.k8s.io" at the cluster scope'
     )
     for plural in ("clusterrolebindings", "clusterroles"):
-        await api.admin.delete(f"{RBAC}/{plural}/{name}")
+        await api.admin.delete(f"/apis/{RBAC}/v1/{plural}/{name}")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.kinds import until
+from tests.support.rights import grant
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 
-RBAC = "rbac.authorization.k8s.io"
 ACCESS = "/apis/authorization.k8s.io/v1"
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 
@@ -21,12 +21,8 @@ TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 async def given(api: BareApi) -> str:
     """A user who may get the Secret one."""
     user = f"user-{api.word}"
-    rules = [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]}]
-    await api.admin.post(api.path("roles", group=RBAC), {"metadata": {"name": "r"}, "rules": rules})
-    reference = {"apiGroup": RBAC, "kind": "Role", "name": "r"}
-    subject = {"apiGroup": RBAC, "kind": "User", "name": user}
-    binding = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
-    await api.admin.post(api.path("rolebindings", group=RBAC), binding)
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]}
+    await grant(api.admin, user, rule, namespace=api.namespace)
     await until(api, api.path("secrets", "one"), lambda answer: answer.status == 404, wire=api.acting_as(user))
     return user
 
@@ -36,7 +32,7 @@ async def given(api: BareApi) -> str:
     [
         pytest.param(
             {"resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "$ns", "name": "one"}},
-            {"allowed": True, "reason": 'RBAC: allowed by RoleBinding "b/$ns" of Role "r" to User "$user"'},
+            {"allowed": True, "reason": 'RBAC: allowed by RoleBinding "given/$ns" of Role "given" to User "$user"'},
             id="what is granted",
         ),
         pytest.param(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hack.actingas import ActingAs
 from tests.support.apiserver import make_server
+from tests.support.rights import grant
 from tests.support.wire import Wire
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 async def test_access_rules_apply() -> None:
@@ -16,13 +16,7 @@ async def test_access_rules_apply() -> None:
     refused = await jane.get(MAPS)
     assert (refused.status, refused.body["reason"]) == (403, "Forbidden")
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
-    await admin.post(f"{RBAC}/clusterroles", {"metadata": {"name": "reader"}, "rules": [rule]})
-    binding = {
-        "metadata": {"name": "jane"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
-    }
-    await admin.post(f"{RBAC}/clusterrolebindings", binding)
+    await grant(admin, "jane", rule)
     assert (await jane.get(MAPS)).status == 200
     assert (await jane.post(MAPS, {"metadata": {"name": "a"}})).status == 403
     async with jane.watch(MAPS) as events:

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.support.rights import grant
 
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
-
-
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-
-
-async def grant(cluster: Cluster, *rules: dict[str, Any], user: str = "bob") -> None:
-    """Let a user do something in the whole cluster."""
-    await cluster.wire.post(f"{RBAC}/clusterroles", {"metadata": {"name": "given"}, "rules": [*rules]})
-    binding = {
-        "metadata": {"name": "given"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "given"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
-    }
-    answer = await cluster.wire.post(f"{RBAC}/clusterrolebindings", binding)
-    assert answer.status == 201
 
 
 async def test_a_user_without_rights(cluster: Cluster) -> None:
@@ -49,7 +36,9 @@ async def test_a_user_without_rights_in_a_namespace(cluster: Cluster) -> None:
 async def test_a_user_with_rights_to_read_may_not_write(cluster: Cluster) -> None:
     await cluster.plan()
     group = "management.harvesterhci.io"
-    await grant(cluster, {"apiGroups": [group], "resources": ["upgradeplans"], "verbs": ["get", "list", "watch"]})
+    await grant(
+        cluster.wire, "bob", {"apiGroups": [group], "resources": ["upgradeplans"], "verbs": ["get", "list", "watch"]}
+    )
     assert (await cluster.succeed("--context=bob", "get", "up", "-o", "name")).lines
     outcome = await cluster.kubectl("--context=bob", "delete", "up", "demo")
     assert outcome.code == 1
@@ -72,7 +61,11 @@ async def test_a_stranger(cluster: Cluster) -> None:
     ],
 )
 async def test_can_i(cluster: Cluster, user: str, verb: str, what: str, answer: str) -> None:
-    await grant(cluster, {"apiGroups": ["management.harvesterhci.io"], "resources": ["upgradeplans"], "verbs": ["get"]})
+    await grant(
+        cluster.wire,
+        "bob",
+        {"apiGroups": ["management.harvesterhci.io"], "resources": ["upgradeplans"], "verbs": ["get"]},
+    )
     resource, _, subresource = what.partition("/")
     options = [f"--subresource={subresource}"] if subresource else []
     outcome = await cluster.kubectl(f"--context={user}", "auth", "can-i", verb, resource, *options)
@@ -81,7 +74,7 @@ async def test_can_i(cluster: Cluster, user: str, verb: str, what: str, answer: 
 
 
 async def test_all_that_i_can_do(cluster: Cluster) -> None:
-    await grant(cluster, {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]})
+    await grant(cluster.wire, "bob", {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]})
     rows = (await cluster.succeed("--context=bob", "auth", "can-i", "--list", "--no-headers")).rows
     assert ["jobs.batch", "[]", "[]", "[get]"] in rows
     assert ["selfsubjectaccessreviews.authorization.k8s.io", "[]", "[]", "[create]"] in rows

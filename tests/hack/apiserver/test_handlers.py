@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.apiserver.handlers import Answering, Handlers
-from tests.support.wire import Wire
+from hack.apiserver.handlers import Handlers
 from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from hack.apiserver.server import ApiServer
 
 START = "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/start"
 
@@ -52,15 +49,3 @@ def test_the_last_pattern_wins() -> None:
         found = handlers.find(Request(method="GET", path=path))
         assert found is not None
         assert found[0] is handler
-
-
-async def test_they_stand_before_any_server(server: ApiServer) -> None:
-    handlers = Handlers()
-    handlers.register("/healthz", answer)
-    wire = Wire(Answering(server, handlers=handlers))
-    assert (await wire.get("/healthz")).body == b"GET []"
-    assert (await wire.get("/readyz")).body == b"ok"
-    async with wire.transport.open(Request(method="GET", path="/healthz")) as stream:
-        assert [chunk async for chunk in stream.chunks()] == [b"GET []"]
-    async with wire.watch("/api/v1/namespaces") as events:
-        assert await events.take(1) == [("ADDED", "default")]

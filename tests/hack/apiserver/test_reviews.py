@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.apiserver.identity import User
+from tests.support.rights import grant
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:
@@ -23,13 +24,7 @@ async def bob(server: ApiServer, wire: Wire) -> Wire:
     """Bob, who may list Pods, as a client."""
     server.authenticator.register("bob-token", User(name="bob", groups=("system:authenticated",)))
     rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
-    await wire.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", {"metadata": {"name": "r"}, "rules": [rule]})
-    binding = {
-        "metadata": {"name": "b"},
-        "roleRef": {"kind": "ClusterRole", "name": "r"},
-        "subjects": [{"kind": "User", "name": "bob"}],
-    }
-    await wire.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+    await grant(wire, "bob", rule, name="r")
     return Wire(server, headers={"authorization": "Bearer bob-token"})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
@@ -18,9 +18,6 @@ from upgrade_manager.nodes.view import Hook, NodeView
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.decision import Decision
-
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 PRE, POST = JobType.PRE_DRAIN, JobType.POST_DRAIN

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 from tests.support import servers
 from tests.support import simulate as simulating
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from tests.support.simulate import Simulate
-
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
 
 
 @pytest.fixture

@@ -1,123 +1,90 @@
-"""The manager is killed after every write of the other ends: a plan that is deleted, and one that fails, in each phase.
+"""The manager is killed after every write of the other ends, or does not hear the answer to it.
 
-What stands in the cluster right after one write is what stands there right before the next, so one kill for each is
-enough; the first one happens right after the deletion, or after the verdict.
+Those are a plan that is deleted, and one that fails, in each phase. What stands in the cluster right after one write is
+what stands there right before the next, so one kill for each is enough; the first one happens shortly before the
+deletion, or the verdict.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.simulation import Simulation
-from tests.pipeline.test_deletion import until_recorded
-from tests.pipeline.test_failures import SECOND, fault, ours, settings
+from tests.pipeline.test_failures import SECOND, fault
 from tests.support.curable import Curable
-from tests.support.sweep import points
-from tests.support.upgrade import BY_VERSION, Stage, phases_of
-from upgrade_manager.api.phases import FAILED
-from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from tests.support.ends import run
+from tests.support.succession import Fate
+from tests.support.sweep import some
+from upgrade_manager.api.phases import FAILED, PHASES, PhaseName, phase_of
 
-#: From the phases in which there is most to be undone.
-DELETED_IN = ["ISODownloading", "RepoCreated", "ImagePreloading", "ClusterUpgrading", "NodeUpgrading", "CleaningUp"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.ends import Run
+
+#: Writes that are swept before the deletion.
+BEFORE = 2
 #: Writes between the verdict and the first removal: the record, what is put back, the note of it, and an event.
 VERDICT = 7
-#: Beside those of test_failures.py, which dies in its clean-up as well.
-FAILING: dict[str, dict[str, Any]] = {
-    "the ISO": {"image_import": {"attempts": 99, "message": "unexpected EOF"}},
-    "eligibility": {"release": {"min_upgradable_version": "v1.7.5"}},
-    "a node's pre-drain": fault("pre-drain", SECOND),
-    "image cleanup": fault("image-cleanup", SECOND),
+#: By what fails: the cluster, and the phase in which it does.
+FAILING: dict[str, tuple[Curable, PhaseName]] = {
+    "the check of the disks": (
+        Curable.of(nodes={"disks": {"node-1": {"used_gib": 250}}}),
+        PhaseName.INITIALIZE,
+    ),
+    "the ISO": (
+        Curable.of(image_import={"attempts": 99, "message": "unexpected EOF"}),
+        PhaseName.ISO_DOWNLOAD,
+    ),
+    "eligibility": (Curable.of(release={"min_upgradable_version": "v1.7.5"}), PhaseName.METADATA_POPULATE),
+    "a node's images": (Curable.of(**fault("prepare", SECOND)), PhaseName.IMAGE_PRELOAD),
+    "the cluster's components": (Curable.of(**fault("manifests")), PhaseName.CLUSTER_UPGRADE),
+    "a node's pre-drain": (Curable.of(**fault("pre-drain", SECOND)), PhaseName.NODE_UPGRADE),
+    "a node's post-drain": (Curable.of(**fault("post-drain", SECOND)), PhaseName.NODE_UPGRADE),
+    "the only node": (Curable.of("one-node", **fault("single-node-upgrade")), PhaseName.NODE_UPGRADE),
+    "image cleanup": (Curable.of(**fault("image-cleanup", SECOND)), PhaseName.IMAGE_CLEANUP),
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """What an upgrade has left."""
-
-    phases: list[str]
-    ours: list[str]
-    settings: list[Any]
-    notes: dict[str, str]
-    events: list[tuple[str, str, int]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One upgrade up to such an end."""
-
-    left: Left
-    #: Writes of the first life before the deletion.
-    before: int
-    #: All of them.
-    writes: list[str]
-    settings: list[Any]
-
-
-async def left(stage: Stage) -> Left:
-    """Look at it."""
-    found = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
-    try:
-        plan = await stage.plan()
-    except NotFound:
-        plan = {"metadata": {}}
-    return Left(
-        phases=phases_of(plan),
-        ours=await ours(stage.simulation),
-        settings=await settings(stage.simulation),
-        notes=objects.annotations_of(plan),
-        events=sorted(found),
-    )
-
-
-async def run(scenario: Curable, *, delete_in: str = "", kill: int = 0) -> Run:
-    """An upgrade that is deleted in a phase or fails; its manager dies after so many writes of the end."""
-    async with Simulation(scenario, scale=0) as simulation:
-        was = await settings(simulation)
-        stage = await Stage.set_up(simulation)
-        end = "gone" if delete_in else FAILED
-        async with stage.life(die_at=kill, after=True) as first:
-            await stage.create_plan(BY_VERSION)
-            before = 0
-            if delete_in:
-                await until_recorded(stage, delete_in)
-                before = len(first.wire.writes)
-                await simulation.client().delete(UPGRADE_PLANS, stage.name)
-            await stage.until(end, died=first.wire.died)
-            await stage.settle()
-        if first.wire.died.is_set():
-            async with stage.life(seed="successor"):
-                await stage.until(end)
-                await stage.settle()
-        return Run(left=await left(stage), before=before, writes=first.wire.writes, settings=was)
+def mishaps(first: int, last: int, *, beginning: int) -> Iterator[tuple[str, Fate]]:
+    """In words and as they are."""
+    for write, is_lost in some(list(product(range(first, last + 1), [False, True])), beginning=beginning):
+        what = f"{'no answer to' if is_lost else 'killed after'} write {write} of {last}"
+        yield what, Fate(lose_at=write) if is_lost else Fate(die_at=write, after=True)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("phase", DELETED_IN)
+@pytest.mark.parametrize("phase", [phase.active for phase in PHASES])
 async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str) -> None:
     scenario = Curable.of()
     golden = await run(scenario, delete_in=phase)
-    assert (golden.left.ours, golden.left.settings) == ([], golden.settings)
-    writes = len(golden.writes)
-    for write in points(golden.before + 1, writes):
-        ending = await run(scenario, delete_in=phase, kill=write)
-        crash = f"killed after write {write} of {writes}"
-        assert (ending.left.ours, ending.left.settings) == ([], golden.settings), crash
-        assert [event for event in ending.left.events if event[0] == "ReconcileError"] == [], crash
+    assert (golden.left.ours, golden.left.settings, golden.left.errors) == ([], golden.settings, [])
+    beginning = max(1, golden.before + 1 - BEFORE)
+    for what, fate in mishaps(beginning, len(golden.writes), beginning=PHASES.index(phase_of(phase))):
+        ending = await run(scenario, delete_in=phase, fate=fate)
+        assert (ending.left.ours, ending.left.settings) == ([], golden.settings), what
+        _assert_errors_have_reasons(ending, fate, what)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", FAILING)
 async def test_a_failure_is_finished_by_whoever_comes_after(what: str) -> None:
-    scenario = Curable.of(**FAILING[what])
+    scenario, phase = FAILING[what]
     golden = await run(scenario)
-    assert golden.left.settings == golden.settings
-    writes = len(golden.writes)
+    assert (golden.left.settings, golden.left.errors) == (golden.settings, [])
+    *_, last, end = golden.left.phases
+    assert (phase_of(last), end) == (phase, FAILED)
     removal = next(number for number, write in enumerate(golden.writes, 1) if write.startswith("DELETE"))
-    for write in points(max(1, removal - VERDICT), writes):
-        ending = await run(scenario, kill=write)
-        assert ending.left == golden.left, f"killed after write {write} of {writes}"
+    beginning = max(1, removal - VERDICT)
+    for happens, fate in mishaps(beginning, len(golden.writes), beginning=list(FAILING).index(what)):
+        ending = await run(scenario, fate=fate)
+        assert ending.left == golden.left, happens
+        _assert_errors_have_reasons(ending, fate, happens)
+
+
+def _assert_errors_have_reasons(ending: Run, fate: Fate, what: str) -> None:
+    """Only the loss of an answer is one."""
+    assert fate.lose_at or ending.left.errors == [], what
+    assert all("the answer got lost" in message for message in ending.left.errors), what

@@ -10,8 +10,9 @@ import pytest
 
 from hack.faults import Delay, Match, Rule
 from hack.simulation import Simulation
-from tests.pipeline.test_failures import fault, ours, settings
+from tests.pipeline.test_failures import fault
 from tests.support.curable import Curable
+from tests.support.leftovers import ours, settings
 from tests.support.upgrade import BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects

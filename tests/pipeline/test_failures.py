@@ -10,8 +10,9 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.curable import Curable
+from tests.support.leftovers import ours, settings
 from tests.support.sweep import points
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, end_state, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -159,25 +160,6 @@ async def fail(stage: Stage) -> Object:
     assert await stage.until_ended() == FAILED
     await stage.settle()
     return await stage.plan()
-
-
-async def ours(simulation: Simulation, plan: str = "upgrade") -> list[str]:
-    """Titles of what the manager and its helpers have created."""
-    state = (await end_state(simulation)).items()
-    return [title for title, obj in state if objects.labels(obj).get("management.harvesterhci.io/upgrade-plan") == plan]
-
-
-async def settings(simulation: Simulation) -> list[Any]:
-    """Of everything that an upgrade changes for its time, what it is now."""
-    state = await end_state(simulation)
-    nodes = [obj for obj in state.values() if obj["kind"] == "Node"]
-    return [
-        state["Setting longhorn-system/replica-replenishment-wait-interval"]["value"],
-        state["Addon kube-system/descheduler"]["spec"]["enabled"],
-        objects.spec(state["Cluster fleet-local/local"])["rkeConfig"].get("upgradeStrategy"),
-        [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade.cattle.io/")],
-        [key for node in nodes for key in objects.annotations_of(node) if "pendingOSImage" in key],
-    ]
 
 
 @pytest.mark.servers

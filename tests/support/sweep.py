@@ -6,17 +6,27 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Whether every point is swept.
 FULL = os.environ.get("SWEEP") == "full"
 #: The distance between two points otherwise.
 STRIDE = 5
+_Point = TypeVar("_Point")
 
 
 def points(first: int, last: int, *, share: int = 0, shares: int = 1) -> range:
     """One share of the numbers from first to last, dealt out evenly."""
     stride = 1 if FULL else STRIDE
     return range(first + share * stride, last + 1, shares * stride)
+
+
+def some(of: Sequence[_Point], *, beginning: int) -> Sequence[_Point]:
+    """All of them when all are asked for, else every few from that one on: sweeps that begin apart meet others."""
+    return of if FULL else of[beginning % STRIDE :: STRIDE]
 
 
 def count(every: int, some: int) -> int:

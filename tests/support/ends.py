@@ -1,0 +1,93 @@
+"""Upgrades that end otherwise than well, deleted or failed, whatever happens to their manager on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hack.simulation import Simulation
+from tests.support.leftovers import ours, settings
+from tests.support.succession import QUIET, Fate, succession
+from tests.support.upgrade import BY_VERSION, Stage, phases_of
+from upgrade_manager.api.phases import FAILED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.kinds import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from tests.support.curable import Curable
+
+#: Virtual seconds between two looks at the plan, and after which it is stuck.
+_LOOK, _STUCK = 0.02, 600.0
+#: Virtual seconds in which an event is sent again that got no answer.
+_EVENT_RETRY = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What an upgrade has left."""
+
+    phases: list[str]
+    ours: list[str]
+    settings: list[Any]
+    notes: dict[str, str]
+    #: But for errors on the way.
+    events: list[tuple[str, str, int]]
+    errors: list[str] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One upgrade up to such an end."""
+
+    left: Left
+    #: Writes of the first life before the deletion; 0 without one.
+    before: int
+    #: All of them.
+    writes: list[str]
+    #: What was to be put back.
+    settings: list[Any]
+
+
+async def run(scenario: Curable, *, delete_in: str = "", fate: Fate = QUIET) -> Run:
+    """An upgrade that is deleted as soon as it has reached a phase, or that fails."""
+    async with Simulation(scenario, scale=0) as simulation:
+        was = await settings(simulation)
+        stage = await Stage.set_up(simulation)
+        async with succession(stage, [fate]) as managers:
+            await stage.create_plan(BY_VERSION)
+            before = 0
+            if delete_in:
+                await _reach(stage, delete_in)
+                before = len(managers.lives[0].wire.writes)
+                await simulation.client().delete(UPGRADE_PLANS, stage.name)
+            await stage.until("gone" if delete_in else FAILED)
+            await stage.settle()
+            if fate != QUIET:
+                await asyncio.sleep(_EVENT_RETRY)
+        writes = managers.lives[0].wire.writes
+        return Run(left=await _left(stage), before=before, writes=writes, settings=was)
+
+
+async def _reach(stage: Stage, phase: str) -> None:
+    async with asyncio.timeout(_STUCK):
+        while phase not in phases_of(await stage.plan()):  # noqa: ASYNC110  # it looks from outside
+            await asyncio.sleep(_LOOK)
+
+
+async def _left(stage: Stage) -> Left:
+    """Look at it."""
+    found = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
+    try:
+        plan = await stage.plan()
+    except NotFound:
+        plan = {"metadata": {}}
+    return Left(
+        phases=phases_of(plan),
+        ours=await ours(stage.simulation),
+        settings=await settings(stage.simulation),
+        notes=objects.annotations_of(plan),
+        events=sorted(event for event in found if event[0] != "ReconcileError"),
+        errors=[message for reason, message, _ in found if reason == "ReconcileError"],
+    )

@@ -1,0 +1,122 @@
+"""What a healthy upgrade asks of the API server: nothing twice, nothing in vain, and no more for each node on many."""
+
+from __future__ import annotations
+
+import contextlib
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack import scenario as scenarios
+from hack import virtualtime
+from hack.bench.desk import MANAGER
+from hack.bench.inprocess import upgraded
+from hack.simulation import Simulation
+from tests.support.inhabitant import Inhabitant
+from tests.support.thrift import Thrift
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage
+from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.kinds import NODES, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from hack.scenario import Scenario
+
+#: A machine that cannot move: it is shut down, and started again where that is asked for.
+FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
+PAUSED: dict[str, Any] = {**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": ["node-2"]}}
+RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
+#: At least so many patches has the upgrade of one node.
+ENOUGH = 10
+#: Requests for each further node: at most, and how much more on a larger cluster than on a smaller.
+EACH_NODE, FLAT = 40, 1.1
+
+
+def three_nodes() -> Scenario:
+    return scenarios.load("three-nodes")
+
+
+def with_a_fixed_machine() -> Scenario:
+    return scenarios.load("three-nodes").changed(vms={"count": 0, "machines": [FIXED]})
+
+
+RUNS = [
+    pytest.param(three_nodes(), BY_VERSION, id="three nodes by version"),
+    pytest.param(three_nodes(), BY_IMAGE, id="three nodes by image"),
+    pytest.param(scenarios.load("one-node"), BY_VERSION, id="one node by version"),
+    pytest.param(scenarios.load("one-node"), BY_IMAGE, id="one node by image"),
+    pytest.param(scenarios.load("two-nodes"), BY_VERSION, id="two nodes"),
+    pytest.param(scenarios.load("witness"), BY_VERSION, id="two nodes and a witness"),
+    pytest.param(three_nodes(), PAUSED, id="a node held back and let go"),
+    pytest.param(with_a_fixed_machine(), RESTORING, id="VMs started again"),
+]
+
+
+@contextlib.asynccontextmanager
+async def living(stage: Stage) -> AsyncIterator[None]:
+    """A manager; the only node takes it along when it reboots."""
+    if len(stage.simulation.scenario.nodes.names) > 1:
+        async with stage.life():
+            yield
+    else:
+        async with Inhabitant(stage, "node-0").living():
+            yield
+
+
+async def let_go(stage: Stage) -> None:
+    """Wait until nothing moves any more, then take all nodes off the list."""
+    while "UpgradePaused" not in states(await stage.plan()):
+        await stage.settle()
+    patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": []}}})
+    await stage.simulation.client().patch(UPGRADE_PLANS, stage.name, patch)
+
+
+def states(plan: dict[str, Any]) -> set[str]:
+    return {entry["state"] for entry in objects.status(plan).get("nodeUpgradeStatuses", {}).values()}
+
+
+@pytest.mark.parametrize(("scenario", "spec"), RUNS)
+async def test_no_write_of_a_healthy_upgrade_changes_nothing_and_none_conflicts(
+    scenario: Scenario, spec: dict[str, Any]
+) -> None:
+    async with Simulation(scenario) as simulation:
+        stage, thrift = await Stage.set_up(simulation), Thrift(simulation)
+        simulation.middleware.hook = thrift
+        async with living(stage):
+            await stage.create_plan(spec)
+            if spec is PAUSED:
+                await let_go(stage)
+            assert await stage.until_ended() == SUCCEEDED
+            await stage.settle()
+    assert thrift.weighed > ENOUGH
+    assert thrift.wasted == []
+    # A manager that was started again says again what may not have been told: those events are refused as known.
+    known = "/events" if len(scenario.nodes.names) == 1 else "none"
+    assert [conflict for conflict in stage.ledger.conflicts if not conflict.endswith(known)] == []
+
+
+async def test_a_write_that_changes_nothing_is_noticed() -> None:
+    async with Simulation("three-nodes", actors=False) as simulation:
+        simulation.middleware.hook = thrift = Thrift(simulation)
+        client = Client(simulation.transport(), user_agent="wasteful", random=Random(0))
+        for value in ("1", "1", "2"):
+            await client.patch(NODES, "node-0", MergePatch({"metadata": {"annotations": {"example.org/a": value}}}))
+    assert (thrift.weighed, thrift.wasted) == (3, ["patch /api/v1/nodes/node-0"])
+
+
+async def _requests(nodes: int) -> int:
+    scenario = three_nodes().changed(nodes={"count": nodes, "management": 3})
+    async with upgraded(scenario) as upgrade:
+        return len(upgrade.recorder.of(MANAGER))
+
+
+def test_a_node_costs_few_requests_and_no_more_where_there_are_many() -> None:
+    three, ten, thirty = (virtualtime.run(_requests(nodes)) for nodes in (3, 10, 30))
+    fewer, more = (ten - three) / 7, (thirty - ten) / 20
+    assert max(fewer, more) <= EACH_NODE
+    assert more <= FLAT * fewer

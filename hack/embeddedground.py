@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
 from random import Random
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Self
 
 from hack.apiserver.identity import ADMIN
+from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
 from hack.cluster.foreign import foreign_crds
 from hack.latency import SlowTransport
 from hack.line import Line
-from upgrade_manager.kube.errors import Transient
+from hack.virtualtime import virtual_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
     from types import TracebackType
 
-    from hack.apiserver.posting import Poster, Target
+    from hack.apiserver.posting import Poster
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response, Transport
+    from upgrade_manager.kube.transport import Transport
 
-#: The wall time at the loop's time 0.
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 #: Seconds that an inhabitant's request takes, there and back.
 LEAST_LATENCY, MOST_LATENCY = 0.002, 0.012
-
-
-class NoPoster:
-    """Reaches no admission webhook."""
-
-    async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109, ARG002
-        """Fail."""
-        raise Transient(f"{target.url or target.service_name}: nothing is reached from inside a simulation")
 
 
 class EmbeddedGround:
@@ -54,12 +45,13 @@ class EmbeddedGround:
         self.token = token_urlsafe()
         self.server.authenticator.register(self.token, ADMIN)
         self.now = now
-        self._slow = SlowTransport(self.line, random=Random(f"{seed}/latency"), least=least, most=most)
+        self._latency = Random(f"{seed}/latency")
+        self._least, self._most = least, most
         self._stack = AsyncExitStack()
 
     def slowed(self) -> Transport:
         """A request in virtual time takes a little, a different little for every seed."""
-        return self._slow
+        return SlowTransport(self.transport, random=self._latency, least=self._least, most=self._most)
 
     def foreign_crds(self) -> list[Object]:
         """Small ones of our own."""
@@ -91,11 +83,6 @@ class EmbeddedGround:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
         self.server.close()
-
-
-def virtual_now() -> datetime:
-    """The loop's time as a date."""
-    return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 def virtual_ground(seed: int) -> EmbeddedGround:

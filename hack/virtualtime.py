@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: The wall time at a loop's time 0.
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 #: Real seconds that a loop without timers waits for a thread or a file before it is declared stuck.
 STUCK_AFTER = 5.0
 
@@ -76,6 +79,11 @@ class _JumpingSelector(selectors.DefaultSelector):
             waiting = sorted(task.get_name() for task in asyncio.all_tasks(self._loop))
             raise StuckError(f"nothing is scheduled and nothing will ever be: {', '.join(waiting)}")
         return ready
+
+
+def virtual_now() -> datetime:
+    """The loop's time as a date."""
+    return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

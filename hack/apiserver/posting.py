@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from upgrade_manager.kube.errors import Transient
+
 if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response
 
@@ -35,3 +37,11 @@ class Poster(Protocol):
     async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109
         """The answer of any status. Raises Transient when there is none in time."""
         ...
+
+
+class NoPoster:
+    """Reaches no webhook."""
+
+    async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109, ARG002
+        """Fail."""
+        raise Transient(f"{target.shown}: nothing is reached from inside a simulation")

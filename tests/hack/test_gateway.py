@@ -12,12 +12,12 @@ import aiohttp
 import pytest
 
 from hack.apiserver.identity import User
+from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
 from hack.certificates import Authority, client_context, server_context
 from hack.faults import Cut, LoseAnswer, Match, Rule
 from hack.gateway import Gateway
 from hack.middleware import Middleware
-from tests.support.apiserver import NoPoster
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from hack.actingas import ActingAs
-from hack.embeddedground import EPOCH
 from hack.faults import Match, Refuse, Rule
 from hack.scenario import Scenario, load
 from hack.simulation import Simulation
-from hack.virtualtime import run
+from hack.virtualtime import EPOCH, run
 from tests.support.stage import eventually
 from tests.support.upgrade_script import UpgradeScript, job
 from upgrade_manager.kube import objects

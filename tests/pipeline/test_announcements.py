@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.apiserver import virtual_now
+from hack.virtualtime import virtual_now
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube.kinds import EVENTS
 from upgrade_manager.pipeline.announcements import Announcements

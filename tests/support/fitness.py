@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.support.apiserver import virtual_now
+from hack.virtualtime import virtual_now
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.kube.validity import Validity

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from prometheus_client import CollectorRegistry
 
-from tests.support.apiserver import make_server, virtual_now
+from hack.virtualtime import virtual_now
+from tests.support.apiserver import make_server
 from tests.support.fitness import Kubelets, Probe, VirtualClock, api_servers
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.api.keys import MANAGED_LABEL

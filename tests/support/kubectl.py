@@ -16,13 +16,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.identity import ADMIN, User
+from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
 from hack.certificates import Authority, server_context
 from hack.gateway import Gateway
 from hack.kube import controlplane as kube
 from hack.kube.direct import direct
 from tests.support.accounts import ACCOUNTS
-from tests.support.apiserver import NoPoster
 from tests.support.tidying import tidy
 from tests.support.wire import Wire
 from upgrade_manager.api.crd import crd_manifest

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from random import Random
 from typing import TYPE_CHECKING, Protocol
 
-from hack.embeddedground import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround, NoPoster, virtual_now
-from hack.kube.controlplane import API_SERVER, CONTROLLER_MANAGER
-from hack.latency import SlowTransport
-from hack.line import Line
+from hack.embeddedground import EmbeddedGround, virtual_ground
 from hack.simulation import Simulation
-from tests.support.simulate import PACE, simulate_on
+from tests.support.simulate import PACE, SharedGround
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from hack.ground import Ground
     from hack.kube.controlplane import ControlPlane
-    from upgrade_manager.kube.transport import Transport
 
 
 class Fragile(Protocol):
@@ -41,26 +34,11 @@ class Fragile(Protocol):
         ...
 
 
-class FragileGround(EmbeddedGround):
-    """The embedded server, at the end of one line for all."""
-
-    def __init__(self, *, seed: int) -> None:
-        super().__init__(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)
-        self.line = Line(self.server)
-        self.transport = self.line
-        self.front = self.line
-        self._dice = Random(f"{seed}/fragile")
-
-    def slowed(self) -> Transport:
-        """By way of the line."""
-        return SlowTransport(self.line, random=self._dice, least=LEAST_LATENCY, most=MOST_LATENCY)
-
-
 class FragileEmbedded:
-    """The embedded server behind a line that is cut."""
+    """The embedded server, whose line is cut."""
 
     def __init__(self) -> None:
-        self._ground: FragileGround
+        self._ground: EmbeddedGround
 
     def simulate(self) -> Simulation:
         """In virtual time."""
@@ -72,16 +50,14 @@ class FragileEmbedded:
 
     async def outage(self, seconds: float) -> None:
         """Cut the line."""
-        self._ground.line.cut()
-        await asyncio.sleep(seconds)
-        self._ground.line.mend()
+        await _outage(self._ground, seconds)
 
     async def forget(self) -> None:
         """Compact, which open watches do not notice."""
         self._ground.server.compact()
 
-    def _make(self, seed: int) -> FragileGround:
-        self._ground = FragileGround(seed=seed)
+    def _make(self, seed: int) -> EmbeddedGround:
+        self._ground = virtual_ground(seed)
         return self._ground
 
 
@@ -90,11 +66,11 @@ class FragileReal:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._simulate = simulate_on(plane)
+        self._ground: SharedGround
 
     def simulate(self) -> Simulation:
         """In real time, and fast."""
-        return self._simulate("three-nodes")
+        return Simulation("three-nodes", scale=PACE, ground=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
         """As ever."""
@@ -102,16 +78,20 @@ class FragileReal:
 
     async def outage(self, seconds: float) -> None:
         """Kill it; a start takes some seconds more."""
-        await self._restart(lambda: time.sleep(seconds))
+        await _outage(self._ground, seconds)
 
     async def forget(self) -> None:
         """Compact etcd too: the server's own memory, which serves watches, is gone with its process."""
-        await self._restart(self._plane.compact)
+        await self._ground.fall()
+        await asyncio.to_thread(self._plane.compact)
+        await self._ground.rise()
 
-    async def _restart(self, meanwhile: Callable[[], None]) -> None:
-        # In a cluster the controllers lose their lease and start anew too. These have none, and would wait ever longer.
-        for name in (API_SERVER, CONTROLLER_MANAGER):
-            await asyncio.to_thread(self._plane.kill, name)
-        await asyncio.to_thread(meanwhile)
-        for name in (API_SERVER, CONTROLLER_MANAGER):
-            await asyncio.to_thread(self._plane.start, name)
+    def _make(self, _: int) -> SharedGround:
+        self._ground = SharedGround(self._plane)
+        return self._ground
+
+
+async def _outage(ground: Ground, seconds: float) -> None:
+    await ground.fall()
+    await asyncio.sleep(seconds)
+    await ground.rise()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from random import Random
 from typing import TYPE_CHECKING, Any
 
+from hack.apiserver.posting import NoPoster
 from hack.call import Call, call_of
-from hack.embeddedground import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround, NoPoster, virtual_now
-from hack.latency import SlowTransport
-from tests.support.history import History
+from hack.embeddedground import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround
+from hack.virtualtime import virtual_now
+from tests.support.tenure import Tenure
 from upgrade_manager.api.keys import KIND as _PLAN_KIND
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, Component
 from upgrade_manager.cli.application import USER_AGENT
@@ -52,11 +52,10 @@ _CREATED = 201
 class Overseer:
     """A transport in front of the API server."""
 
-    def __init__(self, inner: Transport, *, plan: str) -> None:
+    def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        self._plan = plan
         self._created: Counter[str] = Counter()
-        self.history = History()
+        self._tenure = Tenure()
         #: One sentence for each rule that was broken.
         self.violations: list[str] = []
 
@@ -67,6 +66,8 @@ class Overseer:
             return await self._inner.send(request)
         manager = call.user_agent == USER_AGENT
         before = await self._now(call) if manager and call.name else None
+        if not manager and call.verb == "delete" and call.resource == PLANS:
+            self._tenure.deleted(call.name)
         answer = await self._inner.send(request)
         if answer.status in _OK:
             if call.resource == PLANS and call.subresource == "status":
@@ -89,45 +90,69 @@ class Overseer:
     def _status(self, call: Call, answer: Response, *, manager: bool) -> None:
         if not manager:
             self._broken(call, f"{call.user_agent} wrote the plan's status")
-        for fault in self.history.see(json.loads(answer.body)):
+        for fault in self._tenure.status(json.loads(answer.body)):
             self._broken(call, fault)
 
     async def _deed(self, request: Request, call: Call, answer: Response, before: Object | None) -> None:
         if call.verb == "create":
             self._creation(call, answer)
         elif call.verb == "deletecollection":
-            if (query := dict(request.query)).get("labelSelector", "").find(f"{LABEL_PLAN}={self._plan}") < 0:
-                self._broken(call, f"deletes what is not ours: {query}")
+            self._removal(request, call)
         elif before is not None and call.resource not in _FREE:
-            self._change(call, before, await self._now(call))
+            after = await self._now(call)
+            if call.resource == PLANS:
+                self._plan(call, json.loads(answer.body))
+            self._change(call, before, after)
+
+    def _plan(self, call: Call, plan: Object) -> None:
+        if not call.subresource:
+            for fault in self._tenure.changed(plan):
+                self._broken(call, fault)
+
+    def _removal(self, request: Request, call: Call) -> None:
+        selector = dict(request.query).get("labelSelector", "")
+        for tenant in self._tenure.living:
+            if f"{LABEL_PLAN}={tenant.name}" in selector.split(","):
+                if not tenant.may_remove:
+                    self._broken(call, f"removes what {tenant.name} has made, which is at work")
+                return
+        self._broken(call, f"deletes what is not ours: {selector}")
 
     def _creation(self, call: Call, answer: Response) -> None:
         if answer.status != _CREATED or not call.resource or call.resource.endswith(".k8s.io"):
             return
         made = json.loads(answer.body)
-        name = f"{call.resource} {call.namespace}/{objects.name(made)}"
-        self._created[name] += 1
-        if self._created[name] > 1:
-            self._broken(call, f"{name} was created again")
-        if call.resource not in _FREE and not self._is_marked(made):
-            self._broken(call, f"{name} does not say to which plan and component it belongs")
+        title = f"{call.resource} {call.namespace}/{objects.name(made)}"
+        # Another plan of the same name makes objects of the same names.
+        self._created[f"{title} {objects.owner_uid(made)}"] += 1
+        if self._created[f"{title} {objects.owner_uid(made)}"] > 1:
+            self._broken(call, f"{title} was created again")
+        if call.resource in _FREE:
+            return
+        if not self._is_marked(made):
+            self._broken(call, f"{title} does not say to which plan and component it belongs")
+        tenant = self._tenure.of(objects.owner_uid(made))
+        if tenant is None or not tenant.may_create:
+            self._broken(call, f"{title} was created for a plan that has nothing to do (any more)")
 
     def _is_marked(self, made: Object) -> bool:
         labels = objects.labels(made)
         references = objects.metadata(made).get("ownerReferences") or []
         owners = [(owner["kind"], owner["name"]) for owner in references if owner.get("controller")]
-        marked = labels.get(LABEL_PLAN) == self._plan and labels.get(LABEL_COMPONENT) in list(Component)
-        return marked and owners == [(_PLAN_KIND, self._plan)]
+        return labels.get(LABEL_COMPONENT) in list(Component) and owners == [(_PLAN_KIND, labels.get(LABEL_PLAN))]
 
     def _change(self, call: Call, before: Object, after: Object | None) -> None:
-        if objects.labels(before).get(LABEL_PLAN) == self._plan:
+        if self._tenure.named(objects.labels(before).get(LABEL_PLAN) or "") is not None:
+            return
+        if call.resource == PLANS and objects.is_deleting(before):
+            # That it is gone now was asked for.
             return
         if call.verb == "delete" or after is None:
             self._broken(call, "deletes what is not ours")
             return
-        if call.resource == PLANS and call.name != self._plan:
-            self._broken(call, "touches another plan")
-        may = [start.format(plan=self._plan) for start in _MAY_CHANGE.get(call.resource, ())]
+        living = [tenant.name for tenant in self._tenure.living]
+        starts = _MAY_CHANGE.get(call.resource, ())
+        may = [start.format(plan=name) for start in starts for name in (living if "{plan}" in start else [""])]
         for path in _differences(before, after):
             if not path.startswith((*may, *_BOOKKEEPING)):
                 self._broken(call, f"changes {path}")
@@ -154,16 +179,11 @@ def _differences(before: Any, after: Any, path: str = "") -> list[str]:
 class OverseenGround(EmbeddedGround):
     """The embedded server with an overseer before it."""
 
-    def __init__(self, seed: int, *, plan: str) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)
-        self.overseer = Overseer(self.line, plan=plan)
+        self.overseer = Overseer(self.line)
         self.transport = self.overseer
         self.front = self.overseer
-        self._dice = Random(f"{seed}/latency")
-
-    def slowed(self) -> Transport:
-        """By way of the overseer."""
-        return SlowTransport(self.overseer, random=self._dice, least=LEAST_LATENCY, most=MOST_LATENCY)
 
 
 _ADMIN: dict[str, str] = {"accept": "application/json"}

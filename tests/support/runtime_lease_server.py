@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from enum import Enum
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from hack.virtualtime import virtual_now
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.leaderelection import LeaderMetrics
 
 NAME, NAMESPACE = "manager.example", "harvester-system"
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Line(Enum):
@@ -126,15 +125,10 @@ def _status(code: int, reason: str) -> Response:
     return Response(status=code, body=json.dumps({"kind": "Status", "code": code, "reason": reason}).encode())
 
 
-def now() -> datetime:
-    """The loop's time as a date."""
-    return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
-
-
 def candidate(line: LeaseLine, identity: str, *, metrics: LeaderMetrics = UNMEASURED, seed: int = 1) -> LeaderElector:
     """An elector at the end of a line."""
     random = Random(f"{identity}-{seed}")
     client = Client(line, user_agent=identity, random=random)
     return LeaderElector(
-        client, name=NAME, namespace=NAMESPACE, identity=identity, random=random, now=now, metrics=metrics
+        client, name=NAME, namespace=NAMESPACE, identity=identity, random=random, now=virtual_now, metrics=metrics
     )

@@ -14,7 +14,8 @@ from hack.actors.hosts import Hosts
 from hack.cluster.foreign import foreign_crds
 from hack.cluster.seeds import Seeds
 from hack.latency import SlowTransport
-from tests.support.apiserver import make_server, virtual_now
+from hack.virtualtime import virtual_now
+from tests.support.apiserver import make_server
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.kinds import NAMESPACES, NODES
 

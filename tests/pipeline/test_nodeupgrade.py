@@ -161,6 +161,26 @@ async def test_a_node_is_taken_through_both_hooks_and_its_reboot(stage: Stage, r
     assert len(await stage.cluster.names(JOBS)) == 4
 
 
+@pytest.mark.parametrize(
+    "state", ["ImagePreloaded", "UpgradePaused", "PreDraining", "PreDrained", "PostDraining", "WaitingReboot"]
+)
+async def test_the_phase_does_not_end_before_every_node_is_done(stage: Stage, state: str) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.POST_DRAINED)
+    scope.draft.move_node("n2", NodeState(state))
+    await scope.persist()
+    outcome = await stage.run()
+    assert isinstance(outcome, Waiting)
+    assert outcome.message.endswith("(1 of 2 nodes done)")
+    scope = await stage.scope()
+    scope.draft.move_node("n2", NodeState.POST_DRAINED)
+    await scope.persist()
+    assert await stage.run() == Completed()
+
+
 async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
@@ -249,6 +269,25 @@ class TestEnter:
         await stage.cluster.plan(status={"releaseMetadata": RELEASE})
         with pytest.raises(MissingObject):
             await NodeUpgrade().enter(await stage.scope())
+
+
+async def test_an_answer_changes_our_annotation_and_nothing_else_of_the_secret(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    data = MergePatch({"data": {"plan": "e30=", "appliedPlan": "e30="}, "metadata": {"annotations": {"other": "x"}}})
+    await stage.cluster.client.patch(SECRETS, "s-n1", data, namespace="fleet-local")
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.run()
+    await stage.finish("n1", "pre-drain", COMPLETE)
+    before = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
+    await stage.run()
+    after = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
+    assert objects.annotations_of(after).pop(PRE) == QUESTION
+    for secret in (before, after):
+        objects.metadata(secret).pop("resourceVersion")
+        objects.metadata(secret).pop("managedFields", None)
+    assert after == before
 
 
 async def test_the_generation_is_on_record_before_a_hook_is_answered(

@@ -32,12 +32,14 @@ def accepting(*replies: Reply) -> ScriptedTransport:
 
 
 @asynccontextmanager
-async def recording(transport: ScriptedTransport) -> AsyncIterator[EventRecorder]:
+async def recording(
+    transport: ScriptedTransport, *, component: str = "upgradeplan-controller", seed: int = 1
+) -> AsyncIterator[EventRecorder]:
     loop = asyncio.get_running_loop()
-    random = Random(1)
+    random = Random(seed)
     recorder = EventRecorder(
         Client(transport, user_agent="test", random=random),
-        component="upgradeplan-controller",
+        component=component,
         now=lambda: START + timedelta(seconds=loop.time()),
         random=random,
     )
@@ -138,18 +140,32 @@ async def test_similar_messages_are_combined_from_the_tenth_on() -> None:
     transport = accepting()
     async with recording(transport) as recorder:
         for number in range(12):
-            tell(recorder, f"message {number}")
+            tell(recorder, f"message of node-{number}")
             assert await recorder.flush(1)
         await asyncio.sleep(601)
         tell(recorder, "much later")
         assert await recorder.flush(1)
     told = [(method, body["message"], body["count"]) for method, _, body in sent(transport)]
     assert told[8:] == [
-        ("POST", "message 8", 1),
-        ("POST", "(combined from similar events): message 9", 1),
-        ("PATCH", "(combined from similar events): message 10", 2),
-        ("PATCH", "(combined from similar events): message 11", 3),
+        ("POST", "message of node-8", 1),
+        ("POST", "(combined from similar events): message of node-9", 1),
+        ("PATCH", "(combined from similar events): message of node-10", 2),
+        ("PATCH", "(combined from similar events): message of node-11", 3),
         ("POST", "much later", 1),
+    ]
+
+
+async def test_messages_that_differ_by_chance_are_one_event_with_the_newest_words() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        for number in range(3):
+            tell(recorder, f"10.0.0.1:4000{number}: no answer within {number}.5 s")
+            assert await recorder.flush(1)
+    told = [(method, body["message"], body["count"]) for method, _, body in sent(transport)]
+    assert told == [
+        ("POST", "10.0.0.1:40000: no answer within 0.5 s", 1),
+        ("PATCH", "10.0.0.1:40001: no answer within 1.5 s", 2),
+        ("PATCH", "10.0.0.1:40002: no answer within 2.5 s", 3),
     ]
 
 
@@ -192,22 +208,98 @@ async def test_a_named_event_that_is_there_counts_as_sent() -> None:
     assert len(transport.requests) == 1
 
 
-async def test_a_made_up_name_that_is_taken_is_made_up_again() -> None:
-    transport = accepting(refusal(409, "AlreadyExists"))
+def stored(count: object, first: str = "2025-11-21T08:00:00Z") -> Reply:
+    """What the server has, as it answers a patch."""
+    return answer({"firstTimestamp": first, "count": count})
+
+
+@pytest.mark.parametrize(
+    ("count", "following"),
+    [
+        pytest.param(4, [5, 6], id="and counted it"),
+        pytest.param(None, [2, 3], id="and did not say how often"),
+        pytest.param("many", [2, 3], id="and did not say it in a number"),
+    ],
+)
+@pytest.mark.parametrize("first", ["2025-11-21T08:00:00Z", "2025-11-21T09:00:00Z"], ids=["long ago", "just now"])
+async def test_what_an_earlier_process_has_said_is_counted_on(count: object, following: list[int], first: str) -> None:
+    transport = accepting(refusal(409, "AlreadyExists"), stored(count, first))
     async with recording(transport) as recorder:
-        tell(recorder)
-        assert await recorder.flush(1)
-    first, second = (body["metadata"]["name"] for _, _, body in sent(transport))
-    assert first != second
+        for _ in range(2):
+            tell(recorder)
+            assert await recorder.flush(1)
+    (_, _, created), (_, path, looked), *patched = sent(transport)
+    assert path == f"/api/v1/namespaces/default/events/{created['metadata']['name']}"
+    assert looked == {"lastTimestamp": "2025-11-21T09:00:00Z", "message": "it failed"}
+    assert [(method, body["count"]) for method, _, body in patched] == [("PATCH", count) for count in following]
 
 
-async def test_an_event_whose_answer_was_lost_is_not_doubled() -> None:
-    transport = accepting(reset(), refusal(409, "AlreadyExists"))
+async def test_a_count_that_got_no_answer_is_not_counted_twice() -> None:
+    transport = accepting(refusal(409, "AlreadyExists"), stored(4), reset())
     async with recording(transport) as recorder:
         tell(recorder)
         assert await recorder.flush(60)
+    assert [body.get("count") for _, _, body in sent(transport)] == [1, None, 5, 5]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(answer({}), id="it is said anew"),
+        pytest.param(refusal(409, "AlreadyExists"), id="and come back at once: the next time will count it"),
+    ],
+)
+async def test_what_an_earlier_process_has_said_may_expire_just_then(again: Reply) -> None:
+    transport = accepting(refusal(409, "AlreadyExists"), refusal(404, "NotFound"), again)
+    async with recording(transport) as recorder:
+        tell(recorder)
+        assert await recorder.flush(1)
+    (_, _, first), (method, _, _), (_, _, second) = sent(transport)
+    assert (method, first) == ("PATCH", second)
+
+
+SAME = {"about": PLAN, "type_": "Warning", "reason": "Failed", "message": "it failed after 3 s"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        pytest.param({}, True, id="the same"),
+        pytest.param({"message": "it failed after 17.2 s"}, True, id="other numbers of chance"),
+        pytest.param({"message": "it failed on node-3"}, False, id="another message"),
+        pytest.param({"reason": "Other"}, False, id="another reason"),
+        pytest.param({"type_": "Normal"}, False, id="another type"),
+        pytest.param({"about": {**PLAN, "metadata": {"name": "hvup", "uid": "v"}}}, False, id="a namesake"),
+        pytest.param({"about": {**PLAN, "metadata": {"name": "hvup", "uid": "u"}}}, True, id="a later state of it"),
+    ],
+)
+async def test_a_name_follows_from_what_is_said_about_what(changed: dict[str, Any], same: bool) -> None:  # noqa: FBT001
+    transport = accepting()
+    for seed, more in enumerate(({}, changed)):
+        async with recording(transport, seed=seed) as recorder:
+            tell(recorder, **{**SAME, **more})
+            assert await recorder.flush(1)
     first, second = (body["metadata"]["name"] for _, _, body in sent(transport))
-    assert first == second
+    assert (first == second) is same
+
+
+async def test_two_components_that_say_the_same_have_an_event_each() -> None:
+    transport = accepting()
+    for component in ("one", "another"):
+        async with recording(transport, component=component) as recorder:
+            tell(recorder)
+            assert await recorder.flush(1)
+    assert len({body["metadata"]["name"] for _, _, body in sent(transport)}) == 2
+
+
+async def test_an_event_whose_answer_was_lost_is_not_doubled() -> None:
+    transport = accepting(reset(), refusal(409, "AlreadyExists"), stored(1, "2025-11-21T09:00:00Z"))
+    async with recording(transport) as recorder:
+        tell(recorder)
+        assert await recorder.flush(60)
+    (_, _, first), (_, _, second), (method, _, looked) = sent(transport)
+    assert first["metadata"]["name"] == second["metadata"]["name"]
+    assert (method, "count" in looked) == ("PATCH", False)
 
 
 async def test_a_server_that_does_not_answer_is_tried_twelve_times_and_a_named_event_for_ever() -> None:

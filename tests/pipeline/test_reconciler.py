@@ -16,6 +16,7 @@ from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.initialize import Initialize
 
 if TYPE_CHECKING:
@@ -100,6 +101,43 @@ async def test_an_error_of_ours_is_said_without_its_text(monkeypatch: pytest.Mon
         async with stage.life(seed="repaired"):
             assert await stage.until_ended() == SUCCEEDED
         assert condition(await stage.plan(), "Degraded") == ("False", "ReconcileSuccess", "")
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("orderly", [True, False], ids=["is stopped", "is killed"])
+async def test_an_error_that_lasts_is_one_event_that_is_counted_on_when_the_manager(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, *, orderly: bool
+) -> None:
+    """With numbers of chance in it, too; and what was said once is not said again."""
+    tried: list[float] = []
+
+    async def silent(_self: Initialize, _scope: Scope) -> None:
+        tried.append(asyncio.get_running_loop().time())
+        raise RetryError(f"10.0.0.1:{40000 + len(tried)}: no answer within {len(tried)}.5 s")
+
+    monkeypatch.setattr(Initialize, "run", silent)
+    counts: list[int] = []
+    async with simulate(actors=False) as simulation:
+        stage = await Stage.set_up(simulation)
+        await stage.create_plan(BY_VERSION)
+        for seed in ("first", "second", "third"):
+            already = len(tried)
+            async with stage.life(seed=seed) as life:
+                async with asyncio.timeout(WHILE):
+                    while len(tried) < already + 3:  # noqa: ASYNC110  # nobody tells
+                        await asyncio.sleep(0.02)
+                if not orderly:
+                    await asyncio.sleep(0.5)
+                    await life.kill()
+            (event,) = await stage.events("ReconcileError")
+            counts.append(event["count"])
+        said = await stage.events()
+    if orderly:
+        assert counts[-1] == len(tried)
+    assert 2 <= counts[0] < counts[1] < counts[2] <= len(tried)
+    assert event["message"].startswith("10.0.0.1:4")
+    assert event["firstTimestamp"] <= event["lastTimestamp"]
+    assert [one["count"] for one in said if one["reason"] != "ReconcileError"] == [1]
 
 
 async def test_an_error_is_said_as_soon_as_the_status_can_be_written() -> None:

@@ -10,7 +10,7 @@ import structlog
 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Throttled, Transient
-from upgrade_manager.kube.eventseries import Correlator, Series, body, progress
+from upgrade_manager.kube.eventseries import Correlator, Series, body, latest, progress, take_up
 from upgrade_manager.kube.kinds import EVENTS
 from upgrade_manager.kube.patch import MergePatch
 
@@ -30,11 +30,13 @@ TRIES = 12
 PAUSE = 10.0
 #: Series that wait to be sent; further ones are dropped.
 WAITING = 1000
-_NAME_LIMIT = 253
 
 
 class EventRecorder:
     """Records core/v1 Events of one component; repetitions only raise the count of the first (eventseries.py).
+
+    That holds over restarts, too, for as long as the API server keeps the first, and needs the rights to create and to
+    patch Events only: which there are is never asked.
 
     `record` never blocks and never raises. `run` sends until cancelled; before that, `flush` waits for what is open.
     """
@@ -44,7 +46,7 @@ class EventRecorder:
         self._component = component
         self._now = now
         self._random = random
-        self._correlator = Correlator()
+        self._correlator = Correlator(component)
         #: Series with something unsent, each once, in order.
         self._waiting: deque[Series] = deque()
         self._arrived = asyncio.Event()
@@ -60,7 +62,7 @@ class EventRecorder:
         """
         now = self._now()
         series = Series(
-            name=name or self._new_name(about),
+            name=name,
             about=_reference(about),
             type=type_,
             reason=reason,
@@ -88,6 +90,8 @@ class EventRecorder:
                 await self._postpone(series, error)
             except KubeError as error:
                 _log.warning("event refused", event_name=series.name, reason=series.reason, error=str(error))
+            else:
+                series.failures = 0
 
     async def flush(self, timeout: float) -> bool:  # noqa: ASYNC109  # an answer, not an error
         """Wait until everything recorded so far is sent, for so many seconds at most; whether it is."""
@@ -107,27 +111,30 @@ class EventRecorder:
         self._arrived.set()
 
     async def _send(self, series: Series) -> None:
+        if not series.stored and await self._create(series):
+            return
         place = objects.namespace(series.about) or "default"
-        if series.stored:
-            try:
-                await self._client.patch(EVENTS, series.name, MergePatch(progress(series)), namespace=place)
-            except NotFound:
-                # Events live for an hour: this one starts over.
-                series.stored = False
-            else:
-                return
-        await self._create(series)
+        try:
+            if not series.stored:
+                # An earlier process has said it: the answer to what is new about it tells how often.
+                known = await self._client.patch(EVENTS, series.name, MergePatch(latest(series)), namespace=place)
+                if not take_up(series, known):
+                    return
+            await self._client.patch(EVENTS, series.name, MergePatch(progress(series)), namespace=place)
+        except NotFound:
+            # Events live for an hour: this one starts over.
+            await self._create(series)
 
-    async def _create(self, series: Series) -> None:
+    async def _create(self, series: Series) -> bool:
+        """Whether no more is to be done: it is there now, or was already and must not be counted."""
+        series.stored = False
         try:
             await self._client.create(EVENTS, body(series, self._component))
         except AlreadyExists:
-            # After an attempt without an answer it is our own.
-            if not series.fixed and not series.failures:
-                series.name = self._new_name(series.about)
-                await self._client.create(EVENTS, body(series, self._component))
+            if not series.fixed:
+                return False
         series.stored = True
-        series.failures = 0
+        return True
 
     async def _postpone(self, series: Series, error: KubeError) -> None:
         series.failures += 1
@@ -137,12 +144,6 @@ class EventRecorder:
         elif series not in self._waiting:
             self._waiting.append(series)
         await asyncio.sleep(self._random.uniform(PAUSE, 1.2 * PAUSE))
-
-    def _new_name(self, about: Object) -> str:
-        """The object's name and the time in hexadecimal nanoseconds, of which the last ones are random."""
-        moment = int(self._now().timestamp() * 1e6) * 1000 + self._random.getrandbits(20)
-        suffix = f".{moment:x}"
-        return objects.name(about)[: _NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
 
 
 def _reference(about: Object) -> Object:

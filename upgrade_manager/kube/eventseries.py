@@ -1,16 +1,19 @@
 """Which Events are one: repetitions are counted, near-repetitions combined, floods cut (client-go, tools/record).
 
-Pure bookkeeping for `events.EventRecorder`: nothing here waits or sends. All of it is forgotten on restart.
+Pure bookkeeping for `events.EventRecorder`: nothing here waits or sends. All of it is forgotten on restart, but for the
+names: what is said again after one has the name of the Event that tells of it already.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.gist import gist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +32,8 @@ BURST = 25
 REFILL = 300.0
 #: Characters; longer messages are cut.
 MESSAGE_LIMIT = 1024
+#: Characters of the object's name in an Event's, which may have 253 with the hash behind.
+_NAME_LENGTH = 200
 
 V = TypeVar("V")
 Group: TypeAlias = tuple[str, ...]
@@ -39,7 +44,7 @@ SeriesKey: TypeAlias = tuple[str, ...]
 class Series:
     """One Event object and what it says so far."""
 
-    #: Of the Event; made up unless the caller gave one.
+    #: Of the Event; follows from what it says unless the caller gave one.
     name: str
     about: Object
     type: str
@@ -47,7 +52,10 @@ class Series:
     message: str
     first: datetime
     last: datetime
+    #: Occurrences that this process knows of.
     count: int = 1
+    #: Those that an earlier process has counted.
+    before: int = 0
     #: A name that the caller gave: sent once, never counted, never dropped.
     fixed: bool = False
     #: Whether the API server has it.
@@ -87,7 +95,8 @@ class _Latest(OrderedDict[Group, V], Generic[V]):
 class Correlator:
     """Assigns each occurrence to a series."""
 
-    def __init__(self) -> None:
+    def __init__(self, component: str) -> None:
+        self._component = component
         self._series: _Latest[Series] = _Latest()
         self._similar: _Latest[_Similar] = _Latest()
         self._buckets: _Latest[_Bucket] = _Latest()
@@ -99,14 +108,20 @@ class Correlator:
         return series if known is series else None
 
     def counted(self, series: Series, *, time: float) -> Series | None:
-        """The series that this occurrence belongs to, counted; None when there are too many. `time` is the loop's."""
+        """The series that this occurrence belongs to, counted; None when there are too many. `time` is the loop's.
+
+        Messages that differ in numbers of chance only are one. The series' name is made from what makes it one.
+        """
         group = (*_identity(series.about), series.type, series.reason)
-        combined = self._is_combined(group, series.message, time)
+        said = gist(series.message)
+        combined = self._is_combined(group, said, time)
         if combined:
             series.message = COMBINED + series.message
-        key = group if combined else (*group, series.message)
+        key = group if combined else (*group, said)
         known = self._series.recall(key, lambda: series)
-        if known is not series:
+        if known is series:
+            series.name = _name(series.about, (self._component, *key))
+        else:
             known.count += 1
             known.last = series.last
             known.message = series.message
@@ -161,10 +176,33 @@ def body(series: Series, component: str) -> dict[str, Any]:
 def progress(series: Series) -> dict[str, Any]:
     """What changes while it goes on."""
     return {
-        "count": series.count,
+        "count": series.before + series.count,
         "lastTimestamp": format_time(series.last),
         "message": series.message[:MESSAGE_LIMIT],
     }
+
+
+def latest(series: Series) -> dict[str, Any]:
+    """What is known of that without knowing how often others have said it."""
+    return {key: value for key, value in progress(series).items() if key != "count"}
+
+
+def take_up(series: Series, stored: Object) -> bool:
+    """Go on counting where the Event that is there has come to; whether it does not tell that yet.
+
+    After an attempt without an answer, one that began when the series did is our own, and its answer was lost.
+    """
+    counted = stored.get("count")
+    if not series.failures or stored.get("firstTimestamp") != format_time(series.first):
+        series.before = counted if isinstance(counted, int) else 1
+    series.stored = True
+    return bool(counted != progress(series)["count"])
+
+
+def _name(about: Object, key: SeriesKey) -> str:
+    """The object's name, and a hash of who says what about it."""
+    digest = sha256("\0".join(key).encode(errors="replace")).hexdigest()[:16]
+    return f"{objects.name(about)[:_NAME_LENGTH].rstrip('.-')}.{digest}"
 
 
 def _identity(about: Object) -> Group:

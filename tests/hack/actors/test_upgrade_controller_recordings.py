@@ -40,8 +40,8 @@ FAILING = {"fail-last-concurrency-3": "node2"}
 #: an actor shuffles them, others are searched for; that takes a while, so put the new number here.
 SEEDS = {
     "healthy-concurrency-1": 78,
-    "healthy-concurrency-3": 15,
-    "fail-last-concurrency-3": 13,
+    "healthy-concurrency-3": 53,
+    "fail-last-concurrency-3": 20,
     "plan-deleted-while-running": 8,
 }
 OTHERS = range(1, 200)

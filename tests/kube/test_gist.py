@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from upgrade_manager.kube.gist import gist
+
+UID = "0d5b6f1e-0000-4000-8000-00000000000a"
+
+
+@pytest.mark.parametrize(
+    ("message", "what_stays"),
+    [
+        pytest.param("no answer within 3.2 s", "no answer within # s", id="seconds"),
+        pytest.param("after 1m30.5s", "after #", id="a duration"),
+        pytest.param("45 % of 13GiB", "# % of #", id="a share and a size"),
+        pytest.param("45%.", "#%.", id="at the end of a sentence"),
+        pytest.param("10.0.0.1:43122: refused", "10.0.0.1:#: refused", id="a port, not an address"),
+        pytest.param(f"(uid {UID})", "(uid #)", id="a uid"),
+        pytest.param("at 2026-01-01T00:00:00.5Z:", "at #:", id="a time of day"),
+        pytest.param("<object at 0x7f3a>", "<object at #>", id="an address in memory"),
+        pytest.param("node-1, n2 and up-x-7d9f8c", "node-1, n2 and up-x-7d9f8c", id="names"),
+        pytest.param("v1.8.0, 1.8.0 and 1.35.2+rke2r1", "v1.8.0, 1.8.0 and 1.35.2+rke2r1", id="versions"),
+        pytest.param("rack.3 and 5-a", "rack.3 and 5-a", id="parts of names"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_numbers_of_chance_are_left_out(message: str, what_stays: str) -> None:
+    assert gist(message) == what_stays
+
+
+@pytest.mark.parametrize("part", ["1", "1a", "1.", "1.1", "0x", "-0", "1s"])
+def test_a_message_of_many_digits_takes_no_time(part: str) -> None:
+    began = time.perf_counter()
+    gist(part * 20_000 + "-")
+    assert time.perf_counter() - began < 1

@@ -6,7 +6,6 @@ the byte; another seed gives other UIDs, durations and interleavings.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import AsyncExitStack
 from random import Random
@@ -14,16 +13,10 @@ from typing import TYPE_CHECKING, Self
 
 from hack import scenario as scenarios
 from hack.actors.api_certificates import ApiCertificates
-from hack.actors.caches import Caches
-from hack.actors.cast import Cast
-from hack.actors.context import ActorContext
-from hack.actors.hosts import Hosts
 from hack.actors.repository_access import RepositoryFetcher
-from hack.cluster.foreign import our_crd
-from hack.cluster.seeds import Seeds
+from hack.cluster.population import Population
 from hack.embeddedground import EmbeddedGround, virtual_ground
 from hack.middleware import Middleware
-from hack.quorum import Quorum
 from hack.strict import Strict
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
@@ -65,29 +58,14 @@ class Simulation:
     ) -> None:
         self.scenario = scenarios.load(scenario) if isinstance(scenario, str) else scenario
         self.seed = seed
-        self._scale = scale
         self._crds = crds
         self._plays = actors
         self.random = self._dice("manager")
         self.ground = ground(seed)
         #: What managers speak through: faults, counts and kills are hooked in here, and every write is strict.
         self.middleware = Middleware(Strict(self.ground.transport), random=self._dice("middleware"))
-        slow = self.ground.slowed()
-        self.hosts = Hosts(self.scenario)
-        reader = Client(slow, user_agent="simulated-cluster", random=self._dice("caches"))
-        context = ActorContext(
-            transport=slow,
-            scenario=self.scenario,
-            seed=str(seed),
-            random=self._dice("cast"),
-            now=self.now,
-            scale=scale,
-            caches=Caches(reader, random=self._dice("informers")),
-            hosts=self.hosts,
-            iso_url=self.iso_url,
-        )
-        self.cast = Cast(context, kubernetes=not self.ground.has_controllers)
-        self.cast.answer(self.ground.handlers)
+        self._people = Population(self.ground, self.scenario, seed=seed, scale=scale, iso_base=ISO_HOST)
+        self.hosts, self.cast = self._people.hosts, self._people.cast
         #: For managers that run inside: http://<plan>-repo.harvester-system/…
         self.fetcher = RepositoryFetcher(self.cast.repository)
         #: What they would see of the API servers' certificates.
@@ -97,7 +75,7 @@ class Simulation:
     @property
     def iso_url(self) -> str:
         """The only address from which images can be imported, and the Version's."""
-        return f"{ISO_HOST}/iso/harvester-{self.scenario.release.harvester}-amd64.iso"
+        return self._people.iso_url
 
     @property
     def server(self) -> ApiServer:
@@ -129,27 +107,11 @@ class Simulation:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.ground)
-            group = await stack.enter_async_context(asyncio.TaskGroup())
-            await self._fill()
+            await self._people.found(api_url=API_URL, ours=self._crds)
             if self._plays:
-                stack.callback(group.create_task(Quorum(self.hosts, self.ground).run(), name="quorum").cancel)
-                stack.callback(group.create_task(self.cast.run(), name="cast").cancel)
-                await self.cast.ready()
+                await stack.enter_async_context(self._people.alive())
             self._stack = stack.pop_all()
         return self
-
-    async def _fill(self) -> None:
-        seeds = Seeds(
-            self.client(),
-            self.scenario,
-            now=self.now,
-            iso_url=self.iso_url,
-            api_url=API_URL,
-            at_once=self.ground.takes_at_once,
-        )
-        await seeds.define([*self.ground.foreign_crds(), *([our_crd()] if self._crds else [])])
-        await self.ground.defined()
-        await seeds.plant()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -12,24 +12,17 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from hack.actors.caches import Caches
-from hack.actors.cast import Cast
-from hack.actors.context import ActorContext
-from hack.actors.hosts import Hosts
 from hack.actors.repository_access import RepositoryServer
 from hack.apiserver.httpposter import HttpPoster
 from hack.certificates import LOOPBACK, Authority, server_context
-from hack.cluster.foreign import our_crd
 from hack.cluster.kubeconfig import kubeconfig, write
-from hack.cluster.seeds import Seeds
+from hack.cluster.population import Population
 from hack.embeddedground import EmbeddedGround
 from hack.gateway import Gateway
 from hack.kube.assets import find_assets
 from hack.kube.controlplane import ControlPlane
 from hack.kube.ground import RealGround
 from hack.middleware import Middleware
-from hack.quorum import Quorum
-from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -69,22 +62,16 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
         authority = Authority(now=utc_now())
         ground = await stack.enter_async_context(await _ground(options, stack))
         # What clients speak to has the middleware in front, as in process; without rules it only counts.
-        middleware = Middleware(ground.front, random=_dice(options, "middleware"))
+        middleware = Middleware(ground.front, random=Random(f"{options.seed}/middleware"))
         # Read at once and not needed again: nothing is left of it even where this process is killed.
         with tempfile.TemporaryDirectory(prefix="simulated-cluster-") as folder:
             tls = server_context(authority.server((*LOOPBACK, LOCAL_NAME)), Path(folder))
         gateway = await stack.enter_async_context(Gateway(middleware, tls=tls, port=options.port))
         repository = await stack.enter_async_context(RepositoryServer())
-        iso_url = f"{repository.url}/iso/harvester-{scenario.release.harvester}-amd64.iso"
-        hosts = Hosts(scenario)
-        cast = _cast(options, scenario, ground, hosts=hosts, iso_url=iso_url)
-        repository.serve(cast.repository)
-        group = await stack.enter_async_context(asyncio.TaskGroup())
-        await _fill(options, scenario, ground, iso_url=iso_url, api_url=f"https://{LOCAL_NAME}:{gateway.port}")
-        stack.callback(group.create_task(Quorum(hosts, ground).run(), name="quorum").cancel)
-        task = group.create_task(cast.run(), name="cast")
-        stack.callback(task.cancel)
-        await cast.ready()
+        people = Population(ground, scenario, seed=options.seed, scale=options.scale, iso_base=repository.url)
+        repository.serve(people.cast.repository)
+        await people.found(api_url=f"https://{LOCAL_NAME}:{gateway.port}", ours=options.install_crds)
+        task = await stack.enter_async_context(people.alive())
         write(options.kubeconfig, kubeconfig(server=gateway.url, authority=authority.certificate, token=ground.token))
         yield Running(api_url=gateway.url, repo_url=repository.url + "/{plan}", task=task)
 
@@ -95,33 +82,3 @@ async def _ground(options: Options, stack: AsyncExitStack) -> Ground:
     plane = ControlPlane(find_assets(os.environ))
     await asyncio.to_thread(stack.enter_context, plane)
     return RealGround(plane)
-
-
-def _cast(options: Options, scenario: Scenario, ground: Ground, *, hosts: Hosts, iso_url: str) -> Cast:
-    reader = Client(ground.transport, user_agent="simulated-cluster", random=_dice(options, "caches"))
-    context = ActorContext(
-        transport=ground.transport,
-        scenario=scenario,
-        seed=str(options.seed),
-        random=_dice(options, "cast"),
-        now=utc_now,
-        scale=options.scale,
-        caches=Caches(reader, random=_dice(options, "informers")),
-        hosts=hosts,
-        iso_url=iso_url,
-    )
-    cast = Cast(context, kubernetes=not ground.has_controllers)
-    cast.answer(ground.handlers)
-    return cast
-
-
-async def _fill(options: Options, scenario: Scenario, ground: Ground, *, iso_url: str, api_url: str) -> None:
-    client = Client(ground.transport, user_agent="simulated-cluster", random=_dice(options, "seeds"))
-    seeds = Seeds(client, scenario, now=utc_now, iso_url=iso_url, api_url=api_url, at_once=ground.takes_at_once)
-    await seeds.define([*ground.foreign_crds(), *([our_crd()] if options.install_crds else [])])
-    await ground.defined()
-    await seeds.plant()
-
-
-def _dice(options: Options, name: str) -> Random:
-    return Random(f"{options.seed}/{name}")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.api.keys import Component
+from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.kinds import JOBS, SUC_PLANS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.pipeline import evidence
@@ -99,6 +101,29 @@ async def test_the_controller_gets_time_to_notice_and_a_job_that_it_claims_again
         await take_over(scope, Component.IMAGE_PRELOAD)
     assert loop.time() - began == 2 * evidence.NOTICED
     assert objects.owner_uid(await cluster.find(JOBS, "apply", PLACE)) == scope.owner.uid
+
+
+async def test_a_job_that_was_taken_over_a_moment_ago_keeps_its_plan_until_the_controller_has_noticed(
+    cluster: Harvester,
+) -> None:
+    scope, _ = await failed_job(cluster, status=FAILED)
+    patch = scope.client.patch
+
+    async def lose(*given: Any, **options: Any) -> Any:
+        await patch(*given, **options)
+        raise Transient("the answer got lost")
+
+    scope.client.patch = lose  # type: ignore[method-assign]
+    with pytest.raises(Transient):
+        await take_over(scope, Component.IMAGE_PRELOAD)
+    scope.client.patch = patch  # type: ignore[method-assign]
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await take_over(scope, Component.IMAGE_PRELOAD)
+    assert loop.time() - began == evidence.NOTICED
+    await cluster.client.delete(SUC_PLANS, component_name(scope.owner.name, Component.IMAGE_PRELOAD), namespace=PLACE)
+    await take_over(scope, Component.IMAGE_PRELOAD)
+    assert loop.time() - began == evidence.NOTICED
 
 
 async def test_a_controller_that_never_gives_in_does_not_hold_the_end_up(cluster: Harvester) -> None:

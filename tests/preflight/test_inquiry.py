@@ -8,7 +8,7 @@ import pytest
 
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.preflight.errors import Unanswered
-from upgrade_manager.preflight.inquiry import BREADTH, LONGEST_PAUSE, LOOK, PATIENCE, Inquiry, Survey
+from upgrade_manager.preflight.inquiry import BREADTH, ENOUGH, LONGEST_PAUSE, LOOK, PATIENCE, Inquiry, Survey
 
 GOOD, BAD = "good", "bad"
 
@@ -72,6 +72,16 @@ async def test_who_is_silent_is_asked_for_a_minute_before_it_is_given_up() -> No
     first, *_, last = people.asked["a"]
     assert last - first == PATIENCE
     assert people.times("b") == 1
+
+
+async def test_a_minute_in_which_nobody_could_ask_proves_nothing() -> None:
+    people = People({"a": SILENT})
+    await people.look()
+    await asyncio.sleep(PATIENCE + 20)
+    survey = await people.look()
+    assert (dict(survey.silent), dict(survey.given_up)) == ({"a": "it sleeps"}, {})
+    assert (await people.look_until_complete()).given_up == {"a": "it sleeps"}
+    assert people.times("a") == ENOUGH
 
 
 async def test_the_pauses_grow_to_ten_seconds_so_a_minute_costs_few_questions() -> None:

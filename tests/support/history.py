@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.nodestates import state_of
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -21,15 +22,28 @@ class History:
         self._entries: list[Object] = []
         self._nodes: dict[str, str] = {}
         self._conditions: dict[str, Object] = {}
+        #: Whether it was blocked by another plan, which is for good.
+        self.is_blocked = False
+
+    @property
+    def last(self) -> str:
+        """The phase value that was recorded last; empty where none was."""
+        return (_values(self._entries) or [""])[-1]
 
     def see(self, plan: Object) -> list[str]:
         """Take the next one; what is wrong with it, one sentence each."""
         status = objects.status(plan)
-        faults = [*self._phases(status), *self._states(status), *self._said(plan, status)]
+        faults = [*self._phases(status), *self._states(status), *self._said(plan, status), *self._blocked(status)]
         self._entries = status.get("phaseTransitionTimestamps") or []
         self._nodes = {name: entry["state"] for name, entry in (status.get("nodeUpgradeStatuses") or {}).items()}
         self._conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
+        available = self._conditions.get("Available") or {}
+        self.is_blocked = self.is_blocked or available.get("reason") == CONCURRENT_UPGRADE_BLOCKED
         return faults
+
+    def _blocked(self, status: Object) -> Iterator[str]:
+        if self.is_blocked:
+            yield f"wrote the status of a plan that is blocked for good: {status}"
 
     def _phases(self, status: Object) -> Iterator[str]:
         entries = status.get("phaseTransitionTimestamps") or []

@@ -8,123 +8,40 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from random import Random
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from hack import scenario as scenarios
 from hack import virtualtime
 from hack.simulation import Simulation
+from tests.support import verdict
 from tests.support.apifaults import FAULTS
+from tests.support.draw import Draw, draw
 from tests.support.overseer import OverseenGround
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, PLAN, Stage, condition, phases_of
-from upgrade_manager.api.keys import LABEL_PLAN, PREFIX
-from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from tests.support.succession import succession
+from tests.support.upgrade import BY_VERSION, STUCK, Stage, condition, phases_of
+from upgrade_manager.api.phases import FAILED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
-from upgrade_manager.kube.kinds import SECRETS, SERVICES, UPGRADE_PLANS
+from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from typing import Any
 
-    from hack.scenario import Scenario
+    from tests.support.draw import Instant
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
 
-SCENARIOS = ("one-node", "two-nodes", "three-nodes", "witness")
-#: Writes of an upgrade at which a manager may die; more than any has.
-_MOST_WRITES = 110
 #: Virtual seconds after the end in which all that it sets off is over, even with an API server full of faults.
 _FAREWELL = 120.0
+#: Virtual seconds between two looks at a plan.
+_LOOK = 0.1
 #: Virtual seconds between two tries to pause or to let go, while there is no API server.
 _AGAIN = 1.0
-_LOST = "answers lost after the write"
-_OTHER = "somebody-else"
-_SUC_LABEL = "plan.upgrade.cattle.io/"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
-    """What chance has decided."""
-
-    seed: int
-    scenario: Scenario
-    spec: dict[str, Any]
-    #: Names of faults of the API server.
-    faults: tuple[str, ...]
-    #: For each life of a manager but the last: the write at which it dies, and whether after it.
-    deaths: tuple[tuple[int, bool], ...]
-    #: The write of the last life whose answer gets lost; 0 for none.
-    lost: int
-    #: Seconds after which the list of nodes to hold back becomes this; in the end it is empty.
-    pauses: tuple[tuple[float, tuple[str, ...]], ...]
-
-    def __str__(self) -> str:
-        """In one line, for people."""
-        return (
-            f"seed {self.seed}: {self.scenario.name}, {self.spec}, faults {self.faults}, deaths {self.deaths}, "
-            f"lost {self.lost}, pauses {self.pauses}"
-        )
-
-
-def draw(seed: int) -> Draw:
-    """Decide."""
-    dice = Random(f"random run {seed}")
-    scenario = _scenario(dice)
-    names = scenario.nodes.names
-    spec = {**dice.choice([BY_VERSION, BY_IMAGE]), "force": dice.random() < 0.2, "restoreVM": dice.random() < 0.5}
-    if dice.random() < 0.5:
-        spec["imagePreloadOption"] = {"concurrency": dice.choice([-1, 0, 1, 2, 9])}
-    if dice.random() < 0.3:
-        spec["nodeUpgradeOption"] = {"pauseNodes": _some(dice, (*names, "nobody"))}
-    return Draw(
-        seed=seed,
-        scenario=scenario,
-        spec=spec,
-        faults=_bearable(dice.sample(sorted(FAULTS), dice.choice([0, 0, 1, 1, 2]))),
-        deaths=tuple((dice.randint(1, _MOST_WRITES), dice.random() < 0.5) for _ in range(dice.choice([0, 1, 1, 2, 3]))),
-        lost=dice.choice([0, dice.randint(1, _MOST_WRITES)]),
-        pauses=tuple((dice.uniform(0, 20), tuple(_some(dice, names))) for _ in range(dice.choice([0, 0, 1, 2]))),
-    )
-
-
-def _bearable(faults: list[str]) -> tuple[str, ...]:
-    """A clean-up that loses every third answer and more hardly ever gets through as a whole, as it has to."""
-    return (_LOST,) if _LOST in faults else tuple(faults)
-
-
-def _scenario(dice: Random) -> Scenario:
-    scenario = scenarios.load(dice.choice(SCENARIOS))
-    durations = {name: value * 10 ** dice.uniform(-1, 0.7) for name, value in scenario.durations.model_dump().items()}
-    hosts = scenario.nodes.for_machines
-    machines = [
-        {
-            "name": f"machine-{number}",
-            "node": dice.choice(hosts),
-            "migratable": dice.random() < 0.7,
-            "run_strategy": dice.choice(["Always", "RerunOnFailure"]),
-            "volume": dice.random() < 0.7,
-            "failing_migrations": dice.choice([0, 0, 0, 1]),
-        }
-        for number in range(dice.randint(0, 6))
-    ]
-    return scenario.changed(
-        durations=durations,
-        vms={"count": 0, "machines": machines},
-        jitter=dice.uniform(0, 0.5),
-        replenishment_interval=dice.choice([None, "0", "600", "86400"]),
-        addons=dice.choice([[], [_descheduler(enabled=True)], [_descheduler(enabled=False)]]),
-    )
-
-
-def _descheduler(*, enabled: bool) -> dict[str, Any]:
-    return {"name": "descheduler", "namespace": "kube-system", "enabled": enabled}
-
-
-def _some(dice: Random, names: tuple[str, ...]) -> list[str]:
-    return dice.sample(names, dice.randint(1, len(names)))
+RIVAL, NEXT = "rival", "next"
 
 
 @dataclass(kw_only=True)
@@ -147,42 +64,155 @@ async def run(drawn: Draw) -> Run:
     grounds: list[OverseenGround] = []
 
     def ground(seed: int) -> OverseenGround:
-        grounds.append(OverseenGround(seed, plan=PLAN))
+        grounds.append(OverseenGround(seed))
         return grounds[0]
 
     async with Simulation(drawn.scenario, seed=drawn.seed, ground=ground) as simulation:
         stage = await Stage.set_up(simulation)
-        await _plant(simulation)
-        before = await _others(simulation)
+        await verdict.plant(simulation)
+        story = Story(stage, drawn, await verdict.others(simulation))
         for name in drawn.faults:
             simulation.middleware.add(FAULTS[name])
         try:
-            await _live(stage, drawn)
+            async with succession(stage, drawn.fates):
+                await story.tell()
+            # One who comes when all is over finds nothing to do.
+            async with stage.life(seed="life after the end"):
+                await asyncio.sleep(_FAREWELL)
+            await story.end()
         except TimeoutError:
-            plan = await stage.plan()
-            result.faults.append(f"stuck: {json.dumps(objects.status(plan))}")
+            plans = (await simulation.client().list(UPGRADE_PLANS)).items
+            said = [f"{objects.name(plan)}: {json.dumps(objects.status(plan))}" for plan in plans]
+            result.faults.append(f"stuck: {'; '.join(said)}")
         result.faults += grounds[0].overseer.violations
-        result.faults += await _judge(stage, before, await _others(simulation))
+        result.faults += story.faults
     return result
 
 
-async def _live(stage: Stage, drawn: Draw) -> None:
-    """Lives of managers, until the last one sees the end."""
-    async with AsyncExitStack() as stack:
-        created = False
-        for number, (write, after) in enumerate(drawn.deaths):
-            async with stage.life(die_at=write, after=after, seed=f"life {number}") as life:
-                if not created:
-                    created = True
-                    await stage.create_plan(drawn.spec)
-                    await stack.enter_async_context(_pausing(stage, drawn))
-                await stage.until_ended(died=life.wire.died)
-        async with stage.life(lose_at=drawn.lost, seed="last life"):
-            if not created:
-                await stage.create_plan(drawn.spec)
-                await stack.enter_async_context(_pausing(stage, drawn))
-            await stage.until_ended()
-            await asyncio.sleep(_FAREWELL)
+class Story:
+    """What users do, and what they find."""
+
+    def __init__(self, stage: Stage, drawn: Draw, before: dict[str, Any]) -> None:
+        self._stage = stage
+        self._drawn = drawn
+        self._before = before
+        #: The blocked plan, the one that did not succeed and is still there, and the one that has to succeed.
+        self._blocked: Stage | None = None
+        self._failed: Stage | None = None
+        self._last = stage
+        self.faults: list[str] = []
+
+    async def tell(self) -> None:
+        """From the first plan to the end of the last one."""
+        drawn = self._drawn
+        first = await self._begin()
+        async with _pausing(first, drawn):
+            if drawn.deleted is not None:
+                await _reach(first, drawn.deleted)
+                await _delete(first)
+                await self._follow(first)
+            elif await first.until_ended() == FAILED and drawn.failing is not None:
+                await _until_restored(first)
+                self.faults += await verdict.of_failure(first, drawn.failing)
+                self.faults += await verdict.of_others(first.simulation, self._before)
+                await self._follow(first, is_there=True)
+            else:
+                self._last = first
+        if self._blocked is not None:
+            self.faults += await verdict.of_blocked(self._blocked)
+            await _delete(self._blocked)
+        await asyncio.sleep(_FAREWELL)
+
+    async def end(self) -> None:
+        """Look at what is there when all is over."""
+        simulation = self._stage.simulation
+        self.faults += await verdict.of_success(self._last)
+        self.faults += await verdict.of_others(simulation, self._before)
+        self.faults += await verdict.of_leftovers(simulation, [self._stage.name, RIVAL, NEXT])
+
+    async def _begin(self) -> Stage:
+        """The plan that has the cluster, after whatever fight for it there is."""
+        stage, drawn = self._stage, self._drawn
+        if drawn.rival is None:
+            await _create(stage, drawn.spec)
+            return stage
+        rival = replace(stage, name=RIVAL)
+        if drawn.rival.phases:
+            await _create(stage, drawn.spec)
+            await _reach(stage, drawn.rival)
+            await _create(rival, BY_VERSION)
+        else:
+            await asyncio.gather(_create(stage, drawn.spec), _create(rival, drawn.spec))
+            await _until(stage, _is_decided)
+        await _until(rival, _is_decided)
+        is_first = condition(await rival.plan(), "Available")[1] == "ConcurrentUpgradeBlocked"
+        first, self._blocked = (stage, rival) if is_first else (rival, stage)
+        return first
+
+    async def _follow(self, first: Stage, *, is_there: bool = False) -> None:
+        """The plan after the first one, which may still be there, and has to succeed."""
+        following = self._drawn.following
+        self._drawn.scenario.cure()
+        await asyncio.sleep(following.pause)
+        if is_there and not following.overlaps:
+            await _delete(first)
+        self._last = first if following.same_name else replace(first, name=NEXT)
+        await _create(self._last, following.spec, following.annotations)
+        if is_there and following.overlaps:
+            await self._last.until("ClusterUpgrading", *TERMINAL)
+            await _delete(first)
+        await self._last.until_ended()
+
+
+async def _delete(stage: Stage) -> None:
+    client = stage.simulation.client()
+    await _insist(lambda: client.delete(UPGRADE_PLANS, stage.name))
+    await stage.until("gone")
+
+
+async def _create(stage: Stage, spec: dict[str, Any], annotations: dict[str, str] | None = None) -> None:
+    await _insist(lambda: stage.create_plan(spec, annotations=annotations or {}))
+
+
+def _is_decided(plan: Object) -> bool:
+    return objects.condition(plan, "Available") is not None
+
+
+async def _insist(act: Callable[[], Awaitable[object]]) -> None:
+    """Do what a user does, again and again while there is no API server."""
+    while True:
+        try:
+            await act()
+        except Transient:
+            await asyncio.sleep(_AGAIN)
+        else:
+            return
+
+
+async def _reach(stage: Stage, instant: Instant) -> None:
+    """Wait for it, or for an end before it. Raises TimeoutError."""
+
+    def is_there(plan: Object) -> bool:
+        values = phases_of(plan)
+        return len(values) >= instant.phases or not TERMINAL.isdisjoint(values)
+
+    await _until(stage, is_there)
+    await asyncio.sleep(instant.seconds)
+
+
+async def _until_restored(stage: Stage) -> None:
+    """Wait until a plan that has failed lets others have the cluster. Raises TimeoutError."""
+    await _until(stage, lambda plan: objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true")
+
+
+async def _until(stage: Stage, is_so: Callable[[Object], bool]) -> None:
+    """Look at the plan again and again, also while there is no API server. Raises TimeoutError."""
+    async with asyncio.timeout(STUCK):
+        while True:
+            with suppress(Transient):
+                if is_so(await stage.plan()):
+                    return
+            await asyncio.sleep(_LOOK)
 
 
 @asynccontextmanager
@@ -201,75 +231,10 @@ async def _pause(stage: Stage, drawn: Draw) -> None:
     for seconds, nodes in (*drawn.pauses, (20.0, ())):
         await asyncio.sleep(seconds)
         patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": list(nodes)}}})
-        while True:
-            try:
-                await client.patch(UPGRADE_PLANS, stage.name, patch)
-            except Transient:
-                await asyncio.sleep(_AGAIN)
-            else:
-                break
-
-
-#: Objects that look like ours and belong to somebody else, who is to find them as they were.
-_DECOYS: tuple[tuple[Resource, Object], ...] = (
-    (SECRETS, {"metadata": {"namespace": "cattle-system"}, "stringData": {"a": "b"}}),
-    (SERVICES, {"metadata": {"namespace": "harvester-system"}, "spec": {"ports": [{"port": 80}]}}),
-)
-
-
-async def _plant(simulation: Simulation) -> None:
-    labels = {LABEL_PLAN: _OTHER}
-    for resource, decoy in _DECOYS:
-        meta = {**decoy["metadata"], "name": _OTHER, "labels": labels}
-        manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **decoy, "metadata": meta}
-        await simulation.client().create(resource, manifest)
-
-
-async def _others(simulation: Simulation) -> dict[str, Any]:
-    """What an upgrade must leave, or put back, as it was."""
-    kept: dict[str, Any] = {}
-    for obj in [json.loads(line) for line in (await simulation.dump()).splitlines()]:
-        title = objects.title(obj)
-        if objects.labels(obj).get(LABEL_PLAN) == _OTHER:
-            kept[title] = obj
-        elif title == "Setting longhorn-system/replica-replenishment-wait-interval":
-            kept[title] = obj["value"]
-        elif title == "Addon kube-system/descheduler":
-            kept[title] = objects.spec(obj).get("enabled")
-        elif title == "Cluster fleet-local/local":
-            kept[title] = (objects.spec(obj).get("rkeConfig") or {}).get("upgradeStrategy")
-    return kept
-
-
-async def _judge(stage: Stage, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Whether the end is the one that every upgrade should have, and nothing is left of the way there."""
-    faults = [
-        f"{title} was {before[title]}, and is {after.get(title)}"
-        for title in before
-        if before[title] != after.get(title)
-    ]
-    try:
-        plan = await stage.plan()
-    except NotFound:
-        return [*faults, "the plan is gone"]
-    if phases_of(plan) != [*PHASE_VALUES, SUCCEEDED]:
-        faults.append(f"the plan's phases are {phases_of(plan)}: {condition(plan, 'Progressing')}")
-    if condition(plan, "Degraded") != ("False", "ReconcileSuccess", ""):
-        faults.append(f"Degraded is {condition(plan, 'Degraded')}")
-    for obj in [json.loads(line) for line in (await stage.simulation.dump()).splitlines()]:
-        faults += _traces(obj)
-    return faults
-
-
-def _traces(obj: Object) -> list[str]:
-    """What should not be in a cluster after an upgrade."""
-    title, labels = objects.title(obj), objects.labels(obj)
-    faults = [f"{title} is left over"] if labels.get(LABEL_PLAN) == PLAN else []
-    if obj["kind"] == "Node":
-        marks = [key for key in labels if key.startswith(_SUC_LABEL)]
-        marks += [key for key in objects.annotations_of(obj) if key.startswith(f"{PREFIX}/")]
-        faults += [f"{title} has {mark}" for mark in marks]
-    return faults
+        try:
+            await _insist(partial(client.patch, UPGRADE_PLANS, stage.name, patch))
+        except NotFound:
+            return
 
 
 if __name__ == "__main__":

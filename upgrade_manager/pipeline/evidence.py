@@ -7,9 +7,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
+from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import JOBS
+from upgrade_manager.kube.kinds import JOBS, SUC_PLANS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.nodes.jobstate import JobState, Progress
 from upgrade_manager.pipeline.together import together
@@ -32,14 +33,22 @@ async def take_over(scope: Scope, component: Component) -> None:
 
     They would not outlive it. The Plan itself must not stay: it would go on with other nodes after the upgrade's end.
     """
-    for _ in range(ROUNDS):
-        claimed = [job for job in await _failed(scope, component) if _is_claimed(scope, job)]
+    for number in range(ROUNDS):
+        failed = await _failed(scope, component)
+        claimed = [job for job in failed if _is_claimed(scope, job)]
         for job in claimed:
             await _change(scope, job, metadata=_ours(scope))
-        if not claimed:
+        # Jobs that are ours at the first look may have become so a moment ago: by a manager that died then, or by a
+        # request whose answer got lost.
+        if not claimed and (number or not failed or not await _has_plan(scope, component)):
             return
         # The controller may be looking at the failure now: a Job that still seems its own needs its Plan to survive.
         await asyncio.sleep(NOTICED)
+
+
+async def _has_plan(scope: Scope, component: Component) -> bool:
+    name = component_name(scope.owner.name, component)
+    return await scope.find(SUC_PLANS, name, namespace=CATTLE_SYSTEM, metadata_only=True) is not None
 
 
 async def make_lasting(scope: Scope, component: Component) -> None:

@@ -22,6 +22,8 @@ Ask: TypeAlias = "Callable[[], Awaitable[Answer]]"
 
 #: Seconds for which somebody is asked again before that counts as a failure.
 PATIENCE = 60.0
+#: Attempts in a row that must have failed as well: where we could hardly ask ourselves, a minute proves nothing.
+ENOUGH = 4
 #: Asked at the same time.
 BREADTH = 16
 #: Seconds after which a look begins no further question: a reconcile must end within a minute, and goes on later.
@@ -40,14 +42,15 @@ class _Asked(Generic[Answer]):
     reason: str = ""
     since: float = 0.0
     until: float = 0.0
+    failures: int = 0
     #: When to ask (again), unless the answer satisfies.
     due: float = 0.0
     times: int = 0
 
     @property
     def given_up(self) -> bool:
-        """Whether it was silent for all of its minute; the last attempt was after that."""
-        return bool(self.reason) and self.until - self.since >= PATIENCE
+        """Whether it was silent for all of its minute; the last attempt was after that, and one of several."""
+        return bool(self.reason) and self.until - self.since >= PATIENCE and self.failures >= ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +124,9 @@ class Inquiry(Generic[Answer]):
             now = self._monotonic()
             asked.since = asked.since if asked.reason else now
             asked.answer, asked.reason, asked.until = None, str(silence), now
+            asked.failures += 1
         else:
-            asked.answer, asked.reason = answer, ""
+            asked.answer, asked.reason, asked.failures = answer, "", 0
         self._schedule(asked)
 
     def _schedule(self, asked: _Asked[Answer]) -> None:

@@ -1,0 +1,130 @@
+"""What a random run must have come to, and what must not be left of the way there; one sentence for each fault."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tests.support.upgrade import condition, phases_of
+from upgrade_manager.api.keys import LABEL_PLAN, PREFIX
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, phase_of
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import PROVISIONING_CLUSTERS, SECRETS, SERVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from hack.simulation import Simulation
+    from tests.support.draw import Failing
+    from tests.support.upgrade import Stage
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resource import Resource
+
+_OTHER = "somebody-else"
+_SUC_LABEL = "plan.upgrade.cattle.io/"
+_BLOCKED = ("False", "ConcurrentUpgradeBlocked")
+#: Objects that look like ours and belong to somebody else, who is to find them as they were.
+_DECOYS: tuple[tuple[Resource, Object], ...] = (
+    (SECRETS, {"metadata": {"namespace": "cattle-system"}, "stringData": {"a": "b"}}),
+    (SERVICES, {"metadata": {"namespace": "harvester-system"}, "spec": {"ports": [{"port": 80}]}}),
+)
+
+
+async def plant(simulation: Simulation) -> None:
+    """Put them there."""
+    labels = {LABEL_PLAN: _OTHER}
+    for resource, decoy in _DECOYS:
+        meta = {**decoy["metadata"], "name": _OTHER, "labels": labels}
+        manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **decoy, "metadata": meta}
+        await simulation.client().create(resource, manifest)
+
+
+async def others(simulation: Simulation) -> dict[str, Any]:
+    """What an upgrade must leave, or put back, as it was."""
+    kept: dict[str, Any] = {}
+    for obj in await _all(simulation):
+        title = objects.title(obj)
+        if objects.labels(obj).get(LABEL_PLAN) == _OTHER:
+            kept[title] = obj
+        elif title == "Setting longhorn-system/replica-replenishment-wait-interval":
+            kept[title] = obj["value"]
+        elif title == "Addon kube-system/descheduler":
+            kept[title] = objects.spec(obj).get("enabled")
+        elif title == "Cluster fleet-local/local":
+            kept[title] = (objects.spec(obj).get("rkeConfig") or {}).get("upgradeStrategy")
+    return kept
+
+
+async def of_others(simulation: Simulation, before: dict[str, Any]) -> list[str]:
+    """Whether all of that is as it was."""
+    after = await others(simulation)
+    return [f"{name} was {was}, and is {after.get(name)}" for name, was in before.items() if was != after.get(name)]
+
+
+async def of_success(stage: Stage) -> list[str]:
+    """Whether the plan came to the end that every upgrade should have, and told of every step once."""
+    plan, faults = await stage.plan(), []
+    if phases_of(plan) != [*PHASE_VALUES, SUCCEEDED]:
+        faults.append(f"plan {stage.name}'s phases are {phases_of(plan)}: {condition(plan, 'Progressing')}")
+    if condition(plan, "Degraded") != ("False", "ReconcileSuccess", ""):
+        faults.append(f"plan {stage.name} is Degraded: {condition(plan, 'Degraded')}")
+    generation = objects.status(plan).get("provisionGeneration")
+    now = await _generation(stage.simulation)
+    if generation not in {None, now}:
+        faults.append(f"plan {stage.name} says that it set generation {generation}, and the cluster has {now}")
+    faults += [f"plan {stage.name}: {text}" for text in await _told(stage, plan)]
+    return faults
+
+
+async def _told(stage: Stage, plan: Object) -> list[str]:
+    """What was not told once. What of the toolkit's users are told as well is not ours."""
+    told = Counter[str]()
+    for event in await stage.events():
+        if event["involvedObject"].get("uid") == objects.uid(plan):
+            told[event["message"]] += event["count"]
+    steps = [f"{verb} phase {phase}" for phase in PHASES for verb in ("Entering", "Completed")]
+    wanted = [*steps, "Upgrade completed successfully"]
+    return [f"{text!r} was told {told[text]} times" for text in wanted if told[text] != 1]
+
+
+async def _generation(simulation: Simulation) -> int | None:
+    """Of Rancher's provisioning cluster."""
+    cluster = await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+    found: int | None = objects.spec(cluster)["rkeConfig"].get("provisionGeneration")
+    return found
+
+
+async def of_failure(stage: Stage, failing: Failing) -> list[str]:
+    """Whether the plan failed where it had to."""
+    plan = await stage.plan()
+    *_, last, end = ["", *phases_of(plan)]
+    if (phase_of(last), end) == (failing.phase, FAILED) and condition(plan, "Progressing")[:2] == ("False", "Failed"):
+        return []
+    return [f"plan {stage.name} should fail for {failing.what}, and its phases are {phases_of(plan)}"]
+
+
+async def of_blocked(stage: Stage) -> list[str]:
+    """Whether a plan that came second was told so, and nothing else ever."""
+    plan = await stage.plan()
+    if list(objects.status(plan)) == ["conditions"] and condition(plan, "Available")[:2] == _BLOCKED:
+        return []
+    return [f"plan {stage.name} should be blocked, and its status is {json.dumps(objects.status(plan))}"]
+
+
+async def of_leftovers(simulation: Simulation, plans: Collection[str]) -> list[str]:
+    """Whether nothing of these plans is left."""
+    faults = []
+    for obj in await _all(simulation):
+        title, labels = objects.title(obj), objects.labels(obj)
+        if labels.get(LABEL_PLAN) in plans:
+            faults.append(f"{title} is left over")
+        if obj["kind"] == "Node":
+            marks = [key for key in labels if key.startswith(_SUC_LABEL)]
+            marks += [key for key in objects.annotations_of(obj) if key.startswith(f"{PREFIX}/")]
+            faults += [f"{title} has {mark}" for mark in marks]
+    return faults
+
+
+async def _all(simulation: Simulation) -> list[Object]:
+    return [json.loads(line) for line in (await simulation.dump()).splitlines()]

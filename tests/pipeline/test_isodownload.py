@@ -32,7 +32,7 @@ async def test_the_image_is_created_once(cluster: Harvester) -> None:
     scope = cluster.scope(await cluster.plan(status=SOURCE))
     for _ in range(2):
         assert await ISODownload().run(scope) == Waiting(
-            message="waiting for VirtualMachineImage harvester-system/up-iso to be imported"
+            message="waiting for VirtualMachineImage harvester-system/up-iso to be imported: 0 % done"
         )
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["up-iso"]
     assert scope.draft["isoImageID"] == "up-iso"
@@ -58,6 +58,7 @@ async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester
     outcome = await ISODownload().run(scope)
     assert isinstance(outcome, Waiting)
     assert "harvester-system/mine, which does not exist yet" in outcome.message
+    assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == []
 
 
 @pytest.mark.parametrize(
@@ -80,18 +81,30 @@ async def test_an_image_that_cannot_be_served_fails_the_plan(cluster: Harvester,
     [
         pytest.param([true("Imported")], {}, Completed(), id="imported"),
         pytest.param([true("Imported"), true("RetryLimitExceeded")], {}, Completed(), id="imported after all"),
-        pytest.param([], {}, "to be imported", id="not begun"),
-        pytest.param([true("Imported", "Unknown")], {"progress": 47}, "to be imported, 40 % done", id="under way"),
+        pytest.param([], {}, "to be imported: 0 % done", id="not begun"),
+        pytest.param([true("Imported", "Unknown")], {"progress": 47}, "to be imported: 40 % done", id="under way"),
         pytest.param(
             [true("RetryLimitExceeded", "False", message="503")],
-            {"failed": 2},
-            "to be imported after 2 failed attempts",
+            {"failed": 2, "progress": 10},
+            "to be imported: attempt 3 of 4 (the last one failed: 503), 10 % done",
             id="a failed attempt that will be repeated is no failure",
+        ),
+        pytest.param(
+            [],
+            {"failed": 1},
+            "to be imported: attempt 2 of 4 (the last one failed), 0 % done",
+            id="one of which nobody says why",
+        ),
+        pytest.param(
+            [true("RetryLimitExceeded", "False", message="503")],
+            {"failed": 4},
+            "to be imported: attempt 4 of 4 (the last one failed: 503), 0 % done",
+            id="the last one, of which the verdict is due",
         ),
         pytest.param(
             [true("Imported", "False", reason="UploadFailed")],
             {},
-            "the import has failed (UploadFailed); upload the image again",
+            "up-iso to be imported: that has failed (UploadFailed); upload the image again",
             id="a failed upload waits for another",
         ),
         pytest.param(
@@ -116,6 +129,7 @@ async def test_the_image_controllers_verdict_decides(
     found = await ISODownload().run(cluster.scope(plan))
     if isinstance(outcome, str):
         assert isinstance(found, Waiting)
+        assert found.message.startswith("waiting for VirtualMachineImage harvester-system/up-iso")
         assert outcome in found.message
     else:
         assert found == outcome

@@ -121,8 +121,10 @@ async def test_a_release_file_that_cannot_be_used_is_retried_until_it_is_repaire
             # Saying the same again costs nothing but the count of one event.
             assert all("/events/" in write for write in life.wire.writes[writes:])
             asked, spoilt.answer = list(spoilt.asked), None
+            await stage.until("ImagePreloading")
+            repaired = await stage.plan()
             assert await stage.until_ended() == SUCCEEDED
-        repaired, warnings = await stage.plan(), await stage.events("ReconcileError")
+        warnings = await stage.events("ReconcileError")
     status, reason, message = condition(plan, "Degraded")
     assert (status, reason) == ("True", "ReconcileError")
     assert URL in message

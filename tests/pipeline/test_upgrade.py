@@ -115,8 +115,8 @@ async def test_a_second_plan_is_blocked_for_good(simulate: Simulate) -> None:
             await first.create_plan(BY_VERSION)
             await second.create_plan(BY_VERSION)
             assert await first.until_ended() == SUCCEEDED
-        async with first.life():
-            await second.until("")
+        async with first.life(seed="successor"):
+            await first.settle()
         plan, events = await second.plan(), await second.events()
     status, reason, message = condition(plan, "Available")
     assert (status, reason) == ("False", "ConcurrentUpgradeBlocked")

@@ -47,7 +47,7 @@ def _measured(name: str) -> Iterable[Figure]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    lines = "\n".join(f"  {name:<10} {text}" for name, (_, text) in BENCHMARKS.items())
+    lines = "\n".join(f"  {name:<11} {text}" for name, (_, text) in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m hack.bench",
         description="Measure the figures that the README promises.",

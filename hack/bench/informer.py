@@ -67,40 +67,58 @@ class _Replay:
 
 def pod(number: int, version: int) -> Object:
     """A Pod of the size and shape that a Deployment's usually has, as its node reports it."""
-    name = f"application-5c9f7d8b6-{number:05d}"
-    network = {"name": "k8s-pod-network", "ips": [f"10.42.1.{number % 250}"], "default": True, "dns": {}}
-    meta = {
-        "name": name,
+    meta = _metadata(number, version)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec(number), "status": _status(number)}
+
+
+def _metadata(number: int, version: int) -> Object:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "application-5c9f7d8b6"}
+    return {
+        "name": f"application-5c9f7d8b6-{number:05d}",
         "generateName": "application-5c9f7d8b6-",
         "namespace": f"team-{number % 10}",
         "uid": f"2f6d0f3a-1111-4222-8333-{number:012d}",
         "resourceVersion": str(version),
         "creationTimestamp": "2025-11-21T09:00:00Z",
         "labels": {"app": "application", "team": f"team-{number % 10}", "pod-template-hash": "5c9f7d8b6"},
-        "annotations": {
-            "cni.projectcalico.org/containerID": f"{number:064x}",
-            "cni.projectcalico.org/podIP": f"10.42.1.{number % 250}/32",
-            "k8s.v1.cni.cncf.io/network-status": json.dumps([network], indent=4),
-            "checksum/config": f"{number:064x}",
-            "example.org/description": "What people write into annotations so that others find out what runs. " * 12,
-        },
+        "annotations": _annotations(number),
         "ownerReferences": [
-            {
-                "apiVersion": "apps/v1",
-                "kind": "ReplicaSet",
-                "name": "application-5c9f7d8b6",
-                "uid": "9a1b6f1e-0000-4000-8000-00000000000a",
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
+            {**owner, "uid": "9a1b6f1e-0000-4000-8000-00000000000a", "controller": True, "blockOwnerDeletion": True}
         ],
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec(number), "status": _status(number)}
+
+
+def _annotations(number: int) -> Object:
+    network = {"name": "k8s-pod-network", "ips": [f"10.42.1.{number % 250}"], "default": True, "dns": {}}
+    return {
+        "cni.projectcalico.org/containerID": f"{number:064x}",
+        "cni.projectcalico.org/podIP": f"10.42.1.{number % 250}/32",
+        "k8s.v1.cni.cncf.io/network-status": json.dumps([network], indent=4),
+        "checksum/config": f"{number:064x}",
+        "example.org/description": "What people write into annotations so that others find out what runs. " * 12,
+    }
 
 
 def _spec(number: int) -> Object:
+    tolerations = [
+        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for what in ("not-ready", "unreachable")
+    ]
+    return {
+        "containers": [_container()],
+        "nodeName": f"node-{number % 50}",
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        "serviceAccountName": "application",
+        "terminationGracePeriodSeconds": 30,
+        "tolerations": tolerations,
+        "volumes": _volumes(),
+    }
+
+
+def _container() -> Object:
     probe = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 1}
-    container = {
+    return {
         "name": "main",
         "image": "registry.example.org/team/application:v1.2.3",
         "imagePullPolicy": "IfNotPresent",
@@ -120,27 +138,17 @@ def _spec(number: int) -> Object:
         "terminationMessagePolicy": "File",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
+
+
+def _volumes() -> list[Object]:
     sources = [
         {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
     ]
-    tolerations = [
-        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for what in ("not-ready", "unreachable")
+    return [
+        {"name": "config", "configMap": {"name": "application", "defaultMode": 420}},
+        {"name": "token", "projected": {"sources": sources, "defaultMode": 420}},
     ]
-    return {
-        "containers": [container],
-        "nodeName": f"node-{number % 50}",
-        "restartPolicy": "Always",
-        "schedulerName": "default-scheduler",
-        "serviceAccountName": "application",
-        "terminationGracePeriodSeconds": 30,
-        "tolerations": tolerations,
-        "volumes": [
-            {"name": "config", "configMap": {"name": "application", "defaultMode": 420}},
-            {"name": "token", "projected": {"sources": sources, "defaultMode": 420}},
-        ],
-    }
 
 
 def _status(number: int) -> Object:
@@ -168,13 +176,18 @@ def _status(number: int) -> Object:
     }
 
 
-async def measure(events: int) -> tuple[float, int]:
-    """Events a second of processor time, and the size of one in bytes."""
+def _events(count: int) -> bytes:
+    """The lines of a watch: each object is added once, and then modified again and again."""
     lines = []
-    for version in range(events):
+    for version in range(count):
         kind = "ADDED" if version < _OBJECTS else "MODIFIED"
         lines.append(json.dumps({"type": kind, "object": pod(version % _OBJECTS, version + 2)}, separators=(",", ":")))
-    data = ("\n".join(lines) + "\n").encode()
+    return ("\n".join(lines) + "\n").encode()
+
+
+async def measure(events: int) -> tuple[float, int]:
+    """Events a second of processor time, and the size of one in bytes."""
+    data = _events(events)
     seen: list[int] = []
     done = asyncio.Event()
 

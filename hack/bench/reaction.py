@@ -41,7 +41,7 @@ class TooFew(Exception):
 
 def measure() -> list[Figure]:
     """Upgrade sixteen nodes in real time."""
-    recorder = asyncio.run(_run())
+    recorder = asyncio.run(over_https(SCENARIO, scale=SCALE))
     os_image = scenarios.load(SCENARIO).release.os_image
     found = [1000 * seconds for seconds in reactions(recorder.exchanges, manager=MANAGER, os_image=os_image)]
     if len(found) < ENOUGH:
@@ -54,9 +54,10 @@ def measure() -> list[Figure]:
     ]
 
 
-async def _run() -> Recorder:
+async def over_https(scenario: str, *, scale: float) -> Recorder:
+    """An upgrade in real time by a manager that reaches the embedded server as one in production does."""
     async with AsyncExitStack() as stack:
-        simulation = await stack.enter_async_context(Simulation(SCENARIO, scale=SCALE))
+        simulation = await stack.enter_async_context(Simulation(scenario, scale=scale))
         recorder = tap(simulation)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="upgrade-bench-")))
         transport = await stack.enter_async_context(await _https(simulation, stack, folder))
@@ -71,7 +72,7 @@ async def _https(simulation: Simulation, stack: AsyncExitStack, folder: Path) ->
     authority = Authority(now=now)
     simulation.server.authenticator.register(_TOKEN, ADMIN)
     tls = server_context(authority.server(), folder)
-    gateway = await stack.enter_async_context(Gateway(simulation.server, tls=tls))
+    gateway = await stack.enter_async_context(Gateway(simulation.ground.front, tls=tls))
     path = folder / "kubeconfig"
     write(path, kubeconfig(server=gateway.url, authority=authority.certificate, token=_TOKEN))
     return HttpTransport(await connect(environ={}, now=lambda: now, kubeconfig=str(path)), observer=RequestObserver())

@@ -37,9 +37,40 @@ def machine_name(node: str) -> str:
 
 def node(name: str, scenario: Scenario, *, at: str) -> Object:
     """A node that is Ready."""
-    nodes, host = scenario.nodes, Host(name, scenario.software.os, scenario.software.kubernetes)
-    index = nodes.index(name)
-    info = {
+    index = scenario.nodes.index(name)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": _labels(name, scenario), "annotations": _annotations(name, index)},
+        "spec": _spec(name, scenario),
+        "status": _node_status(name, scenario, at=at),
+    }
+
+
+def _node_status(name: str, scenario: Scenario, *, at: str) -> Object:
+    size = {"cpu": "16", "memory": "64Gi", "pods": "200"}
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+        "lastTransitionTime": at,
+    }
+    return {
+        "addresses": [
+            {"type": "InternalIP", "address": _address(scenario.nodes.index(name))},
+            {"type": "Hostname", "address": scenario.nodes.hostnames.get(name, name)},
+        ],
+        "capacity": size,
+        "allocatable": size,
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "conditions": [ready],
+        "nodeInfo": _node_info(Host(name, scenario.software.os, scenario.software.kubernetes)),
+    }
+
+
+def _node_info(host: Host) -> Object:
+    return {
         "architecture": "amd64",
         "bootID": host.boot_id,
         "containerRuntimeVersion": "containerd://2.1.5-k3s1",
@@ -50,31 +81,6 @@ def node(name: str, scenario: Scenario, *, at: str) -> Object:
         "operatingSystem": "linux",
         "osImage": host.os_image,
         "systemUUID": host.machine_id,
-    }
-    ready = {
-        "type": "Ready",
-        "status": "True",
-        "reason": "KubeletReady",
-        "message": "kubelet is posting ready status",
-        "lastTransitionTime": at,
-    }
-    size = {"cpu": "16", "memory": "64Gi", "pods": "200"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": _labels(name, scenario), "annotations": _annotations(name, index)},
-        "spec": _spec(name, scenario),
-        "status": {
-            "addresses": [
-                {"type": "InternalIP", "address": _address(index)},
-                {"type": "Hostname", "address": nodes.hostnames.get(name, name)},
-            ],
-            "capacity": size,
-            "allocatable": size,
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "conditions": [ready],
-            "nodeInfo": info,
-        },
     }
 
 

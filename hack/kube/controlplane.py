@@ -59,11 +59,14 @@ class ControlPlane:
     """Starts when its context is entered, without the controller manager; all calls block until they have succeeded.
 
     Everything that it stores lies in one temporary folder, which goes with it in whatever way this process ends.
-    Raises ControlPlaneError.
+    `api_flags` are kube-apiserver's, besides those that it needs. Raises ControlPlaneError.
     """
 
-    def __init__(self, assets: Assets, *, accounts: tuple[Account, ...] = ()) -> None:
+    def __init__(
+        self, assets: Assets, *, accounts: tuple[Account, ...] = (), api_flags: tuple[str, ...] = ()
+    ) -> None:
         self._assets = assets
+        self._api_flags = api_flags
         self._accounts = (ADMIN, *accounts)
         self._authority = Authority(now=datetime.now(UTC))
         self._tls = client_context(self.certificate)
@@ -228,7 +231,7 @@ class ControlPlane:
 
     def _api_argv(self) -> list[str]:
         given = flags.api_server(folder=self._folder, port=self._api_port, etcd=self._etcd_port)
-        return [str(self._assets.kube_apiserver), *given]
+        return [str(self._assets.kube_apiserver), *given, *self._api_flags]
 
     def _manager_argv(self) -> list[str]:
         kubeconfig = self._folder / "controller-manager.json"

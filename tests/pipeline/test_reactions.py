@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
 from hack import scenario as scenarios
 from hack import virtualtime
 from hack.bench.desk import MANAGER
-from hack.bench.inprocess import upgraded
+from hack.bench.inprocess import finished, manager, tap, upgraded
+from hack.bench.phasechanges import AWAITED, phase_changes
 from hack.bench.reactions import reactions
+from hack.latency import SlowTransport
+from hack.simulation import Simulation
+
+if TYPE_CHECKING:
+    from upgrade_manager.api.phases import PhaseName
 
 #: Seconds, in virtual time, where only waiting and the way to the API server count.
 AT_ONCE = 0.05
 #: One for each phase that waits for one object, and five for each of the three nodes.
 ENOUGH = 15
+#: Seconds for a request there and back, and how many of them, one after the other, a change of phase may take.
+WIRE, REQUESTS = 0.01, 4
 
 
 async def _reactions() -> list[float]:
@@ -25,3 +38,19 @@ def test_what_is_awaited_is_acted_upon_at_once() -> None:
     found = virtualtime.run(_reactions())
     assert len(found) > ENOUGH
     assert max(found) <= AT_ONCE
+
+
+async def _phase_changes(*, wire: float, scale: float) -> dict[PhaseName, float]:
+    async with Simulation("three-nodes", scale=scale) as simulation:
+        recorder = tap(simulation)
+        transport = SlowTransport(simulation.transport(), random=Random(0), least=wire, most=wire)
+        async with manager(simulation, transport):
+            await finished(simulation)
+    return phase_changes(recorder.exchanges, manager=MANAGER)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.0])
+def test_a_change_of_phase_waits_for_nothing_but_its_own_requests(scale: float) -> None:
+    changes = virtualtime.run(_phase_changes(wire=WIRE, scale=scale))
+    assert changes.keys() == AWAITED.keys()
+    assert {phase: seconds for phase, seconds in changes.items() if seconds > REQUESTS * WIRE} == {}

@@ -76,6 +76,10 @@ class Observed(Observations):
         store.replace(listing.items, listing.resource_version)
         return store
 
+    async def observe_all(self, *watches: Watch) -> list[Store]:
+        """List each."""
+        return [await self.observe(watch) for watch in watches]
+
 
 class Heard(EventRecorder):
     """Remembers what is said: reason and message."""

@@ -46,8 +46,7 @@ class ImagePreload(Phase):
         if concurrency is None:
             return Completed()
         name = component_name(scope.owner.name, Component.IMAGE_PRELOAD)
-        plans = await scope.observe(suc_plans(scope.owner))
-        jobs = await scope.observe(suc_jobs(scope.owner))
+        plans, jobs = await scope.observe_all(suc_plans(scope.owner), suc_jobs(scope.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not scope.owner.owns(plan):
             if plan is None:

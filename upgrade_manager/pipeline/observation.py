@@ -76,12 +76,7 @@ class Observations:
 
     async def observe(self, watch: Watch) -> Store:
         """The objects of that selection, current; starts to watch where nobody does yet. Raises Transient."""
-        self._used.add(watch)
-        running = self._running.get(watch)
-        if running is None:
-            informer = self._start(watch)
-            task = self._group.create_task(informer.run(), name=f"informer {watch.resource.name}")
-            running = self._running[watch] = _Running(informer, task)
+        running = self._begun(watch)
         try:
             async with asyncio.timeout(SYNC_TIMEOUT):
                 await running.informer.synced()
@@ -90,6 +85,21 @@ class Observations:
             why = running.informer.trouble or f"no answer within {SYNC_TIMEOUT:.0f} s"
             raise Transient(f"cannot list {watch.resource.name}{where}: {why}") from error
         return running.informer.store
+
+    async def observe_all(self, *watches: Watch) -> list[Store]:
+        """The same for several, which are listed at the same time where that is due. Raises Transient."""
+        for watch in watches:
+            self._begun(watch)
+        return [await self.observe(watch) for watch in watches]
+
+    def _begun(self, watch: Watch) -> _Running:
+        self._used.add(watch)
+        running = self._running.get(watch)
+        if running is None:
+            informer = self._start(watch)
+            task = self._group.create_task(informer.run(), name=f"informer {watch.resource.name}")
+            running = self._running[watch] = _Running(informer, task)
+        return running
 
     async def settle(self, written: Iterable[Written]) -> bool:
         """Wait, within bounds, until the caches have seen our own writes; whether all of them have."""

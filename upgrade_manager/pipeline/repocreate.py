@@ -29,8 +29,9 @@ class RepoCreate(Phase):
     async def run(self, scope: Scope) -> Outcome:
         """Create both, then wait for the Pods and for the Service to lead to one."""
         nodes = (await scope.observe(MANAGED_NODES)).list()
-        deployments = await scope.observe(repository_deployments(scope.owner))
-        endpoints = await scope.observe(repository_endpoints(scope.owner))
+        deployments, endpoints = await scope.observe_all(
+            repository_deployments(scope.owner), repository_endpoints(scope.owner)
+        )
         name = component_name(scope.owner.name, Component.REPO)
         deployment = deployments.get(name, HARVESTER_SYSTEM)
         if deployment is None or not scope.owner.owns(deployment):

@@ -104,6 +104,10 @@ class Scope:
         """The objects of that selection, and a look at the plan again whenever one of them changes."""
         return await self.observations.observe(watch)
 
+    async def observe_all(self, *watches: Watch) -> list[Store]:
+        """The same for selections that are needed together: a phase that begins waits for their first lists once."""
+        return await self.observations.observe_all(*watches)
+
     async def ensure(self, resource: Resource, manifest: Object) -> None:
         """Create it, once; an object of that name that is not ours is never adopted. Raises ForeignObject."""
         try:

@@ -36,14 +36,21 @@ _DIGITS = 20
 
 async def originals(scope: Scope) -> dict[str, str]:
     """What is to be noted: the values that `change` is going to change."""
-    notes = {}
+    notes: dict[str, str] = {}
+    await together(_note_interval(scope, notes), _note_descheduler(scope, notes))
+    return notes
+
+
+async def _note_interval(scope: Scope, notes: dict[str, str]) -> None:
     setting = await scope.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
     if setting is not None and _lower(setting.get("value", "")):
         notes[ANNOTATION_REPLENISHMENT_INTERVAL] = setting["value"]
+
+
+async def _note_descheduler(scope: Scope, notes: dict[str, str]) -> None:
     addon = await scope.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
     if addon is not None and objects.spec(addon).get("enabled"):
         notes[ANNOTATION_DESCHEDULER_WAS_ENABLED] = "true"
-    return notes
 
 
 async def change(scope: Scope) -> None:

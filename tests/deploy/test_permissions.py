@@ -36,6 +36,7 @@ FOR_TROUBLE = {
     ("harvester-system", "leases.coordination.k8s.io", "create"): "leader election",
     ("harvester-system", "leases.coordination.k8s.io", "update"): "leader election",
     ("harvester-system", "pods", "list"): "the last words of a failed Job",
+    ("harvester-system", "events", "list"): "a Job that has no Pod",
     ("cattle-system", "pods", "list"): "the last words of a failed Job",
     ("cattle-system", "events", "list"): "a Plan whose Jobs do not start",
     ("cattle-system", "jobs.batch", "patch"): "the failed Jobs of a failed plan, to keep them",

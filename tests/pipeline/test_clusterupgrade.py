@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PLACE = "harvester-system"
 NAMED = f"{PLACE}/up-cluster-upgrade"
+FIRST = f"waiting for Job {NAMED}: attempt 1 of 3"
 
 
 def met(type_: str, **more: str) -> dict[str, Any]:
@@ -27,15 +28,28 @@ def met(type_: str, **more: str) -> dict[str, Any]:
 async def test_the_job_is_created_once(cluster: Harvester) -> None:
     scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
     for _ in range(2):
-        assert await ClusterUpgrade().run(scope) == Waiting(message=f"waiting for Job {NAMED}")
+        waiting = await ClusterUpgrade().run(scope)
+        assert isinstance(waiting, Waiting)
+        assert (waiting.message, waiting.detail) == (FIRST, "no Pod yet")
     assert await cluster.names(JOBS) == ["up-cluster-upgrade"]
 
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        pytest.param({"failed": 1}, Waiting(message=f"waiting for Job {NAMED}: 1 failed attempts so far"), id="retry"),
-        pytest.param(met("SuccessCriteriaMet"), Waiting(message=f"waiting for Job {NAMED}"), id="nearly complete"),
+        pytest.param(
+            {"failed": 1, "active": 1, "ready": 1},
+            Waiting(
+                message=f"waiting for Job {NAMED}: attempt 2 of 3, the last one failed",
+                detail="running since 2026-01-01T00:00:00Z",
+            ),
+            id="retry",
+        ),
+        pytest.param(
+            {**met("SuccessCriteriaMet"), "active": 1, "ready": 1},
+            Waiting(message=FIRST, detail="running since 2026-01-01T00:00:00Z"),
+            id="nearly complete",
+        ),
         pytest.param(met("Complete"), Completed(), id="complete"),
         pytest.param(
             met("Failed", reason="BackoffLimitExceeded", message="it was tried 3 times"),
@@ -47,7 +61,8 @@ async def test_the_job_is_created_once(cluster: Harvester) -> None:
 async def test_the_jobs_end_is_the_phases(cluster: Harvester, status: dict[str, Any], outcome: Any) -> None:
     scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
     await ClusterUpgrade().run(scope)
-    await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, status)
+    started = {"startTime": "2026-01-01T00:00:00Z"}
+    await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, started | status)
     assert await ClusterUpgrade().run(scope) == outcome
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.kinds import EVENTS
-from upgrade_manager.pipeline.complaints import complaint_about
+from upgrade_manager.pipeline.complaints import complaint_about, newest_warning
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -60,6 +60,14 @@ async def test_who_knows_why_no_job_starts(
     for one in events:
         await cluster.put(EVENTS, {**one, "metadata": {**one["metadata"], "name": f"e{events.index(one)}"}})
     assert await complaint_about(cluster.client, plan(*conditions)) == said
+
+
+async def test_a_job_has_events_too(cluster: Harvester) -> None:
+    of_job = event("a job's", apiVersion="batch/v1", kind="Job", uid="j-1")
+    for number, one in enumerate((event("a plan's"), of_job)):
+        await cluster.put(EVENTS, {**one, "metadata": {"name": f"e{number}", "namespace": PLACE}})
+    job = {"metadata": {"name": "up-x", "namespace": PLACE, "uid": "j-1"}}
+    assert await newest_warning(cluster.client, job, kind="Job") == "a job's"
 
 
 async def test_events_that_cannot_be_read_are_no_error(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:

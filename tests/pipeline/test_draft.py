@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,15 @@ from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.pipeline.draft import StatusDraft
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _accepted(made: StatusDraft) -> None:
+    made.accept("Initializing")
+    made.waiting("waiting for a Node")
 
 
 class Clock:
@@ -51,58 +59,82 @@ def written(made: StatusDraft, before: dict[str, Any] | None = None) -> dict[str
     return result
 
 
+#: The rows of the contract's table: what is done, and what the conditions are then; None where one is not there.
+HEALTHY = {
+    "Available": ("True", "Executable", "UpgradePlan is being executed"),
+    "Progressing": ("True", "Initializing", "waiting for a Node"),
+    "Degraded": ("False", "ReconcileSuccess", ""),
+}
+DEGRADED = HEALTHY | {"Degraded": ("True", "ReconcileError", "the last error")}
+#: A plan that nobody has accepted yet, but whose first steps went wrong.
+REFUSED = {"Degraded": DEGRADED["Degraded"]}
+BLOCKED = (
+    "False",
+    "ConcurrentUpgradeBlocked",
+    "UpgradePlan first is in progress; delete this plan and create it again when that one has ended",
+)
+EXECUTED = ("False", "Executed", "Entered one of the terminal phases")
+MOMENTS: dict[str, tuple[Callable[[StatusDraft], None], Mapping[str, tuple[str, str, str] | None]]] = {
+    "accepted": (_accepted, HEALTHY),
+    "an error": (
+        lambda made: made.degraded("the repository\nis gone"),
+        {"Degraded": ("True", "ReconcileError", "the repository is gone")},
+    ),
+    "blocked": (lambda made: made.block("first"), {"Available": BLOCKED, "Progressing": None}),
+    "succeeded": (
+        StatusDraft.succeed,
+        {
+            "Available": EXECUTED,
+            "Progressing": ("False", "Succeeded", "UpgradePlan has completed"),
+            "Degraded": ("False", "ReconcileSuccess", ""),
+        },
+    ),
+    "failed": (
+        lambda made: made.fail("the disk is full"),
+        {"Available": EXECUTED, "Progressing": ("False", "Failed", "the disk is full")},
+    ),
+}
+
+
 class TestConditions:
     """The contract's table, moment by moment."""
 
-    def test_accepted(self) -> None:
-        made = draft()
-        made.accept("Initializing")
-        made.waiting("waiting for a Node")
-        assert conditions(written(made)) == {
-            "Available": ("True", "Executable", "UpgradePlan is being executed"),
-            "Progressing": ("True", "Initializing", "waiting for a Node"),
-            "Degraded": ("False", "ReconcileSuccess", ""),
+    @pytest.mark.parametrize(
+        ("moment", "before"),
+        [
+            pytest.param("accepted", {}, id="accepted"),
+            pytest.param("accepted", REFUSED, id="accepted after an error"),
+            pytest.param("an error", HEALTHY, id="an error that is retried"),
+            pytest.param("an error", DEGRADED, id="another error than the last"),
+            pytest.param("an error", {}, id="an error before anything else"),
+            pytest.param("blocked", {}, id="another plan is in progress"),
+            pytest.param("blocked", REFUSED, id="another plan is in progress after an error"),
+            pytest.param("succeeded", HEALTHY, id="succeeded"),
+            pytest.param("succeeded", DEGRADED, id="succeeded after an error"),
+            pytest.param("failed", HEALTHY, id="failed"),
+            pytest.param("failed", DEGRADED, id="failed in an error"),
+        ],
+    )
+    def test_each_moment_has_its_row(self, moment: str, before: dict[str, tuple[str, str, str]]) -> None:
+        """What the row does not speak of is unchanged; all are judged by this generation; times move with statuses."""
+        since, now = "2025-12-31T00:00:00Z", "2026-01-01T00:00:00Z"
+        old = {
+            "conditions": [
+                {"type": type_, "status": said[0], "reason": said[1], "message": said[2], "lastTransitionTime": since}
+                for type_, said in before.items()
+            ]
         }
-
-    def test_a_step_raised_an_error(self) -> None:
-        made = draft()
-        made.accept("Initializing")
-        before = conditions(written(made))
-        made.degraded("the repository\nis gone")
-        after = conditions(written(made))
-        assert after == before | {"Degraded": ("True", "ReconcileError", "the repository is gone")}
-
-    def test_another_plan_is_in_progress(self) -> None:
-        made = draft()
-        made.block("first")
-        ((kind, (status, reason, message)),) = conditions(written(made)).items()
-        assert (kind, status, reason) == ("Available", "False", "ConcurrentUpgradeBlocked")
-        assert "UpgradePlan first" in message
-
-    def test_succeeded(self) -> None:
-        made = draft()
-        made.accept("Initializing")
-        made.degraded("x")
-        made.succeed()
-        assert conditions(written(made)) == {
-            "Available": ("False", "Executed", "Entered one of the terminal phases"),
-            "Progressing": ("False", "Succeeded", "UpgradePlan has completed"),
-            "Degraded": ("False", "ReconcileSuccess", ""),
-        }
-        assert made.ended
-
-    @pytest.mark.parametrize("degraded", [True, False])
-    def test_failed(self, degraded: bool) -> None:  # noqa: FBT001  # a table
-        made = draft()
-        made.accept("Initializing")
-        if degraded:
-            made.degraded("x")
-        before = conditions(written(made))
-        made.fail("the disk is full")
-        assert conditions(written(made)) == {
-            "Available": ("False", "Executed", "Entered one of the terminal phases"),
-            "Progressing": ("False", "Failed", "the disk is full"),
-            "Degraded": before["Degraded"],
+        deed, row = MOMENTS[moment]
+        made = draft(old)
+        deed(made)
+        made.observe_generation()
+        after = written(made, old)
+        expected = {type_: said for type_, said in {**before, **row}.items() if said is not None}
+        assert conditions(after) == expected
+        assert {c["observedGeneration"] for c in after["conditions"]} == {3}
+        moved = {c["type"]: c["lastTransitionTime"] for c in after["conditions"]}
+        assert moved == {
+            type_: since if before.get(type_, ("",))[0] == said[0] else now for type_, said in expected.items()
         }
 
     def test_a_cause_that_names_a_thousand_nodes_is_kept_whole(self) -> None:
@@ -245,6 +277,52 @@ class TestInformation:
         again = draft(written(made))
         getattr(again, change)("Initialized")
         assert not again.only_informs()
+
+    def test_what_follows_a_message_is_a_detail(self) -> None:
+        made = draft()
+        made.accept("Initializing")
+        made.waiting("waiting for a Job", "no Pod yet")
+        assert conditions(written(made))["Progressing"][2] == "waiting for a Job; no Pod yet"
+        again = draft(written(made))
+        again.waiting("waiting for a Job", "running")
+        assert again.only_details("waiting for a Job")
+        again.waiting("waiting for a Job")
+        assert again.only_details("waiting for a Job")
+
+    @pytest.mark.parametrize(
+        ("deed", "message"),
+        [
+            pytest.param(lambda _: None, "waiting for a Job", id="nothing"),
+            pytest.param(lambda made: made.waiting("waiting for a Node"), "waiting for a Node", id="the message"),
+            pytest.param(lambda made: made.degraded("x"), "waiting for a Job", id="a verdict"),
+            pytest.param(lambda made: made.move_node("n", NodeState.PRE_DRAINING), "waiting for a Job", id="a node"),
+            pytest.param(lambda made: made.record("Initialized"), "waiting for a Job", id="a phase"),
+        ],
+    )
+    def test_anything_else_is_more_than_a_detail(self, deed: Callable[[StatusDraft], None], message: str) -> None:
+        first = draft()
+        first.accept("Initializing")
+        first.waiting("waiting for a Job", "no Pod yet")
+        made = draft(written(first))
+        deed(made)
+        assert not made.only_details(message)
+
+    @pytest.mark.parametrize("old", [None, {"conditions": None}, {"conditions": ["odd"]}], ids=["none", "null", "odd"])
+    def test_where_no_condition_was_there_is_no_detail_of_one(self, old: dict[str, Any] | None) -> None:
+        made = draft(old)
+        made.accept("Initializing")
+        assert not made.only_details("")
+        made = draft(old)
+        made.healthy()
+        assert not made.only_details("")
+
+    def test_a_new_generation_is_more_than_a_detail(self) -> None:
+        first = draft()
+        first.accept("Initializing")
+        first.waiting("waiting for a Job", "no Pod yet")
+        made = StatusDraft({"metadata": {"generation": 4}, "status": written(first)}, now=lambda: EPOCH)
+        made.waiting("waiting for a Job", "running")
+        assert not made.only_details("waiting for a Job")
 
 
 def test_a_field_is_taken_away_by_none() -> None:

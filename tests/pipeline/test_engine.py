@@ -8,7 +8,7 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.pipeline.engine import Engine
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.table import Row
+from upgrade_manager.pipeline.table import PIPELINE, Row
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -51,6 +51,14 @@ def engine(calls: list[str], *, outcome: Outcome | None = None, refusal: Failed 
     """Two phases; `outcome` of both, `refusal` of the second."""
     first, second = Told(FIRST, calls, outcome=outcome), Told(SECOND, calls, outcome=outcome, refusal=refusal)
     return Engine([Row(name=FIRST, phase=first), Row(name=SECOND, phase=second)])
+
+
+REMOVAL = "waiting for the objects that UpgradePlan up made to be removed: the upgrade is done"
+
+
+def progressing(scope: Scope) -> str:
+    (condition,) = scope.draft["conditions"]
+    return str(condition["message"])
 
 
 async def scope_at(cluster: Harvester, phase: str) -> Scope:
@@ -108,6 +116,62 @@ async def test_a_phase_that_is_not_left_yet_is_over_all_the_same(cluster: Harves
     first.unfinished = None
     assert await table.advance(scope) == Completed()
     assert calls == WALK[:2] + WALK[1:]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "outcome", "said"),
+    [
+        pytest.param("Initializing", Completed(), REMOVAL, id="after the last phase"),
+        pytest.param(
+            "Initialized", Failed(cause="flood"), f"waiting for phase {SECOND}: nothing is known yet", id="at"
+        ),
+    ],
+)
+async def test_what_is_waited_for_is_said_before_anything_is_known_of_it(
+    cluster: Harvester, recorded: str, outcome: Outcome, said: str
+) -> None:
+    scope = await scope_at(cluster, recorded)
+    await engine([], outcome=outcome).advance(scope)
+    assert progressing(scope) == said
+
+
+async def test_between_two_phases_the_next_one_is_waited_for(cluster: Harvester) -> None:
+    scope = await scope_at(cluster, "Initializing")
+    await engine([], refusal=Failed(cause="not allowed")).advance(scope)
+    assert progressing(scope) == f"waiting for phase {SECOND} to begin"
+
+
+@pytest.mark.parametrize(
+    ("phase", "spec", "said"),
+    [
+        pytest.param(
+            "Initializing",
+            {"version": "v1.7.0"},
+            "waiting for Version harvester-system/v1.7.0 to be read, and for the nodes to be checked",
+            id="Initialize by version",
+        ),
+        pytest.param(
+            "Initializing",
+            {"image": "iso"},
+            "waiting for Setting server-version to be read, and for the nodes to be checked",
+            id="Initialize by image",
+        ),
+        pytest.param(
+            "MetadataPopulating",
+            {"version": "v1.7.0"},
+            "waiting for http://up-repo.harvester-system/harvester-iso/harvester-release.yaml: not read yet",
+            id="MetadataPopulate",
+        ),
+        pytest.param(
+            "NodeUpgrading", {"version": "v1.7.0"}, "waiting for phase NodeUpgrade: nothing is known yet", id="another"
+        ),
+    ],
+)
+async def test_each_phase_begins_with_what_it_looks_at_first(
+    cluster: Harvester, phase: str, spec: dict[str, str], said: str
+) -> None:
+    scope = cluster.scope(await cluster.plan(spec=spec, status={"currentPhase": phase}))
+    assert Engine(PIPELINE).outlook(scope) == said
 
 
 async def test_a_phase_that_may_not_begin_is_not_recorded(cluster: Harvester) -> None:

@@ -15,7 +15,7 @@ def test_the_course_of_a_healthy_upgrade_is_the_one_that_is_written_down(entry: 
 @pytest.mark.parametrize("entry", golden.SPECS)
 def test_what_is_written_down_has_no_warning_and_every_wait_names_its_object(entry: str) -> None:
     lines = golden.path(entry).read_text().splitlines()
-    waits = [line.split(") ", 1)[1] for line in lines if "Progressing=True" in line and ") " in line]
+    waits = [line.split(")", 1)[1].strip() for line in lines if "Progressing=True" in line]
     assert not any(line.split()[2:4] == ["event", "Warning"] for line in lines)
     assert waits
     for wait in waits:

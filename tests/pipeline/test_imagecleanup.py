@@ -15,6 +15,7 @@ from upgrade_manager.kube.kinds import DEPLOYMENTS, ENDPOINT_SLICES, JOBS, NODES
 from upgrade_manager.pipeline.errors import BadCluster, BadRepository
 from upgrade_manager.pipeline.imagecleanup import ImageCleanup
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
+from upgrade_manager.resources.jobs import restore_job
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -199,11 +200,31 @@ async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster
     status = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1", "isoImageID": "up-iso"}
     scope = cluster.scope(await cluster.plan(status=status))
     for _ in range(2):
-        assert await ImageCleanup().run(scope) == Waiting(
-            message="waiting for Deployment harvester-system/up-repo: 0 of 1 replicas ready"
-        )
+        waiting = await ImageCleanup().run(scope)
+        assert isinstance(waiting, Waiting)
+        assert waiting.message == "waiting for Deployment harvester-system/up-repo: 0 of 1 replicas ready"
     assert await cluster.names(DEPLOYMENTS, "harvester-system") == ["up-repo"]
     assert cluster.files.asked == []
+
+
+@pytest.mark.parametrize(
+    ("failed", "said"),
+    [
+        pytest.param([], None, id="none"),
+        pytest.param([0], "n0 to start VMs again: attempt 1 of 3", id="one"),
+        pytest.param([1], "n0 to start VMs again: attempt 2 of 3, the last one failed", id="one that is tried again"),
+        pytest.param([0, 0, 1], "n0 to start VMs again: attempt 1 of 3; 2 more such Jobs have not ended", id="several"),
+    ],
+)
+async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(
+    cluster: Harvester, failed: list[int], said: str | None
+) -> None:
+    scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", "restoreVM": True}))
+    for number, count in enumerate(failed):
+        job = restore_job(scope.owner, scope.job_settings, node=f"n{number}")
+        await cluster.put(JOBS, job, status={"failed": count} if count else None)
+    job_name = "waiting for Job harvester-system/up-node-upgrade-restore-vm-"
+    assert await ImageCleanup().exit(scope) == (None if said is None else Waiting(message=f"{job_name}{said}"))
 
 
 @pytest.mark.parametrize("which", [OLD, NEW], ids=["for the old list", "for the new list"])

@@ -190,3 +190,17 @@ def test_of_a_job_only_what_decisions_read_is_kept() -> None:
     assert slim["spec"] == {"parallelism": 0, "suspend": True}
     assert slim["status"] == {"failed": 1, "conditions": []}
     assert slim_job({"metadata": {"name": "j"}})["spec"] == {"parallelism": 1, "suspend": False}
+    assert slim_job({"metadata": {"name": "j"}, "spec": {"backoffLimit": 2}})["spec"]["backoffLimit"] == 2
+
+
+@pytest.mark.parametrize(
+    ("component", "kept"),
+    [
+        pytest.param("cluster-upgrade", {"active", "ready", "startTime"}, id="of the cluster's one Job"),
+        pytest.param("node-upgrade", set(), id="not of the nodes' many"),
+    ],
+)
+def test_whether_a_jobs_pod_has_started_is_kept(component: str, kept: set[str]) -> None:
+    labels = {"management.harvesterhci.io/upgrade-component": component}
+    status = {"active": 1, "ready": 1, "startTime": "x", "terminating": 0}
+    assert slim_job({"metadata": {"name": "j", "labels": labels}, "status": status})["status"].keys() == kept

@@ -18,6 +18,8 @@ from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.initialize import Initialize
+from upgrade_manager.pipeline.phase import Waiting
+from upgrade_manager.pipeline.reconciler import DETAIL_SPACING, INFORMATION_SPACING
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -159,6 +161,39 @@ async def test_an_error_is_said_as_soon_as_the_status_can_be_written() -> None:
     status, reason, message = condition(after, "Degraded")
     assert (status, reason) == ("True", "ReconcileError")
     assert message.startswith("Version harvester-system/v9.9.9 does not exist")
+
+
+@pytest.mark.parametrize(
+    ("waits", "spacing"),
+    [
+        pytest.param(lambda text: Waiting(message="waiting for rain", detail=text), DETAIL_SPACING, id="a detail"),
+        pytest.param(lambda text: Waiting(message=f"waiting for {text}"), INFORMATION_SPACING, id="a message"),
+    ],
+)
+async def test_what_only_informs_is_written_in_time_and_no_more_often(
+    monkeypatch: pytest.MonkeyPatch, waits: Callable[[str], Waiting], spacing: float
+) -> None:
+    """Looked at ten times a second, with something else to say each time."""
+    looks = 0
+
+    async def restless(_self: Initialize, _scope: Scope) -> Waiting:
+        nonlocal looks
+        looks += 1
+        return replace(waits(f"cloud {looks}"), after=0.1)
+
+    monkeypatch.setattr(Initialize, "run", restless)
+    async with Simulation(actors=False) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life() as life:
+            await stage.create_plan(BY_VERSION)
+            await stage.until("Initializing")
+            await asyncio.sleep(spacing)
+            before = len(life.wire.writes)
+            await asyncio.sleep(WHILE)
+            written = [write for write in life.wire.writes[before:] if write.endswith("/status")]
+            said = condition(await stage.plan(), "Progressing")[2]
+    assert len(written) == pytest.approx(WHILE / spacing, rel=0.2)
+    assert looks - int(said.rpartition(" ")[2]) <= spacing / 0.1 + 2
 
 
 @pytest.mark.servers

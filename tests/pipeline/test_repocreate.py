@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.kube.kinds import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
+from upgrade_manager.kube.kinds import DEPLOYMENTS, ENDPOINT_SLICES, PODS, SERVICES
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.phase import Completed, Waiting
 from upgrade_manager.pipeline.repocreate import RepoCreate
@@ -84,6 +84,100 @@ async def test_it_is_there_when_the_replicas_are_and_the_service_leads_to_one(
     assert isinstance(found, Waiting if outcome else Completed)
     if isinstance(found, Waiting):
         assert outcome in found.message
+
+
+LONG_AGO = "2025-12-31T23:00:00Z"
+PENDING = {
+    "phase": "Pending",
+    "containerStatuses": [{"name": "repo", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no tag"}}}],
+}
+
+
+def lacking(since: str, status: str = "False") -> dict[str, Any]:
+    return {"type": "Available", "status": status, "lastTransitionTime": since, "lastUpdateTime": since}
+
+
+def refused(**more: str) -> dict[str, Any]:
+    return {"type": "ReplicaFailure", "status": "True", **more}
+
+
+@pytest.mark.parametrize(
+    ("available", "conditions", "pods", "message", "detail"),
+    [
+        pytest.param(0, [], [PENDING], "0 of 2 replicas ready", "", id="just created"),
+        pytest.param(1, [lacking("2026-01-01T00:00:00Z")], [PENDING], "1 of 2 replicas ready", "", id="just gone"),
+        pytest.param(1, [lacking(LONG_AGO, "True")], [PENDING], "1 of 2 replicas ready", "", id="not even noticed"),
+        pytest.param(
+            0,
+            [lacking(LONG_AGO)],
+            [PENDING],
+            "0 of 2 replicas ready",
+            "Pod up-repo-0 is Pending (ImagePullBackOff: no tag)",
+            id="a Pod that does not start for a minute",
+        ),
+        pytest.param(0, [lacking(LONG_AGO)], [], "0 of 2 replicas ready", "", id="for a minute, and nobody knows why"),
+        pytest.param(
+            0,
+            [refused(reason="FailedCreate", message="exceeded quota")],
+            [],
+            "0 of 2 replicas ready",
+            "no Pod may be created (exceeded quota)",
+            id="Pods that may not be created",
+        ),
+        pytest.param(
+            0,
+            [refused(reason="FailedCreate")],
+            [],
+            "0 of 2 replicas ready",
+            "no Pod may be created (FailedCreate)",
+            id="without a message",
+        ),
+    ],
+)
+async def test_a_deployment_is_told_with_its_state(
+    cluster: Harvester,
+    available: int,
+    conditions: list[dict[str, Any]],
+    pods: list[dict[str, Any]],
+    message: str,
+    detail: str,
+) -> None:
+    await cluster.nodes("n1", "n2")
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await RepoCreate().run(scope)
+    count = {"availableReplicas": available, "readyReplicas": available, "replicas": 2} if available else {}
+    await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"conditions": conditions, **count})
+    for number, status in enumerate(pods):
+        labels = (await cluster.find(DEPLOYMENTS, "up-repo", PLACE))["metadata"]["labels"]
+        metadata = {"name": f"up-repo-{number}", "namespace": PLACE, "labels": labels}
+        await cluster.put(
+            PODS, {"metadata": metadata, "spec": {"containers": [{"name": "repo", "image": "x"}]}}, status=status
+        )
+    found = await RepoCreate().run(scope)
+    assert isinstance(found, Waiting)
+    assert found.message == f"waiting for Deployment {PLACE}/up-repo: {message}"
+    assert found.detail == detail
+
+
+@pytest.mark.parametrize(
+    ("ready", "detail"),
+    [
+        pytest.param(None, "it has no EndpointSlice yet", id="no EndpointSlice"),
+        pytest.param([], "none of 0 in its EndpointSlices", id="an empty one"),
+        pytest.param([False, False], "none of 2 in its EndpointSlices", id="none that is ready"),
+    ],
+)
+async def test_a_service_is_told_with_the_state_of_its_endpoints(
+    cluster: Harvester, ready: list[bool | None] | None, detail: str
+) -> None:
+    await cluster.nodes("n1")
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await RepoCreate().run(scope)
+    await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"availableReplicas": 1, "readyReplicas": 1, "replicas": 1})
+    if ready is not None:
+        await endpoints(cluster, *ready)
+    found = await RepoCreate().run(scope)
+    assert found == Waiting(message=f"waiting for Service {PLACE}/up-repo: no endpoint is ready", detail=detail)
 
 
 async def test_the_endpoints_of_another_service_do_not_count(cluster: Harvester) -> None:

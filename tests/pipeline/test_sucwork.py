@@ -8,7 +8,7 @@ import pytest
 
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.kinds import NODES, PODS
 from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.pipeline.errors import BadCluster
@@ -124,7 +124,7 @@ def test_a_nodes_newest_job_tells_how_far_it_is() -> None:
     work = judge(
         plan(), map(PlanJob.of, [job("n1", created=2), job("n1", "Complete", created=1), job("n2", "Complete")])
     )
-    assert {node: state.progress for node, state in work.nodes.items()} == {
+    assert {node: found.state.progress for node, found in work.nodes.items()} == {
         "n1": Progress.RUNNING,
         "n2": Progress.COMPLETE,
     }
@@ -137,12 +137,68 @@ class TestFollow:
         jobs = [job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0)]
         outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
         assert outcome == Waiting(
-            message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes; "
-            "node n2: 1 failed attempts so far"
+            message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes, now on n2; "
+            "node n2: attempt 2 of 7, the last one failed"
         )
         states = [scope.draft.node_state(node) for node in ("n1", "n2", "n3")]
         assert states == [NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, None]
         assert scope.draft["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
+
+    @pytest.mark.parametrize(
+        ("jobs", "state"),
+        [
+            pytest.param([], "done on 0 of 5 nodes", id="no Job yet"),
+            pytest.param([job("n1", parallelism=0)], "done on 0 of 5 nodes", id="a Job that is not let run yet"),
+            pytest.param([job("n1")], "done on 0 of 5 nodes, now on n1", id="one node at work"),
+            pytest.param(
+                [job("n3"), job("n1"), job("n2", "Complete")], "done on 1 of 5 nodes, now on n1, n3", id="two of them"
+            ),
+            pytest.param(
+                [job(f"n{number}") for number in range(1, 6)],
+                "done on 0 of 5 nodes, now on n1, n2, n3 and 2 more",
+                id="more than a message names",
+            ),
+            pytest.param(
+                [job("n1", failed=1), job("n2", failed=2)],
+                "done on 0 of 5 nodes, now on n1, n2; node n1: attempt 2 of 3, the last one ended with: disk full",
+                id="a failed attempt, with its last words",
+            ),
+            pytest.param(
+                [job("n2", failed=1)],
+                "done on 0 of 5 nodes, now on n2; node n2: attempt 2 of 3, the last one failed",
+                id="a failed attempt that has left none",
+            ),
+            pytest.param(
+                [job("n1", "FailureTarget")],
+                "done on 0 of 5 nodes, now on n1; node n1: it has failed (FailureTarget) and waits for its Pod to end, "
+                "which a dead node never says",
+                id="a dead node",
+            ),
+            pytest.param(
+                [job(f"n{number}", "Complete") for number in range(1, 6)],
+                "done on 5 of 5 nodes",
+                id="all done, and the Plan is not yet complete",
+            ),
+        ],
+    )
+    async def test_a_plan_is_told_with_its_state(
+        self, cluster: Harvester, jobs: list[dict[str, Any]], state: str
+    ) -> None:
+        await cluster.nodes(*(f"n{number}" for number in range(1, 6)))
+        ended = {"terminated": {"exitCode": 1, "message": "disk full"}}
+        labels = {"batch.kubernetes.io/job-name": "apply-n1-0"}
+        metadata = {"name": "apply-n1-0-x", "namespace": "cattle-system", "labels": labels}
+        status = {"phase": "Failed", "containerStatuses": [{"name": "upgrade", "state": ended}]}
+        bare = {"metadata": metadata, "spec": {"containers": [{"name": "upgrade", "image": "x"}]}}
+        await cluster.put(PODS, bare, status=status)
+        for one in jobs:
+            one["spec"]["backoffLimit"] = 2
+            for condition in one["status"]["conditions"]:
+                condition["reason"] = condition["type"]
+        scope = cluster.scope(await cluster.plan())
+        found = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="x")
+        assert isinstance(found, Waiting)
+        assert found.message == f"waiting for Plan cattle-system/up-image-preload: x {state}"
 
     async def test_a_dead_nodes_job_is_named(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")

@@ -29,7 +29,18 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).parents[1] / "golden"
 SPECS: dict[str, dict[str, Any]] = {"by-version": BY_VERSION, "by-image": BY_IMAGE}
 #: What a wait is for is one of these, with its name; or Rancher, whose choice has no name yet.
-NAMED = ("VirtualMachineImage ", "Deployment ", "Plan ", "Job ", "Secret ", "node node-", "Rancher to start with")
+NAMED = (
+    "Version ",
+    "Setting ",
+    "UpgradePlan ",
+    "VirtualMachineImage ",
+    "Deployment ",
+    "Plan ",
+    "Job ",
+    "Secret ",
+    "node node-",
+    "Rancher to start with",
+)
 _WRITTEN = (200, 201)
 _HEADER = """\
 # A healthy upgrade of three nodes ({entry}), as a user sees it; written by `python -m tests.support.golden`.

@@ -7,10 +7,11 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.kinds import JOBS
 from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.pipeline.jobaccount import account, not_started
 from upgrade_manager.pipeline.lastwords import with_last_words
-from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.phase import Completed, Failed, Phase
 from upgrade_manager.pipeline.watches import own_jobs
-from upgrade_manager.resources.jobs import cluster_upgrade_job
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.phase import Outcome
@@ -28,11 +29,10 @@ class ClusterUpgrade(Phase):
         job = (await scope.observe(own_jobs(scope.owner))).get(name, HARVESTER_SYSTEM)
         if job is None or not scope.owner.owns(job):
             await scope.ensure(JOBS, cluster_upgrade_job(scope.owner, scope.job_settings))
-            return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{name}")
+            return not_started(f"Job {HARVESTER_SYSTEM}/{name}", limit=BACKOFF_LIMIT)
         state = JobState.of(job)
         if state.progress is Progress.COMPLETE:
             return Completed()
         if state.progress is Progress.FAILED:
             return Failed(cause=f"cluster upgrade failed: {await with_last_words(scope.client, state)}")
-        trouble = f": {state.trouble}" if state.trouble else ""
-        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{name}{trouble}")
+        return await account(scope, job)

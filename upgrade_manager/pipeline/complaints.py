@@ -1,4 +1,4 @@
-"""Why the Jobs of a Plan do not start, in the words of whoever knows."""
+"""Why a Plan has no Jobs, or a Job no Pods, in the words of whoever knows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ _CONDITIONS = ("Validated", "LatestResolved")
 
 
 async def complaint_about(client: Client, plan: Object) -> str:
-    """What the Plan's own conditions find wrong with it, else its newest Warning event; empty where nobody complains.
-
-    Nothing is decided by it: where the events cannot be read the reader has to look for himself.
-    """
+    """What the Plan's own conditions find wrong with it, else its newest Warning event; may be empty."""
     for type_ in _CONDITIONS:
         found = objects.condition(plan, type_) or {}
         if found.get("status") == "False" and found.get("message"):
             return _one_line(found["message"])
+    return await newest_warning(client, plan, kind="Plan")
+
+
+async def newest_warning(client: Client, about: Object, *, kind: str) -> str:
+    """What the newest Warning event about the object says; empty where there is none.
+
+    Nothing is decided by it: where the events cannot be read the reader has to look for himself.
+    """
     try:
-        selector = f"involvedObject.kind=Plan,involvedObject.name={objects.name(plan)},type=Warning"
-        events = await client.list(EVENTS, namespace=objects.namespace(plan), field_selector=selector)
+        selector = f"involvedObject.kind={kind},involvedObject.name={objects.name(about)},type=Warning"
+        events = await client.list(EVENTS, namespace=objects.namespace(about), field_selector=selector)
     except KubeError:
         return ""
-    about_this = [event for event in events.items if event["involvedObject"].get("uid") in {None, objects.uid(plan)}]
+    about_this = [event for event in events.items if event["involvedObject"].get("uid") in {None, objects.uid(about)}]
     newest = max(about_this, key=_time, default={})
     return _one_line(newest.get("message") or newest.get("reason") or "")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.conditions import MAX_MESSAGE, Condition, find_condition, set_condition
+from upgrade_manager.api.conditions import MAX_MESSAGE, PROGRESSING, Condition, find_condition, set_condition
 from upgrade_manager.api.nodestates import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
@@ -108,8 +108,12 @@ class StatusDraft:
 
     def age(self, obj: Mapping[str, Any]) -> float:
         """Seconds since the object was created; none where that cannot be read, and never below zero."""
-        created = parse_time(obj["metadata"].get("creationTimestamp"))
-        return seconds_between(created, self._now()) if created else 0.0
+        return self.seconds_since(obj["metadata"].get("creationTimestamp"))
+
+    def seconds_since(self, moment: object) -> float:
+        """Seconds since that time; none where it cannot be read, and never below zero."""
+        parsed = parse_time(moment)
+        return seconds_between(parsed, self._now()) if parsed else 0.0
 
     def accept(self, phase: str) -> None:
         """The plan may run: it holds the cluster from now on."""
@@ -123,9 +127,18 @@ class StatusDraft:
         text = f"UpgradePlan {other} is in progress; delete this plan and create it again when that one has ended"
         self._condition("Available", "False", "ConcurrentUpgradeBlocked", text)
 
-    def waiting(self, message: str) -> None:
-        """What the current phase waits for."""
-        self._condition("Progressing", "True", self.phase, message)
+    def waiting(self, message: str, detail: str = "") -> None:
+        """What the current phase waits for, and what else is known of it."""
+        self._condition("Progressing", "True", self.phase, f"{message}; {detail}" if detail else message)
+
+    def only_details(self, message: str) -> bool:
+        """Whether nothing has changed but what is said after `message` of what the current phase waits for."""
+        if self.difference().keys() != {"conditions"}:
+            return False
+        before, after = (_by_type(status) for status in (self._written, self._status))
+        said = before.get(PROGRESSING, {}).pop("message", "")
+        after.get(PROGRESSING, {}).pop("message", "")
+        return before == after and said.startswith(sentence(message))
 
     def healthy(self) -> None:
         """The last step raised no error."""
@@ -181,6 +194,10 @@ class StatusDraft:
 
 def _phases(status: Mapping[str, Any]) -> list[str]:
     return [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or [] if entry.get("phase")]
+
+
+def _by_type(status: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
+    return {c.get("type"): dict(c) for c in status.get("conditions") or [] if isinstance(c, dict)}
 
 
 def _copied(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Engine:
                 if not isinstance(outcome, Completed):
                     return outcome
                 scope.draft.record(row.name.completed)
-                scope.draft.waiting("")
+                scope.draft.waiting(_what_follows(scope, self._following(row)))
             following = self._following(row)
             unfinished = await row.phase.exit(scope)
             if unfinished is not None:
@@ -45,7 +45,11 @@ class Engine:
             if refused is not None:
                 return refused
             scope.draft.record(following.name.active)
-            scope.draft.waiting("")
+            scope.draft.waiting(following.phase.outlook(scope))
+
+    def outlook(self, scope: Scope) -> str:
+        """What is waited for at the beginning of the recorded phase."""
+        return self._row(scope.draft.phase).phase.outlook(scope)
 
     def _row(self, value: str) -> Row:
         phase = phase_of(value)
@@ -57,3 +61,9 @@ class Engine:
     def _following(self, row: Row) -> Row | None:
         rest = self._table[self._table.index(row) + 1 :]
         return rest[0] if rest else None
+
+
+def _what_follows(scope: Scope, following: Row | None) -> str:
+    if following is None:
+        return f"waiting for the objects that UpgradePlan {scope.owner.name} made to be removed: the upgrade is done"
+    return f"waiting for phase {following.name} to begin"

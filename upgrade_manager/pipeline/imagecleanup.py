@@ -10,6 +10,7 @@ from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, pack, parse_list, removable
+from upgrade_manager.pipeline.jobaccount import attempt
 from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
 from upgrade_manager.pipeline.repocreate import unserved
 from upgrade_manager.pipeline.repository import read
@@ -17,6 +18,7 @@ from upgrade_manager.pipeline.sucwork import States, follow, not_done, out_of_re
 from upgrade_manager.pipeline.vmrestore import report, unfinished
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.imagelist import ImageList
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT
 from upgrade_manager.resources.sucplan import image_cleanup_plan
 
 if TYPE_CHECKING:
@@ -67,7 +69,10 @@ class ImageCleanup(Phase):
         restoring = await unfinished(scope)
         if not restoring:
             return None
-        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{restoring[0]} to start VMs again")
+        first, more = restoring[0], len(restoring) - 1
+        state = await attempt(scope, first, limit=BACKOFF_LIMIT)
+        others = f"; {more} more such Jobs have not ended" if more else ""
+        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{first.name} to start VMs again: {state}{others}")
 
 
 async def _hand_over(scope: Scope, images: ImageList) -> None:

@@ -29,6 +29,12 @@ class Initialize(Phase):
 
     name = PhaseName.INITIALIZE
 
+    def outlook(self, scope: Scope) -> str:
+        """The first thing that is read."""
+        by_image, version = scope.plan.spec.image, f"Version {HARVESTER_SYSTEM}/{scope.plan.spec.version}"
+        first = f"Setting {SETTING_SERVER_VERSION}" if by_image else version
+        return f"waiting for {first} to be read, and for the nodes to be checked"
+
     async def run(self, scope: Scope) -> Outcome:
         """Read everything anew until all of it is there."""
         if not scope.plan.spec.image:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Progress is shown in steps of so many percent, for each step costs a write.
 STEP = 10
+#: How often an import that failed is tried again where the image does not say.
+RETRIES = 3
 
 
 class ISODownload(Phase):
@@ -53,7 +55,7 @@ class ISODownload(Phase):
                 checksum=source.get("isoChecksum", ""),
             ),
         )
-        return Waiting(message=f"waiting for VirtualMachineImage {namespace}/{name} to be imported")
+        return Waiting(message=f"waiting for VirtualMachineImage {namespace}/{name} to be imported: 0 % done")
 
 
 def _place(scope: Scope) -> ImageReference | None:
@@ -74,8 +76,16 @@ def _judge(image: Object) -> Outcome:
     imported = objects.condition(image, "Imported") or {}
     if imported.get("status") == "False":
         said = imported.get("message") or imported.get("reason")
-        return Waiting(message=f"{named}: the import has failed ({said}); upload the image again")
-    status = objects.status(image)
-    progress = (status.get("progress") or 0) // STEP * STEP
-    attempts = f" after {status['failed']} failed attempts" if status.get("failed") else ""
-    return Waiting(message=f"waiting for {named} to be imported{f', {progress} % done' if progress else ''}{attempts}")
+        return Waiting(message=f"waiting for {named} to be imported: that has failed ({said}); upload the image again")
+    progress = (objects.status(image).get("progress") or 0) // STEP * STEP
+    return Waiting(message=f"waiting for {named} to be imported: {_attempt(image)}{progress} % done")
+
+
+def _attempt(image: Object) -> str:
+    """Which attempt it is and what became of the last one; nothing at the first."""
+    failed = objects.status(image).get("failed") or 0
+    if not failed:
+        return ""
+    retries = objects.spec(image).get("retry", RETRIES)
+    said = (objects.condition(image, "RetryLimitExceeded") or {}).get("message")
+    return f"attempt {min(failed, retries) + 1} of {retries + 1} (the last one failed{f': {said}' if said else ''}), "

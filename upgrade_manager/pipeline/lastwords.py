@@ -15,18 +15,24 @@ if TYPE_CHECKING:
 
 
 async def with_last_words(client: Client, job: JobState) -> str:
-    """The Job's cause, and the last line of its Pod's termination message where there is one.
+    """The Job's cause, and the last line of its Pod's termination message where there is one."""
+    words = await last_words(client, job)
+    return f"{job.cause}: {words}" if words else job.cause
 
-    The verdict does not hang on it: where the Pods cannot be read the Job's own words must do.
+
+async def last_words(client: Client, job: JobState) -> str:
+    """The last line of the termination message of the Pod that failed last; empty where there is none.
+
+    Nothing hangs on it: where the Pods cannot be read the Job's own words must do.
     """
     try:
         pods = await client.list(
             PODS, namespace=job.namespace, label_selector=f"batch.kubernetes.io/job-name={job.name}"
         )
     except KubeError:
-        return job.cause
+        return ""
     words = [word for pod in sorted(pods.items, key=_started) if (word := _termination(pod))]
-    return f"{job.cause}: {words[-1]}" if words else job.cause
+    return words[-1] if words else ""
 
 
 def _started(pod: Object) -> str:

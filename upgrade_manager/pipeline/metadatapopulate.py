@@ -19,6 +19,10 @@ class MetadataPopulate(Phase):
 
     name = PhaseName.METADATA_POPULATE
 
+    def outlook(self, scope: Scope) -> str:
+        """The one thing that is read."""
+        return f"waiting for {scope.repo_url}{RELEASE_PATH}: not read yet"
+
     async def run(self, scope: Scope) -> Outcome:
         """Read the release file; whatever is wrong with it is raised and tried again."""
         url = scope.repo_url + RELEASE_PATH

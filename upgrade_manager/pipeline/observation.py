@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.keys import LABEL_COMPONENT, Component
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.pipeline.inquiries import Inquiries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 SYNC_TIMEOUT = 10.0
 #: Seconds that a reconcile waits at its end until the caches have what it wrote.
 SETTLE_TIMEOUT = 5.0
+#: What a Job's status tells of its Pods.
+_OF_PODS = ("active", "ready", "startTime")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,8 @@ class Observations:
         self._used: set[Watch] = set()
         #: Steps of the plan's clean-up, with evidence kept and without, which a try has taken that failed in others.
         self.taken: dict[bool, set[str]] = {True: set(), False: set()}
+        #: What was asked about things that do not come on.
+        self.inquiries = Inquiries()
 
     @property
     def watches(self) -> frozenset[Watch]:
@@ -174,12 +180,18 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Keep of a Job what decisions read; its Pod template would be most of the cache."""
+    """Keep of a Job what decisions read; its Pod template would be most of the cache.
+
+    Of the nodes' many Jobs nobody reads whether their Pods have started, and each change is a look at everything.
+    """
     metadata, status = job["metadata"], job.get("status") or {}
     spec = job.get("spec") or {}
+    alone = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
+    kept = ("conditions", "failed", *(_OF_PODS if alone else ()))
+    limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
     return {
         "kind": "Job",
         "metadata": {key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
-        "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend"))},
-        "status": {key: status[key] for key in ("conditions", "failed") if key in status},
+        "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend")), **limit},
+        "status": {key: status[key] for key in kept if key in status},
     }

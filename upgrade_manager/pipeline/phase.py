@@ -18,6 +18,8 @@ class Waiting:
     """Nothing to do until something that is watched changes; `message` says what, for the Progressing condition."""
 
     message: str
+    #: What else is known of it and decides nothing, so that it need not be on record at once; may be empty.
+    detail: str = ""
     #: Seconds after which to look again at something that cannot be watched; None where it is watched.
     after: float | None = None
 
@@ -40,6 +42,11 @@ class Phase:
     """
 
     name: PhaseName
+
+    def outlook(self, scope: Scope) -> str:
+        """What is waited for until the first look has told more: on record only where that look fails."""
+        _ = scope
+        return f"waiting for phase {self.name}: nothing is known yet"
 
     async def enter(self, scope: Scope) -> Failed | None:
         """Once, before the active value is recorded: what must hold, or be remembered, before the phase begins."""

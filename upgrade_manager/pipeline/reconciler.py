@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 #: Seconds between two writes that only inform: what becomes known within one of them is written together. A status
 #: grows with the cluster, so a thousand nodes that preload images at once must not make for a write each.
 INFORMATION_SPACING = 0.5
+#: The same for a write of nothing but details of what is waited for, such as that a Job's Pod has started.
+DETAIL_SPACING = 5.0
 #: Seconds for one step, so that with its record it stays below the minute after which a reconcile counts as hung.
 STEP_LIMIT = 35.0
 #: Seconds for the record of an error, without which it goes as well.
@@ -164,10 +166,11 @@ class PlanReconciler:
         return Done()
 
     async def _wait(self, scope: Scope, waiting: Waiting) -> Outcome:
-        scope.draft.waiting(waiting.message)
-        too_early = self._last_write + INFORMATION_SPACING - asyncio.get_running_loop().time()
+        scope.draft.waiting(waiting.message, waiting.detail)
+        spacing = DETAIL_SPACING if scope.draft.only_details(waiting.message) else INFORMATION_SPACING
+        too_early = self._last_write + spacing - asyncio.get_running_loop().time()
         if too_early > 0 and scope.draft.only_informs():
-            return After(too_early)
+            return After(too_early if waiting.after is None else min(too_early, waiting.after))
         await self._persist(scope)
         await scope.observations.prune()
         return Done() if waiting.after is None else After(waiting.after)
@@ -187,6 +190,7 @@ class PlanReconciler:
             return False
         await scope.take_possession(FINALIZER)
         scope.draft.accept(PhaseName.INITIALIZE.active)
+        scope.draft.waiting(self._engine.outlook(scope))
         await self._persist(scope)
         log.info("accepted")
         return True

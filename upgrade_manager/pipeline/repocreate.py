@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
@@ -7,12 +9,14 @@ from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import DEPLOYMENTS, SERVICES
+from upgrade_manager.pipeline.inquiries import PATIENCE
 from upgrade_manager.pipeline.phase import Completed, Phase, Waiting
+from upgrade_manager.pipeline.podstate import unready_pod
 from upgrade_manager.pipeline.watches import MANAGED_NODES, repository_deployments, repository_endpoints
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.phase import Outcome
@@ -38,12 +42,12 @@ class RepoCreate(Phase):
             replicas = _replicas(nodes)
             await _create(scope, replicas=replicas)
             return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
-        missing = _missing_replicas(deployment)
+        missing = await _missing_replicas(scope, deployment)
         if missing is not None:
             return missing
         if any(_has_ready(slice_) for slice_ in endpoints.list()):
             return Completed()
-        return await _await_endpoint(scope)
+        return await _await_endpoint(scope, endpoints.list())
 
 
 async def unserved(scope: Scope) -> Waiting | None:
@@ -73,19 +77,42 @@ def _replicas(nodes: Iterable[Object]) -> int:
     return min(REPLICAS, max(1, len(able)))
 
 
-def _missing_replicas(deployment: Object) -> Waiting | None:
+async def _missing_replicas(scope: Scope, deployment: Object) -> Waiting | None:
     wanted = objects.spec(deployment).get("replicas", 1)
     available = objects.status(deployment).get("availableReplicas") or 0
+    if available >= wanted:
+        return None
     named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
-    return _not_ready(named, available=available, wanted=wanted) if available < wanted else None
+    waiting = _not_ready(named, available=available, wanted=wanted)
+    refused = objects.condition(deployment, "ReplicaFailure") or {}
+    if refused.get("status") == "True":
+        return replace(waiting, detail=f"no Pod may be created ({refused.get('message') or refused.get('reason')})")
+    lacking = scope.draft.seconds_since(_lacking_since(deployment))
+    if lacking < PATIENCE:
+        return replace(waiting, after=PATIENCE - lacking)
+    ask = partial(
+        unready_pod, scope.client, namespace=HARVESTER_SYSTEM, label_selector=scope.owner.selector(Component.REPO)
+    )
+    # The Pods are not watched: nearly always the Deployment tells all that there is to know.
+    return replace(waiting, detail=await scope.observations.inquiries.answer("replicas", ask), after=PATIENCE)
 
 
-async def _await_endpoint(scope: Scope) -> Waiting:
+def _lacking_since(deployment: Object) -> object:
+    """When there were enough replicas for the last time: the Deployment's beginning, or nothing for right now."""
+    available = objects.condition(deployment, "Available")
+    if available is None:
+        return objects.metadata(deployment).get("creationTimestamp")
+    return available.get("lastTransitionTime") if available.get("status") == "False" else None
+
+
+async def _await_endpoint(scope: Scope, slices: Sequence[Object]) -> Waiting:
     """The Pods are ready: their endpoint follows at once, unless somebody has taken the Service away."""
     service = repo_service_name(scope.owner.name)
     if await scope.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
         await scope.ensure(SERVICES, repository_service(scope.owner))
-    return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready")
+    known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
+    state = f"none of {known} in its EndpointSlices" if slices else "it has no EndpointSlice yet"
+    return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready", detail=state)
 
 
 def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:

@@ -18,6 +18,8 @@ from upgrade_manager.kube.kinds import NODES, SUC_PLANS
 from upgrade_manager.nodes.jobstate import JobState, Progress
 from upgrade_manager.pipeline.complaints import complaint_about
 from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.inquiries import PATIENCE
+from upgrade_manager.pipeline.jobaccount import attempt, limit_of
 from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
 from upgrade_manager.pipeline.watches import MANAGED_NODES
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 
 #: The label by which the controller's Jobs tell their node.
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
-#: Seconds after which a Plan without a Job is worth a word; a busy controller takes some.
-PATIENCE = 60.0
+#: Nodes that a message names; more would help nobody.
+NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Work:
     #: Why the Plan has failed although no failed Job is there (any more); empty where it has not.
     failure: str
     #: Per node with a Job that may run: its newest one.
-    nodes: dict[str, JobState]
+    nodes: dict[str, PlanJob]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,8 @@ class PlanJob:
     #: Empty where the Job carries no node's label.
     node: str
     paused: bool
+    #: So often it may fail before it has failed for good.
+    limit: int
     state: JobState
 
     @classmethod
@@ -74,6 +78,7 @@ class PlanJob:
             created=str(objects.metadata(job).get("creationTimestamp") or ""),
             node=objects.labels(job).get(LABEL_SUC_NODE, ""),
             paused=objects.spec(job).get("parallelism", 1) == 0,
+            limit=limit_of(job),
             state=JobState.of(job),
         )
 
@@ -94,7 +99,7 @@ def judge(plan: Object, jobs: Iterable[PlanJob]) -> Work:
         complete=complete.get("status") == "True",
         failed=next((job.state for job in own if job.state.progress is Progress.FAILED), None),
         failure=(complete.get("message") or "a Job failed") if is_failed else "",
-        nodes={job.node: job.state for job in own if job.node},
+        nodes={job.node: job for job in own if job.node},
     )
 
 
@@ -114,8 +119,8 @@ class States:
 async def follow(scope: Scope, plan: Object, jobs: Store, *, states: States, what: str) -> Outcome:
     """Take over what is known of a Plan that runs: the nodes' states, and its verdict. `what` names the work."""
     work = judge(plan, jobs.made(PlanJob.of))
-    for node, state in work.nodes.items():
-        scope.draft.move_node(node, states.of(state.progress), message=_note(state))
+    for node, job in work.nodes.items():
+        scope.draft.move_node(node, states.of(job.state.progress), message=_note(job.state))
     if work.failed is not None:
         return Failed(cause=f"{what} failed: {await with_last_words(scope.client, work.failed)}")
     if work.failure:
@@ -128,9 +133,29 @@ async def follow(scope: Scope, plan: Object, jobs: Store, *, states: States, wha
             scope.draft.move_node(node, states.done)
         return Completed()
     done = sum(scope.draft.node_state(node) is states.done for node in managed)
-    trouble = next((f"; node {node}: {state.trouble}" for node, state in work.nodes.items() if state.trouble), "")
-    waiting = not_done(objects.name(plan), what, done=done, nodes=len(managed), trouble=trouble)
-    return waiting if work.nodes else await _idle(scope, waiting, plan)
+    waiting = not_done(objects.name(plan), what, done=done, nodes=len(managed))
+    if not work.nodes:
+        return await _idle(scope, waiting, plan)
+    # By the states that are written along: the Jobs come and go, and each change would be a write of its own.
+    busy = [node for node in managed if scope.draft.node_state(node) is states.running]
+    return replace(waiting, message=waiting.message + _at_work(busy) + await _trouble(scope, work))
+
+
+def _at_work(nodes: list[str]) -> str:
+    """Which nodes are under way."""
+    more = len(nodes) - NAMED
+    shown = ", ".join(sorted(nodes)[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f", now on {shown}" if nodes else ""
+
+
+async def _trouble(scope: Scope, work: Work) -> str:
+    """The first Job that has not gone well so far, and may yet."""
+    for node, job in work.nodes.items():
+        if job.state.trouble:
+            tried = not job.state.given_up
+            said = await attempt(scope, job.state, limit=job.limit) if tried else job.state.trouble
+            return f"; node {node}: {said}"
+    return ""
 
 
 async def _idle(scope: Scope, waiting: Waiting, plan: Object) -> Waiting:
@@ -148,10 +173,9 @@ async def _idle(scope: Scope, waiting: Waiting, plan: Object) -> Waiting:
     return replace(waiting, message=waiting.message + text, after=PATIENCE)
 
 
-def not_done(plan_object: str, what: str, *, done: int, nodes: int, trouble: str = "") -> Waiting:
+def not_done(plan_object: str, what: str, *, done: int, nodes: int) -> Waiting:
     """What is said while a Plan runs."""
-    named = f"Plan {CATTLE_SYSTEM}/{plan_object}"
-    return Waiting(message=f"waiting for {named}: {what} done on {done} of {nodes} nodes{trouble}")
+    return Waiting(message=f"waiting for Plan {CATTLE_SYSTEM}/{plan_object}: {what} done on {done} of {nodes} nodes")
 
 
 def out_of_reach(nodes: Iterable[Object]) -> str:

@@ -43,9 +43,9 @@ async def report(scope: Scope) -> None:
             await _tell(scope, job)
 
 
-async def unfinished(scope: Scope) -> list[str]:
-    """Names of the Jobs that still may come to something."""
-    return [job.name for job in await _jobs(scope) if job.progress is Progress.RUNNING and not job.given_up]
+async def unfinished(scope: Scope) -> list[JobState]:
+    """The Jobs that still may come to something."""
+    return [job for job in await _jobs(scope) if job.progress is Progress.RUNNING and not job.given_up]
 
 
 async def _jobs(scope: Scope) -> list[JobState]:

@@ -27,7 +27,8 @@ class Line:
         self._sounds = asyncio.Event()
         self._sounds.set()
         self._is_cut = False
-        self._open: set[_Pieces] = set()
+        #: In the order in which they were opened, and broken: the same run gives the same order.
+        self._open: dict[_Pieces, None] = {}
 
     def hush(self) -> None:
         """Go silent."""
@@ -35,7 +36,7 @@ class Line:
 
     def tear(self) -> None:
         """Break what is open; what comes next gets through."""
-        for pieces in self._open:
+        for pieces in list(self._open):
             pieces.tear()
 
     def cut(self) -> None:
@@ -69,13 +70,13 @@ class Line:
             raise _silent(request) from error
         async with self._inner.open(request) as stream:
             pieces = _Pieces(self, stream.chunks())
-            self._open.add(pieces)
+            self._open[pieces] = None
             try:
                 yield PatientStream(
                     pieces, status=stream.status, headers=stream.headers, idle_timeout=request.idle_timeout
                 )
             finally:
-                self._open.discard(pieces)
+                self._open.pop(pieces, None)
 
     async def passable(self) -> None:
         """Returns when it is not silent. Raises Transient when it is cut."""

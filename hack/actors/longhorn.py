@@ -62,8 +62,12 @@ class LonghornManager:
 
     def _engine_changed(self, change: Change) -> None:
         volume = objects.spec(change.obj).get("volumeName") or ""
-        for replica in objects.status(change.obj).get("replicaModeMap") or {}:
+        modes = objects.status(change.obj).get("replicaModeMap") or {}
+        for replica in modes:
             self._by_node.setdefault(replica.removeprefix(f"{volume}-r-"), {})[volume] = None
+        if any(mode != "RW" for mode in modes.values()):
+            # A host may be up again before it is seen here that its replica was written off.
+            self._loop.add(volume)
 
     def _instance_changed(self, change: Change) -> None:
         old, new = objects.status(change.old or {}), objects.status(change.obj)

@@ -90,6 +90,25 @@ async def test_a_torn_line_breaks_a_read_that_waits_and_passes_the_next_request(
     assert (await wire.get(MAPS)).names == []
 
 
+async def test_reads_break_in_the_order_in_which_they_were_opened_so_that_a_run_can_be_repeated(
+    line: Line, wire: Wire
+) -> None:
+    broken: list[int] = []
+
+    async def read(number: int) -> None:
+        async with wire.watch(MAPS) as events:
+            with pytest.raises(Transient, match="torn"):
+                await events.next()
+            broken.append(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(read(number))
+        await asyncio.sleep(1)
+        line.tear()
+    assert broken == list(range(20))
+
+
 async def test_what_waits_on_a_silent_line_gets_through_when_it_is_mended(
     server: ApiServer, line: Line, wire: Wire
 ) -> None:

@@ -23,7 +23,7 @@ Ask: TypeAlias = "Callable[[], Awaitable[Answer]]"
 #: Seconds for which somebody is asked again before that counts as a failure.
 PATIENCE = 60.0
 #: Attempts in a row that must have failed as well: where we could hardly ask ourselves, a minute proves nothing.
-ENOUGH = 4
+ENOUGH = 6
 #: Asked at the same time.
 BREADTH = 16
 #: Seconds after which a look begins no further question: a reconcile must end within a minute, and goes on later.

@@ -176,6 +176,21 @@ async def test_a_volume_is_degraded_while_a_replicas_node_is_away() -> None:
         await eventually(is_healthy)
 
 
+async def test_a_replica_whose_node_is_back_before_its_loss_is_seen_is_rebuilt_all_the_same() -> None:
+    async with cluster({}) as simulation:
+        client = simulation.client()
+        (engine,) = (await client.list(ENGINES)).items
+        modes = dict.fromkeys(engine["status"]["replicaModeMap"], "ERR")
+        patch = MergePatch({"status": {"replicaModeMap": modes}})
+        await client.patch(ENGINES, objects.name(engine), patch, namespace="longhorn-system", subresource="status")
+
+        async def is_sound() -> bool:
+            (engine,) = (await client.list(ENGINES)).items
+            return set(engine["status"]["replicaModeMap"].values()) == {"RW"}
+
+        await eventually(is_sound, seconds=60)
+
+
 @pytest.mark.parametrize(("refusals", "status"), [(0, 202), (1, 500)])
 async def test_an_order_to_start_may_be_refused(refusals: int, status: int) -> None:
     async with cluster({"failing_starts": refusals}) as simulation:

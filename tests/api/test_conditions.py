@@ -15,9 +15,7 @@ from upgrade_manager.api.conditions import (
     PROGRESSING,
     TRUE,
     Condition,
-    condition_is,
     find_condition,
-    remove_condition,
     set_condition,
 )
 from upgrade_manager.api.timestamps import format_time
@@ -99,19 +97,11 @@ def test_a_message_is_cut_to_what_the_server_accepts() -> None:
 @pytest.mark.parametrize("conditions", [None, "none", {}, 3, [None, "x", 3]], ids=repr)
 def test_what_is_no_list_of_conditions_counts_as_empty(conditions: object) -> None:
     assert find_condition(conditions, PROGRESSING) is None
-    assert not condition_is(conditions, PROGRESSING, TRUE)
-    assert remove_condition(conditions, PROGRESSING) == []
     assert len(set_condition(conditions, WAITING, NOW)) == 1
 
 
 def test_a_condition_is_found_by_its_type() -> None:
     assert find_condition([FOREIGN, OLD], PROGRESSING) == OLD
-    assert condition_is([FOREIGN, OLD], PROGRESSING, TRUE)
-    assert not condition_is([FOREIGN, OLD], PROGRESSING, FALSE)
-
-
-def test_a_condition_is_removed_by_its_type() -> None:
-    assert remove_condition([FOREIGN, OLD], PROGRESSING) == [FOREIGN]
 
 
 @given(st.lists(conditions), st.integers(0, 3600))

@@ -28,14 +28,6 @@ def test_each_state_has_its_group(group: int, expected: set[str]) -> None:
     assert {state.value for state in NodeState if state.group == group} == expected
 
 
-def test_three_states_fail_the_plan() -> None:
-    assert {state.value for state in NodeState if state.fails_plan} == {
-        "PreDrainFailed",
-        "PostDrainFailed",
-        "SingleNodeUpgradeFailed",
-    }
-
-
 def test_a_node_is_upgraded_from_its_end_state_on() -> None:
     assert {state.value for state in NodeState if state.upgraded} == {
         "PostDrained",

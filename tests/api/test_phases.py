@@ -9,8 +9,6 @@ from upgrade_manager.api.phases import (
     SUCCEEDED,
     TERMINAL,
     PhaseName,
-    has_completed,
-    has_entered,
     is_terminal,
     phase_of,
     position,
@@ -67,20 +65,3 @@ def test_positions_rise_with_the_run() -> None:
 @pytest.mark.parametrize("value", ["", FAILED, "FirmwareUpgrading"])
 def test_values_outside_the_order_have_no_position(value: str) -> None:
     assert position(value) == -1
-    assert not has_entered(value, PhaseName.INITIALIZE)
-    assert not has_completed(value, PhaseName.INITIALIZE)
-
-
-@pytest.mark.parametrize(
-    ("current", "entered", "completed"),
-    [
-        ("ClusterUpgraded", False, False),
-        ("NodeUpgrading", True, False),
-        ("NodeUpgraded", True, True),
-        ("CleaningUp", True, True),
-        (SUCCEEDED, True, True),
-    ],
-)
-def test_a_current_phase_tells_what_is_behind(current: str, entered: bool, completed: bool) -> None:  # noqa: FBT001
-    assert has_entered(current, PhaseName.NODE_UPGRADE) is entered
-    assert has_completed(current, PhaseName.NODE_UPGRADE) is completed

@@ -85,12 +85,6 @@ def find_condition(conditions: object, type_: str) -> dict[str, Any] | None:
     return None
 
 
-def condition_is(conditions: object, type_: str, status: str) -> bool:
-    """Whether the condition of that type is there and has that status."""
-    found = find_condition(conditions, type_)
-    return found is not None and found.get("status") == status
-
-
 def set_condition(conditions: object, new: Condition, now: datetime) -> list[dict[str, Any]]:
     """The raw list with `new` in the place of the condition of its type, or at the end.
 
@@ -116,11 +110,6 @@ def set_condition(conditions: object, new: Condition, now: datetime) -> list[dic
     if not placed:
         result.append({**written, "lastTransitionTime": format_time(now)})
     return result
-
-
-def remove_condition(conditions: object, type_: str) -> list[dict[str, Any]]:
-    """The raw list without the condition of that type."""
-    return [entry for entry in _entries(conditions) if entry.get("type") != type_]
 
 
 def _entries(conditions: object) -> Sequence[dict[str, Any]]:

@@ -32,11 +32,6 @@ class NodeState(StrEnum):
         return _GROUP[self]
 
     @property
-    def fails_plan(self) -> bool:
-        """Whether the whole plan fails with this node; failures around images are judged by the Plan's Jobs."""
-        return self in _FATAL
-
-    @property
     def upgraded(self) -> bool:
         """Whether the node runs the new release, whatever has been cleaned up since."""
         return self not in _FATAL and self.group >= NodeState.POST_DRAINED.group

@@ -84,13 +84,3 @@ def position(value: str) -> int:
 def is_terminal(value: str) -> bool:
     """Whether a plan with this current phase is over."""
     return value in TERMINAL
-
-
-def has_entered(current: str, phase: PhaseName) -> bool:
-    """Whether a plan with this current phase has begun `phase`; not answerable from Failed, which gives False."""
-    return position(current) >= position(phase.active)
-
-
-def has_completed(current: str, phase: PhaseName) -> bool:
-    """Whether a plan with this current phase is done with `phase`; not answerable from Failed, which gives False."""
-    return position(current) >= position(phase.completed)

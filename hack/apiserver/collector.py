@@ -14,6 +14,7 @@ from hack.apiserver.identity import User
 from hack.apiserver.metadata import tidy
 from hack.apiserver.route import Route
 from hack.apiserver.worker import Worker
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object
@@ -179,9 +180,7 @@ class GarbageCollector:
 
 
 def _owner_uids(stored: Stored | None) -> list[str]:
-    if stored is None:
-        return []
-    return [reference["uid"] for reference in stored.object["metadata"].get("ownerReferences", [])]
+    return [] if stored is None else objects.owner_uids(stored.object)
 
 
 def _collecting(obj: Object) -> bool:

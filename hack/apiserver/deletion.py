@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hack.apiserver import protobuf
 from hack.apiserver.jsontext import JsonError, read
@@ -37,8 +37,6 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 #: Seconds that a running Pod gets when neither it nor the request says.
 DEFAULT_GRACE = 30
-
-Propagation = Literal["", "Background", "Foreground", "Orphan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
 
@@ -124,7 +125,7 @@ def _outcome(plan: Object) -> tuple[str, str]:
     if current == SUCCEEDED:
         return SUCCEEDED, ""
     available = objects.condition(plan, "Available") or {}
-    if available.get("reason") == "ConcurrentUpgradeBlocked":
+    if available.get("reason") == CONCURRENT_UPGRADE_BLOCKED:
         return "Blocked", available.get("message", "")
     return "", ""
 

@@ -29,7 +29,6 @@ pytestmark = pytest.mark.servers
 MAPS = "/api/v1/namespaces/$ns/configmaps"
 PODS = "/api/v1/namespaces/$ns/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
-MODES = ("", "Ignore", "Warn", "Strict")
 _ODD = {
     "apiVersion": "v1",
     "kind": "ConfigMap",

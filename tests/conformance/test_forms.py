@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -31,10 +31,6 @@ async def secret(api: BareApi) -> str:
     path = api.path("secrets")
     await api.admin.post(path, {"metadata": {"name": "a", "labels": {"app": "x"}}, "data": {"k": ""}})
     return path
-
-
-def without_managers(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if key != "managedFields"}
 
 
 @pytest.mark.parametrize(

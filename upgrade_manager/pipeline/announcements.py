@@ -11,6 +11,7 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, RECONCILE_ERROR
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
@@ -66,15 +67,15 @@ class Announcements:
 
     def error(self, plan: Object, message: str) -> None:
         """A step raised an error that is retried; equal ones are counted, not repeated."""
-        self._recorder.record(plan, type_=WARNING, reason="ReconcileError", message=sentence(message))
+        self._recorder.record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=sentence(message))
 
     def blocked(self, plan: Object) -> None:
         """Another plan holds the cluster; the words are those of the record."""
-        message = (objects.condition(plan, "Available") or {}).get("message") or "another UpgradePlan is in progress"
+        message = (objects.condition(plan, AVAILABLE) or {}).get("message") or "another UpgradePlan is in progress"
         self._recorder.record(
             plan,
             type_=WARNING,
-            reason="ConcurrentUpgradeBlocked",
+            reason=CONCURRENT_UPGRADE_BLOCKED,
             message=sentence(message),
             name=_unique_name(plan, "blocked"),
         )

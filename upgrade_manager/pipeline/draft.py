@@ -2,7 +2,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.conditions import MAX_MESSAGE, PROGRESSING, Condition, find_condition, set_condition
+from upgrade_manager.api.conditions import (
+    AVAILABLE,
+    CONCURRENT_UPGRADE_BLOCKED,
+    DEGRADED,
+    EXECUTABLE,
+    EXECUTED,
+    FALSE,
+    MAX_MESSAGE,
+    PROGRESSING,
+    RECONCILE_ERROR,
+    RECONCILE_SUCCESS,
+    TRUE,
+    Condition,
+    find_condition,
+    set_condition,
+)
 from upgrade_manager.api.nodestates import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
@@ -118,18 +133,18 @@ class StatusDraft:
     def accept(self, phase: str) -> None:
         """The plan may run: it holds the cluster from now on."""
         self.record(phase)
-        self._condition("Available", "True", "Executable", "UpgradePlan is being executed")
+        self._condition(AVAILABLE, TRUE, EXECUTABLE, "UpgradePlan is being executed")
         self.waiting("")
         self.healthy()
 
     def block(self, other: str) -> None:
         """Another plan holds the cluster."""
         text = f"UpgradePlan {other} is in progress; delete this plan and create it again when that one has ended"
-        self._condition("Available", "False", "ConcurrentUpgradeBlocked", text)
+        self._condition(AVAILABLE, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)
 
     def waiting(self, message: str, detail: str = "") -> None:
         """What the current phase waits for, and what else is known of it."""
-        self._condition("Progressing", "True", self.phase, f"{message}; {detail}" if detail else message)
+        self._condition(PROGRESSING, TRUE, self.phase, f"{message}; {detail}" if detail else message)
 
     def only_details(self, message: str) -> bool:
         """Whether nothing has changed but what is said after `message` of what the current phase waits for."""
@@ -142,11 +157,11 @@ class StatusDraft:
 
     def healthy(self) -> None:
         """The last step raised no error."""
-        self._condition("Degraded", "False", "ReconcileSuccess", "")
+        self._condition(DEGRADED, FALSE, RECONCILE_SUCCESS, "")
 
     def degraded(self, message: str) -> None:
         """The last step raised an error, and will be tried again."""
-        self._condition("Degraded", "True", "ReconcileError", message)
+        self._condition(DEGRADED, TRUE, RECONCILE_ERROR, message)
 
     def observe_generation(self) -> None:
         """The conditions are true of the spec as it is now; to `kubectl wait`, older ones are not met."""
@@ -166,9 +181,9 @@ class StatusDraft:
 
     def _end(self, phase: str, message: str) -> None:
         self.record(phase)
-        self._condition("Available", "False", "Executed", "Entered one of the terminal phases")
+        self._condition(AVAILABLE, FALSE, EXECUTED, "Entered one of the terminal phases")
         # The cause names all that failed, which may be a thousand nodes.
-        self._condition("Progressing", "False", phase, message, limit=MAX_MESSAGE)
+        self._condition(PROGRESSING, FALSE, phase, message, limit=MAX_MESSAGE)
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = LIMIT) -> None:
         condition = Condition(

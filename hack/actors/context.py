@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from hack.actors.hosts import Hosts
     from hack.scenario import Scenario
     from upgrade_manager.kube.transport import Transport
-
-_RFC3339 = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Actor(Protocol):
@@ -61,4 +60,4 @@ class ActorContext:
 
     def timestamp(self) -> str:
         """The wall time, as objects carry it."""
-        return self.now().strftime(_RFC3339)
+        return format_time(self.now())

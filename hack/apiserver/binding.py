@@ -9,6 +9,7 @@ from hack.apiserver.route import Route
 from hack.apiserver.status import JSON_HEADERS, bad_request, conflict
 from hack.apiserver.stored import encode
 from hack.apiserver.writing import object_body, write_options
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resource import Resource
 from upgrade_manager.kube.transport import Response
 
@@ -53,7 +54,7 @@ class Binder:
     def _scheduled(self, pod: Object) -> Object:
         """The Pod with the condition that says so."""
         status = pod.get("status") or {}
-        at = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = format_time(self.now())
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": at}
         others = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
         return pod | {"status": status | {"conditions": [*others, scheduled]}}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from hack.apiserver.metadata import timestamp
 from hack.apiserver.namespaces import CONTENTS, NAME_LABEL
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.kinds import NAMESPACES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def bootstrap(storage: Storage, *, now: Callable[[], datetime], random: Random) 
         metadata = {
             "name": name,
             "uid": str(uuid.UUID(int=random.getrandbits(128), version=4)),
-            "creationTimestamp": timestamp(now()),
+            "creationTimestamp": format_time(now()),
             "labels": {NAME_LABEL: name},
         }
         namespace = {

@@ -9,10 +9,11 @@ from hack.apiserver.builtin import INSTANCES
 from hack.apiserver.definitions import DEFINITIONS
 from hack.apiserver.deletion import DeleteOptions, settle
 from hack.apiserver.identity import User
-from hack.apiserver.metadata import tidy, timestamp
+from hack.apiserver.metadata import tidy
 from hack.apiserver.resources import Column, Row
 from hack.apiserver.route import Route
 from hack.apiserver.worker import Worker
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -66,16 +67,11 @@ def _row(spec: Object, version: Object) -> Row:
         scale="scale" in subresources,
         schema=schema,
         columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
-        preserve_unknown=bool(spec.get("preserveUnknownFields") or _keeps_all(schema)),
         custom=True,
         selectable=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
         generation=True,
         unconditional_update=False,
     )
-
-
-def _keeps_all(schema: Object | None) -> bool:
-    return schema is None or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
 
 
 def _column(column: Object) -> Column:
@@ -139,7 +135,7 @@ class DefinitionController:
         }
 
     def _conditions(self) -> list[dict[str, str]]:
-        moment = timestamp(self._now())
+        moment = format_time(self._now())
         texts = (
             ("NamesAccepted", "NoConflicts", "no conflicts found"),
             ("Established", "InitialNamesAccepted", "the initial names have been accepted"),

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import protobuf
+from hack.apiserver import gotext, protobuf
 from hack.apiserver.jsontext import JsonError, read
-from hack.apiserver.metadata import tidy, timestamp
-from hack.apiserver.patches import go_word
+from hack.apiserver.metadata import tidy
+from hack.apiserver.options import dry_run_faults, invalid_options
+from hack.apiserver.route import truthy
 from hack.apiserver.schema.decoding import DecodingError, decode
-from hack.apiserver.schema.fielderror import invalid as field_invalid
-from hack.apiserver.schema.fielderror import not_supported
+from hack.apiserver.schema.fielderror import invalid, not_supported
 from hack.apiserver.schema.gotypes import delete_options_type
-from hack.apiserver.status import bad_request, conflict, invalid
+from hack.apiserver.status import bad_request, conflict
 from hack.apiserver.stored import stamped
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from hack.apiserver.admission import Object
     from hack.apiserver.resources import Row
     from hack.apiserver.schema.fielderror import FieldError
-    from hack.apiserver.status import StatusError
     from hack.apiserver.storage import Storage
     from hack.apiserver.stored import Stored
     from upgrade_manager.kube.transport import Request
@@ -75,7 +74,7 @@ def _body(request: Request) -> Any:
     except JsonError as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
     if not isinstance(body, dict):
-        fault = f"json: cannot unmarshal {go_word(body)} into Go value of type {HEAD}"
+        fault = f"json: cannot unmarshal {gotext.word(body)} into Go value of type {HEAD}"
         raise bad_request(f"couldn't get version/kind; json parse error: {fault}")
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         version = body.get("apiVersion", "v1")
@@ -88,7 +87,7 @@ def _query(request: Request) -> dict[str, Any]:
     given: dict[str, Any] = dict(request.query)
     given["dryRun"] = [value for key, value in request.query if key == "dryRun" and value]
     if "orphanDependents" in given:
-        given["orphanDependents"] = given["orphanDependents"].lower() not in {"false", "0"}
+        given["orphanDependents"] = truthy(given["orphanDependents"])
     if "gracePeriodSeconds" in given:
         text = given["gracePeriodSeconds"]
         if not text.removeprefix("-").isdigit():
@@ -107,7 +106,7 @@ def delete_options(request: Request) -> DeleteOptions:
     faults: list[FieldError] = []
     if propagation and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
-        faults.append(field_invalid("propagationPolicy", propagation, detail))
+        faults.append(invalid("propagationPolicy", propagation, detail))
     elif propagation not in {"", *_POLICIES}:
         faults.append(not_supported("propagationPolicy", propagation, (*_POLICIES, "nil")))
     faults += dry_run_faults(given.get("dryRun") or [])
@@ -122,17 +121,6 @@ def delete_options(request: Request) -> DeleteOptions:
         grace_seconds=given.get("gracePeriodSeconds"),
         dry_run=bool(given.get("dryRun")),
     )
-
-
-def dry_run_faults(given: list[str]) -> list[FieldError]:
-    """Findings about a dryRun parameter."""
-    return [not_supported("dryRun", given, ("All",))] if any(value != "All" for value in given) else []
-
-
-def invalid_options(kind: str, faults: list[FieldError]) -> StatusError:
-    """The options of a request, by their kind, make no sense."""
-    resource = Resource(group="meta.k8s.io", version="v1", plural="options", kind=kind)
-    return invalid(resource, "", [fault.cause() for fault in faults])
 
 
 def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:
@@ -164,7 +152,7 @@ def dying(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> tu
     grace = _grace(row, obj, options)
     marked = metadata | {"finalizers": finalizers}
     if "deletionTimestamp" not in metadata:
-        marked["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
+        marked["deletionTimestamp"] = format_time(now + timedelta(seconds=grace))
         if metadata.get("generation"):
             marked["generation"] = metadata["generation"] + 1
     if grace <= metadata.get("deletionGracePeriodSeconds", grace) and not _contents(obj):

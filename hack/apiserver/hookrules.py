@@ -33,7 +33,7 @@ def hook_stage(row: Row, new: Object, old: Object | None, operation: Operation, 
     hooks = new.get("webhooks") or []
     faults = [fault for index, hook in enumerate(hooks) for fault in _faults(hook, f"webhooks[{index}]")]
     if faults:
-        raise invalid_object(row.resource, new["metadata"]["name"], [fault.cause() for fault in faults])
+        raise invalid_object(row.resource, new["metadata"]["name"], faults)
     if hooks and row.resource.name == MUTATING:
         why = "this API server calls no mutating webhooks"
         raise forbidden(row.resource, new["metadata"]["name"], why)

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver.fieldselector import parse_fields
 from hack.apiserver.labelselector import parse_labels
+from hack.apiserver.options import invalid_options
 from hack.apiserver.route import flag
+from hack.apiserver.schema.fielderror import forbidden, not_supported
 from hack.apiserver.selectors import Selector
-from hack.apiserver.status import bad_request, invalid, not_a_version
-from upgrade_manager.kube.resource import Resource
+from hack.apiserver.status import bad_request, not_a_version
 
 if TYPE_CHECKING:
     from hack.apiserver.resources import Row
+    from hack.apiserver.schema.fielderror import FieldError
     from upgrade_manager.kube.transport import Request
 
-_OPTIONS = Resource(group="meta.k8s.io", version="v1", plural="listoptions", kind="ListOptions")
 _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 
 
@@ -62,7 +63,7 @@ def list_options(request: Request, row: Row) -> ListOptions:
     )
     faults = _watch_faults(options, query) if options.watch else _list_faults(options, query)
     if faults:
-        raise invalid(_OPTIONS, "", faults)
+        raise invalid_options("ListOptions", faults)
     return options
 
 
@@ -74,45 +75,35 @@ def _number(query: dict[str, str], name: str) -> int:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
 
 
-def _forbidden(field: str, message: str) -> dict[str, str]:
-    return {"reason": "FieldValueForbidden", "message": f"Forbidden: {message}", "field": field}
-
-
-def _unknown_match(match: str, *supported: str) -> dict[str, str]:
-    known = ", ".join(f'"{one}"' for one in supported)
-    message = f'Unsupported value: "{match}": supported values: {known}'
-    return {"reason": "FieldValueNotSupported", "message": message, "field": "resourceVersionMatch"}
-
-
-def _list_faults(options: ListOptions, query: dict[str, str]) -> list[dict[str, str]]:
+def _list_faults(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
     field = "resourceVersionMatch"
-    faults = []
+    faults: list[FieldError] = []
     if options.match and not options.resource_version:
-        faults.append(_forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
+        faults.append(forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
     if options.match and options.continue_token:
-        faults.append(_forbidden(field, f"{field} is forbidden when continue is provided"))
+        faults.append(forbidden(field, f"{field} is forbidden when continue is provided"))
     if options.match not in {"", _EXACT, _NOT_OLDER}:
-        faults.append(_unknown_match(options.match, _EXACT, _NOT_OLDER, ""))
+        faults.append(not_supported(field, options.match, (_EXACT, _NOT_OLDER, "")))
     if options.match == "Exact" and options.resource_version == "0":
-        faults.append(_forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+        faults.append(forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
     if "sendInitialEvents" in query:
-        faults.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return faults
 
 
-def _watch_faults(options: ListOptions, query: dict[str, str]) -> list[dict[str, str]]:
+def _watch_faults(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
     """Streaming lists are refused as by a server whose WatchList feature gate is off."""
     field, initial = "resourceVersionMatch", "sendInitialEvents"
-    faults = []
+    faults: list[FieldError] = []
     if initial in query:
         if options.match != _NOT_OLDER:
-            faults.append(_forbidden(field, f"{initial} requires setting {field} to NotOlderThan"))
+            faults.append(forbidden(field, f"{initial} requires setting {field} to NotOlderThan"))
         gate = f"{initial} is forbidden for watch unless the WatchList feature gate is enabled"
-        faults.append(_forbidden(initial, gate))
+        faults.append(forbidden(initial, gate))
     elif options.match:
-        faults.append(_forbidden(field, f"{field} is forbidden for watch unless {initial} is provided"))
+        faults.append(forbidden(field, f"{field} is forbidden for watch unless {initial} is provided"))
     if options.match not in {"", _NOT_OLDER}:
-        faults.append(_unknown_match(options.match, _NOT_OLDER))
+        faults.append(not_supported(field, options.match, (_NOT_OLDER,)))
     if options.match and options.continue_token:
-        faults.append(_forbidden(field, f"{field} is forbidden when continue is provided"))
+        faults.append(forbidden(field, f"{field} is forbidden when continue is provided"))
     return faults

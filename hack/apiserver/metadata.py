@@ -7,9 +7,12 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.patches import go_word
+from hack.apiserver import gotext
+from hack.apiserver.schema.fielderror import invalid as field_invalid
+from hack.apiserver.schema.fielderror import required
 from hack.apiserver.schema.gotypes import is_builtin
 from hack.apiserver.status import StatusError, bad_request, conflict, invalid, invalid_patch, modified
+from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,11 +45,6 @@ _FIELDS = (
 _SYSTEM = ("generation", "creationTimestamp", "resourceVersion")
 #: The fields of ObjectMeta that a client may leave out and must not change.
 _KEPT = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
-
-
-def timestamp(moment: datetime) -> str:
-    """RFC 3339 in whole seconds, as metav1.Time."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def decoded(body: Any, route: Route) -> Object:
@@ -108,7 +106,7 @@ def _metadata(given: Any, route: Route) -> Object:
 def _shapeless(given: Any, row: Row) -> StatusError:
     kind = row.resource.kind
     where = "value" if row.custom else f"struct field {kind}.metadata"
-    fault = f"json: cannot unmarshal {go_word(given)} into Go {where} of type v1.ObjectMeta"
+    fault = f"json: cannot unmarshal {gotext.word(given)} into Go {where} of type v1.ObjectMeta"
     return bad_request(f'{kind} in version "{row.resource.version}" cannot be handled as a {kind}: {fault}')
 
 
@@ -134,7 +132,7 @@ def born(row: Row, new: Object, *, now: datetime, random: Random) -> Object:
     if not metadata.get("name"):
         metadata["name"] = _generated(row, metadata.get("generateName", ""), random)
     metadata["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))
-    metadata["creationTimestamp"] = timestamp(now)
+    metadata["creationTimestamp"] = format_time(now)
     if row.generation or row.custom:
         metadata["generation"] = 1
     new = new | {"metadata": tidy(metadata)}
@@ -147,10 +145,7 @@ def born(row: Row, new: Object, *, now: datetime, random: Random) -> Object:
 
 def _generated(row: Row, prefix: str, random: Random) -> str:
     if not prefix:
-        message = "Required value: name or generateName is required"
-        raise invalid(
-            row.resource, "", [{"reason": "FieldValueRequired", "message": message, "field": "metadata.name"}]
-        )
+        raise invalid(row.resource, "", [required("metadata.name", "name or generateName is required")])
     return prefix[:_LONGEST_PREFIX] + "".join(random.choices(_ALPHABET, k=_SUFFIX_LENGTH))
 
 
@@ -180,9 +175,8 @@ def check_current(row: Row, new: Object, old: Object, *, whole: bool) -> None:
         message = f'strconv.ParseUint: parsing "{revision}": invalid syntax'
         raise StatusError(code=500, reason="", message=message)
     if not revision and whole and not row.unconditional_update:
-        message = "Invalid value: 0: must be specified for an update"
-        cause = {"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}
-        raise invalid(replace(row.resource, kind=row.resource.plural), name, [cause])
+        error = field_invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid(replace(row.resource, kind=row.resource.plural), name, [error])
     if revision and revision != actual["resourceVersion"]:
         raise modified(row.resource, name)
 

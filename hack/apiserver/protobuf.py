@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.status import bad_request, unsupported_media_type
+from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -257,5 +258,5 @@ def _value(raw: Any, kind: str) -> Any:
         return raw - 2**64 if raw >= 2**63 else raw
     if kind == "time":
         seconds = _message(raw, "Time").get("seconds")
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return None if seconds is None else format_time(datetime.fromtimestamp(seconds, UTC))
     return _message(raw, kind)

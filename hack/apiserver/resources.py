@@ -55,8 +55,6 @@ class Row:
     #: The openAPIV3Schema of a custom kind; for a built-in one as much as is modelled, None when nothing is.
     schema: dict[str, Any] | None = None
     columns: tuple[Column, ...] = ()
-    #: Fields that the schema does not name are kept instead of pruned.
-    preserve_unknown: bool = True
     #: Whether a CustomResourceDefinition made it: no strategic merge patch, no unconditional update.
     custom: bool = False
     #: Field selector paths besides metadata.name and metadata.namespace.

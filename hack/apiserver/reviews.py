@@ -118,4 +118,4 @@ def _rules(spec: dict[str, Any], user: User, store: Storage) -> dict[str, Any]:
 
 def _refused(row: Row, error: FieldError) -> StatusError:
     """As the real server says it, which does not name the kind here."""
-    return invalid_object(replace(row.resource, kind=""), "", [error.cause()])
+    return invalid_object(replace(row.resource, kind=""), "", [error])

@@ -72,7 +72,7 @@ def _scaled(route: Route, workload: Object, request: Request) -> Object:
     replicas: Any = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
         fault = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise invalid_object(route.row.resource, route.name, [fault.cause()])
+        raise invalid_object(route.row.resource, route.name, [fault])
     given = (scale.get("metadata") or {}).get("resourceVersion")
     metadata = workload["metadata"] | ({"resourceVersion": given} if given else {})
     return workload | {"metadata": metadata, "spec": (workload.get("spec") or {}) | {"replicas": replicas}}

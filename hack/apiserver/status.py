@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from hack.apiserver.schema import fielderror
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hack.apiserver.schema.fielderror import FieldError
     from upgrade_manager.kube.resource import Resource
 
 JSON_HEADERS = {"content-type": "application/json"}
@@ -99,10 +103,9 @@ def not_acceptable(message: str) -> StatusError:
 
 def invalid_patch(shown: str, fault: str) -> StatusError:
     """What a patch makes cannot be decoded; `shown` is the object, or the patch."""
-    text = f"Invalid value: {json.dumps(shown, ensure_ascii=False)}: {fault}"
-    causes = [{"reason": "FieldValueInvalid", "message": text, "field": "patch"}]
-    message = f' "" is invalid: patch: {text}'
-    return StatusError(code=422, reason="Invalid", message=message, details={"causes": causes})
+    error = fielderror.invalid("patch", shown, fault)
+    message = f' "" is invalid: {error}'
+    return StatusError(code=422, reason="Invalid", message=message, details={"causes": [error.cause()]})
 
 
 def method_not_supported(resource: Resource, verb: str) -> StatusError:
@@ -158,14 +161,13 @@ def unsupported_media_type(accepted: tuple[str, ...]) -> StatusError:
     return StatusError(code=415, reason="UnsupportedMediaType", message=message)
 
 
-def invalid(resource: Resource, name: str, causes: list[dict[str, str]]) -> StatusError:
-    """The object breaks a rule; each cause is {"reason": "FieldValueInvalid", "message": …, "field": …}."""
-    texts = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
-    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+def invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """The object breaks rules."""
+    causes = [error.cause() for error in errors]
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": causes}
     details = {key: value for key, value in details.items() if value}
-    message = f'{kind} "{name}" is invalid: {joined}'
+    message = f'{kind} "{name}" is invalid: {fielderror.aggregate(errors)}'
     return StatusError(code=422, reason="Invalid", message=message, details=details)
 
 

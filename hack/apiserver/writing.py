@@ -10,11 +10,12 @@ import yaml
 
 from hack.apiserver import gotext, protobuf, reviews
 from hack.apiserver.admission import WriteOptions
-from hack.apiserver.deletion import HEAD, DeleteOptions, delete_options, dry_run_faults, invalid_options
+from hack.apiserver.deletion import HEAD, DeleteOptions, delete_options
 from hack.apiserver.jsontext import JsonError, duplicates, read
 from hack.apiserver.listoptions import list_options
 from hack.apiserver.metadata import check_name, decoded
-from hack.apiserver.patches import MERGE_PATCH, STRATEGIC_MERGE_PATCH, check_media_type, go_word, patched
+from hack.apiserver.options import dry_run_faults, invalid_options
+from hack.apiserver.patches import MERGE_PATCH, STRATEGIC_MERGE_PATCH, check_media_type, patched
 from hack.apiserver.reading import view
 from hack.apiserver.resources import REVIEW_VERBS
 from hack.apiserver.route import Route
@@ -214,12 +215,12 @@ def object_body(request: Request, row: Row) -> Object:
     except (JsonError, yaml.YAMLError) as error:
         raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {error}") from error
     if body is not None and not isinstance(body, dict):
-        fault = f"json: cannot unmarshal {go_word(body)} into Go value of type {HEAD}"
+        fault = f"json: cannot unmarshal {gotext.word(body)} into Go value of type {HEAD}"
         raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
     body = body or {}
     for key in ("kind", "apiVersion"):
         if not isinstance(body.get(key) or "", str):
-            fault = f"json: cannot unmarshal {go_word(body[key])} into Go struct field .{key} of type string"
+            fault = f"json: cannot unmarshal {gotext.word(body[key])} into Go struct field .{key} of type string"
             raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
     version = body.get("apiVersion") or ""
     if str(version).count("/") > 1:

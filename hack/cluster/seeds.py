@@ -20,6 +20,7 @@ from hack.actors.kinds import (
 )
 from hack.actors.virtual_machines import instance_of
 from hack.cluster import seed_harvester, seed_machines, seed_nodes
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.kinds import (
@@ -101,7 +102,7 @@ class Seeds:
 
     async def plant(self) -> None:
         """Create the cluster's objects."""
-        scenario, at = self._scenario, self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        scenario, at = self._scenario, format_time(self._now())
         for namespace in seed_harvester.namespaces(scenario):
             await self._plant(NAMESPACES, namespace)
         for account in seed_harvester.service_accounts():

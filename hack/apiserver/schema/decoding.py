@@ -9,6 +9,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
+from hack.apiserver import gotext
 from hack.apiserver.schema.quantities import QuantityError, canonical
 from hack.apiserver.schema.times import TimeError, rewritten
 
@@ -71,7 +72,7 @@ def completed(value: Json, kind: Type) -> Json:
 
 def _struct(value: Json, kind: Type, unknown: list[str], old: dict[str, Json]) -> Json:
     if not isinstance(value, dict):
-        raise DecodingError(_word(value), kind.name)
+        raise DecodingError(gotext.word(value), kind.name)
     result: dict[str, Json] = {}
     changed = False
     for key, item in value.items():
@@ -104,7 +105,7 @@ def _member(item: Json, field: Field, kind: Type, unknown: list[str], old: Json)
 
 def _list(value: Json, kind: Type, unknown: list[str]) -> Json:
     if not isinstance(value, list):
-        raise DecodingError(_word(value), kind.name)
+        raise DecodingError(gotext.word(value), kind.name)
     result = []
     for index, item in enumerate(value):
         before = len(unknown)
@@ -116,7 +117,7 @@ def _list(value: Json, kind: Type, unknown: list[str]) -> Json:
 
 def _map(value: Json, kind: Type, unknown: list[str]) -> Json:
     if not isinstance(value, dict):
-        raise DecodingError(_word(value), kind.name)
+        raise DecodingError(gotext.word(value), kind.name)
     result = {}
     for key, item in value.items():
         before = len(unknown)
@@ -148,7 +149,7 @@ def _leaf(value: Json, kind: Type) -> Json:
     else:
         return _special(value, leaf, kind)
     if not fits:
-        raise DecodingError(_word(value), kind.name)
+        raise DecodingError(gotext.word(value), kind.name)
     return value
 
 
@@ -165,12 +166,12 @@ def _special(value: Json, leaf: str, kind: Type) -> Json:
     """The leaves that decode themselves."""
     if leaf == "port":
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise DecodingError(_word(value), "string")
+            raise DecodingError(gotext.word(value), "string")
         return value
     if leaf == "quantity" and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise DecodingError(_word(value), kind.name if leaf != "bytes" else "[]uint8")
+        raise DecodingError(gotext.word(value), kind.name if leaf != "bytes" else "[]uint8")
     try:
         if leaf == "bytes":
             base64.b64decode(value, validate=True)
@@ -186,12 +187,3 @@ def _first_bad(text: str) -> int:
     """Where Go stops to read base64."""
     bad = [index for index, character in enumerate(text) if not (character.isalnum() or character in "+/=")]
     return bad[0] if bad else len(text) // 4 * 4
-
-
-def _word(value: Json) -> str:
-    """What Go calls a JSON value."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"

@@ -134,8 +134,8 @@ def _invalid(row: Row, name: str, errors: list[FieldError]) -> StatusError:
     if row.stored_as:
         names = {shown: stored for stored, shown in row.renames}
         errors = [replace(error, field=names.get(error.field, error.field)) for error in errors]
-        return invalid_object(replace(row.resource, group=""), name, [error.cause() for error in errors])
-    return invalid_object(row.resource, name, [error.cause() for error in errors])
+        return invalid_object(replace(row.resource, group=""), name, errors)
+    return invalid_object(row.resource, name, errors)
 
 
 def _of_kind(row: Row, new: Object) -> Object:
@@ -151,7 +151,7 @@ def _of_kind(row: Row, new: Object) -> Object:
     if errors:
         group = new["apiVersion"].rpartition("/")[0]
         given = replace(row.resource, kind=new["kind"], group=group)
-        raise invalid_object(given, new["metadata"].get("name", ""), [error.cause() for error in errors])
+        raise invalid_object(given, new["metadata"].get("name", ""), errors)
     return new
 
 

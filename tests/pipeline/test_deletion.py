@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.faults import Delay, Match, Rule
+from hack.middleware import NoHook
 from hack.simulation import Simulation
 from tests.pipeline.test_failures import fault
 from tests.support.curable import Curable
@@ -16,6 +17,7 @@ from tests.support.leftovers import ours, settings
 from tests.support.upgrade import BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.kinds import (
     ADDONS,
     LONGHORN_SETTINGS,
@@ -29,7 +31,9 @@ from upgrade_manager.kube.resource import Resource
 from upgrade_manager.pipeline.controller import PlanController
 
 if TYPE_CHECKING:
+    from hack.call import Call
     from tests.support.simulate import Simulate
+    from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.controller import Surroundings
 
 INTERVAL = "replica-replenishment-wait-interval"
@@ -273,6 +277,44 @@ async def test_what_is_gone_holds_no_plan_back(
         async with stage.life(seed="successor"):
             assert await stage.until("gone") == "gone"
         assert [event["message"] for event in await stage.events("ReconcileError")] == []
+
+
+class Losing(NoHook):
+    """Loses the answer to the release of a deleted plan, and takes down what is removed after that."""
+
+    def __init__(self) -> None:
+        self.is_released = False
+        self.removed: list[str] = []
+
+    async def before(self, number: int, call: Call) -> None:
+        """Take it down."""
+        _ = number
+        if self.is_released and call.verb.startswith("delete"):
+            self.removed.append(call.path)
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """Lose it."""
+        _ = number
+        if call.resource.startswith("upgradeplans") and b"deletionTimestamp" in response.body and not call.subresource:
+            self.is_released = True
+            raise Transient("the answer got lost")
+
+
+async def test_a_plan_whose_release_was_not_heard_of_does_not_take_the_next_ones_objects_along(
+    simulate: Simulate,
+) -> None:
+    async with simulate(scale=0.2) as simulation:
+        stage = await Stage.set_up(simulation)
+        losing = simulation.middleware.hook = Losing()
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await until_recorded(stage, "RepoCreating")
+            await delete(stage)
+            assert losing.is_released
+            assert losing.removed == []
+            assert await ours(simulation) == []
+            await stage.create_plan(BY_VERSION)
+            assert await stage.until_ended() == SUCCEEDED
 
 
 #: All but the lease: without that the manager would rightly stop.

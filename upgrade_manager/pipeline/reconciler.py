@@ -214,6 +214,9 @@ class PlanReconciler:
         if FINALIZER not in objects.finalizers(scope.raw):
             return Done()
         if scope.draft.phase:
+            if not await self._is_there(scope):
+                log.info("the plan was gone already, and is not cleaned up after again")
+                return Done()
             await tear_down(scope, keep_evidence=False)
             await self._observations.drop(scope.owner.name)
         try:
@@ -222,6 +225,15 @@ class PlanReconciler:
             log.info("the plan was gone already")
         log.info("finalized")
         return Done()
+
+    async def _is_there(self, scope: Scope) -> bool:
+        """Whether the plan waits for us, by the API server itself: the answer to its release may have got lost.
+
+        What is removed is found by the plan's name, which another one may have by now.
+        """
+        selector = f"metadata.name={scope.owner.name}"
+        found = (await self._client.list(UPGRADE_PLANS, field_selector=selector, metadata_only=True)).items
+        return any(objects.uid(one) == scope.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
     async def _degrade(self, scope: Scope, message: str) -> None:
         """Say on the plan what went wrong. That this may fail too must not hide the error itself."""

@@ -24,7 +24,7 @@ AT_ONCE = 0.05
 #: One for each phase that waits for one object, and five for each of the three nodes.
 ENOUGH = 15
 #: Seconds for a request there and back, and how many of them, one after the other, a change of phase may take.
-WIRE, REQUESTS = 0.01, 4
+WIRE, REQUESTS = 0.01, 3
 
 
 async def _reactions() -> list[float]:

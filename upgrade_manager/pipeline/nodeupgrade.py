@@ -30,6 +30,7 @@ from upgrade_manager.pipeline.nodeviews import Aim, Observed, judged_nodes
 from upgrade_manager.pipeline.oddities import Oddities
 from upgrade_manager.pipeline.pauselist import enumerated, misnamed
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.vmrestore import report, start
 from upgrade_manager.pipeline.watches import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
 from upgrade_manager.resources.jobs import node_job, node_job_name, resume
@@ -71,11 +72,7 @@ class NodeUpgrade(Phase):
             if scope.draft.node_state(objects.name(node)) is None:
                 scope.draft.move_node(objects.name(node), NodeState.IMAGE_PRELOADED)
         present = objects.annotations_of(scope.raw)
-        found = await temporary.originals(scope)
-        if scope.draft["singleNode"] is None:
-            asking = machineplan.all_asking((await scope.observe(MACHINE_PLANS)).list())
-            found |= rancher.original(await rancher.read_cluster(scope), asking=asking)
-        notes = {key: value for key, value in found.items() if key not in present}
+        notes = {key: value for key, value in (await _originals(scope)).items() if key not in present}
         if notes:
             await scope.annotate(notes)
         await temporary.change(scope)
@@ -115,6 +112,20 @@ class NodeUpgrade(Phase):
         await _restore_vms(scope, decisions)
         await report(scope)
         return outcome
+
+
+async def _originals(scope: Scope) -> dict[str, str]:
+    """What is to be noted, read at the same time: on a large cluster the list of the machine plans takes a while."""
+    if scope.draft["singleNode"] is not None:
+        return await temporary.originals(scope)
+    found: dict[str, str] = {}
+
+    async def settings() -> None:
+        found.update(await temporary.originals(scope))
+
+    await together(settings(), rancher.read_cluster(scope), scope.observe_all(MACHINE_PLANS, LOCAL_MACHINES))
+    asking = machineplan.all_asking((await scope.observe(MACHINE_PLANS)).list())
+    return found | rancher.original(await rancher.read_cluster(scope), asking=asking)
 
 
 def _aim(scope: Scope) -> Aim:

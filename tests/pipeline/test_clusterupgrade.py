@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack import scenario as scenarios
 from tests.support.harvester import RELEASE
+from tests.support.upgrade import BY_VERSION, Stage, condition
 from upgrade_manager.kube.kinds import JOBS
 from upgrade_manager.pipeline.clusterupgrade import ClusterUpgrade
 from upgrade_manager.pipeline.errors import ForeignObject
@@ -15,6 +18,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
+    from tests.support.simulate import Simulate
 
 PLACE = "harvester-system"
 NAMED = f"{PLACE}/up-cluster-upgrade"
@@ -64,6 +68,33 @@ async def test_the_jobs_end_is_the_phases(cluster: Harvester, status: dict[str, 
     started = {"startTime": "2026-01-01T00:00:00Z"}
     await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, started | status)
     assert await ClusterUpgrade().run(scope) == outcome
+
+
+FAULTS = [
+    pytest.param(
+        {"message": "no space left"}, "attempt 2 of 3, the last one ended with: no space left;", id="an attempt fails"
+    ),
+    pytest.param({"hang": True}, "attempt 1 of 3; running since 20", id="it takes its time"),
+]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("fault", "said"), FAULTS)
+async def test_a_user_sees_how_far_the_job_is_when(simulate: Simulate, fault: dict[str, Any], said: str) -> None:
+    faults = [{"work": "manifests", **fault}]
+    async with simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until("ClusterUpgrading")
+            async with asyncio.timeout(60):
+                while said not in condition(await stage.plan(), "Progressing")[2]:  # noqa: ASYNC110  # the API server's
+                    await asyncio.sleep(0.2)
+            plan = await stage.plan()
+    assert condition(plan, "Progressing")[2].startswith(
+        f"waiting for Job {PLACE}/upgrade-cluster-upgrade: {said.removesuffix(';')}"
+    )
+    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
 
 
 async def test_a_namesakes_job_that_is_complete_does_not_complete_the_phase(cluster: Harvester) -> None:

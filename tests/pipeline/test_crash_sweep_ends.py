@@ -17,7 +17,7 @@ from tests.support.curable import Curable
 from tests.support.ends import run
 from tests.support.succession import Fate
 from tests.support.sweep import some
-from upgrade_manager.api.phases import FAILED, PHASES, PhaseName, phase_of
+from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,14 +55,18 @@ def mishaps(first: int, last: int, *, beginning: int) -> Iterator[tuple[str, Fat
         yield what, Fate(lose_at=write) if is_lost else Fate(die_at=write, after=True)
 
 
+#: All phases, and plans that have ended: the clean-up of the end may still go on.
+DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
+
+
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("phase", [phase.active for phase in PHASES])
+@pytest.mark.parametrize("phase", DELETED)
 async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str) -> None:
-    scenario = Curable.of()
+    scenario = Curable.of(**(fault("prepare", SECOND) if phase == FAILED else {}))
     golden = await run(scenario, delete_in=phase)
     assert (golden.left.ours, golden.left.settings, golden.left.errors) == ([], golden.settings, [])
     beginning = max(1, golden.before + 1 - BEFORE)
-    for what, fate in mishaps(beginning, len(golden.writes), beginning=PHASES.index(phase_of(phase))):
+    for what, fate in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase)):
         ending = await run(scenario, delete_in=phase, fate=fate)
         assert (ending.left.ours, ending.left.settings) == ([], golden.settings), what
         _assert_errors_have_reasons(ending, fate, what)

@@ -91,19 +91,14 @@ class Writing:
 
     def _review(self, route: Route, request: Request, options: WriteOptions) -> Response:
         review = shape(route.row, decoded(object_body(request, route.row), route), None, "CREATE", options)
-        try:
-            answer = reviews.answer(
-                route.row,
-                review,
-                namespace=route.namespace,
-                user=options.user,
-                authenticator=self.authenticator,
-                store=self.writer.storage,
-            )
-        except (AttributeError, TypeError, KeyError, ValueError) as error:
-            # A review is judged without a decoder that checks the types of its fields first.
-            kind = route.row.resource.kind
-            raise bad_request(f"{kind} cannot be handled as a {kind}: json: cannot unmarshal: {error}") from error
+        answer = reviews.answer(
+            route.row,
+            review,
+            namespace=route.namespace,
+            user=options.user,
+            authenticator=self.authenticator,
+            store=self.writer.storage,
+        )
         head = {"kind": route.row.resource.kind, "apiVersion": route.row.resource.api_version}
         return Response(status=201, headers=_headers(options), body=encode(head | answer))
 

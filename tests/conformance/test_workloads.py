@@ -1111,6 +1111,52 @@ ROWS = [
             },
         ),
     ),
+    *(
+        _refused_pod(
+            title,
+            _pod(CONTAINER | {"ports": ports}),
+            then=refused(
+                422,
+                "Invalid",
+                'Pod "one" is invalid: spec.containers[0].ports[0].containerPort: Required value',
+                {
+                    "name": "one",
+                    "kind": "Pod",
+                    "causes": [
+                        {
+                            "reason": "FieldValueRequired",
+                            "message": "Required value",
+                            "field": "spec.containers[0].ports[0].containerPort",
+                        }
+                    ],
+                },
+            ),
+        )
+        for title, ports in (
+            ("a port that is null", [None]),
+            ("a port with a number that is null", [{"containerPort": None}]),
+        )
+    ),
+    _refused_pod(
+        "a toleration that is null",
+        _pod(tolerations=[None]),
+        then=refused(
+            422,
+            "Invalid",
+            'Pod "one" is invalid: spec.tolerations[0].operator: Invalid value: "": operator must be Exists when `key` is empty, which means "match all values and all keys"',
+            {
+                "name": "one",
+                "kind": "Pod",
+                "causes": [
+                    {
+                        "reason": "FieldValueInvalid",
+                        "message": 'Invalid value: "": operator must be Exists when `key` is empty, which means "match all values and all keys"',
+                        "field": "spec.tolerations[0].operator",
+                    }
+                ],
+            },
+        ),
+    ),
     _refused_pod(
         "a node selector with a bad value",
         _pod(nodeSelector={"a": "b c"}),

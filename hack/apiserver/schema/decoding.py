@@ -74,7 +74,7 @@ def _struct(value: Json, kind: Type, unknown: list[str], old: dict[str, Json]) -
     if not isinstance(value, dict):
         raise DecodingError(gotext.word(value), kind.name)
     result: dict[str, Json] = {}
-    changed = False
+    unchanged = 0
     for key, item in value.items():
         field = kind.fields.get(key)
         if field is None:
@@ -83,11 +83,11 @@ def _struct(value: Json, kind: Type, unknown: list[str], old: dict[str, Json]) -
             new = item if old.get(key) is item else _member(item, field, kind, unknown, old.get(key))
             if new or not field.droppable:
                 result[key] = new
-                changed = changed or new is not item
+                unchanged += new is item
     for field in kind.shown:
         if field.name not in result:
             result[field.name] = field.empty()
-    return result if changed or len(result) != len(value) else value
+    return value if unchanged == len(value) == len(result) else result
 
 
 def _member(item: Json, field: Field, kind: Type, unknown: list[str], old: Json) -> Json:
@@ -129,10 +129,10 @@ def _map(value: Json, kind: Type, unknown: list[str]) -> Json:
 
 def _item(item: Json, kind: Type, unknown: list[str]) -> Json:
     inner = kind.item
-    if inner is None or (item is None and inner.form == "any"):
+    if inner is None:
         return item
     if item is None:
-        return {} if inner.form == "struct" else "" if inner.leaf in {"string", "bytes"} else None
+        return "" if inner.leaf == "bytes" else inner.empty()
     return decode(item, inner, unknown=unknown)
 
 

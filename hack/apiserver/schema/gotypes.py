@@ -37,6 +37,12 @@ class Type:
     #: The fields that Go writes even when they are empty.
     shown: tuple[Field, ...] = ()
 
+    def empty(self) -> Any:
+        """What Go writes for a value of the type when nothing is in it."""
+        if self.form == "struct":
+            return {field.name: field.empty() for field in self.shown}
+        return _EMPTY.get(self.leaf)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
@@ -52,11 +58,7 @@ class Field:
 
     def empty(self) -> Any:
         """What Go writes for the field when nothing is in it."""
-        if self.pointer or self.type.form in {"list", "map"}:
-            return None
-        if self.type.form == "struct":
-            return {shown.name: shown.empty() for shown in self.type.shown}
-        return _EMPTY.get(self.type.leaf)
+        return None if self.pointer else self.type.empty()
 
 
 _EMPTY: Mapping[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0}

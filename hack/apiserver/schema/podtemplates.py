@@ -79,9 +79,16 @@ def pod_spec(spec: Object, field: str) -> Iterator[FieldError]:
         yield not_supported(f"{field}.restartPolicy", spec.get("restartPolicy", ""), _RESTART)
     yield from validate_labels(spec.get("nodeSelector") or {}, f"{field}.nodeSelector")
     for index, toleration in enumerate(spec.get("tolerations") or ()):
-        operator = toleration.get("operator") or "Equal"
-        if operator not in _OPERATORS:
-            yield not_supported(f"{field}.tolerations[{index}].operator", operator, _OPERATORS)
+        yield from _toleration(toleration, f"{field}.tolerations[{index}].operator")
+
+
+def _toleration(toleration: Object, where: str) -> Iterator[FieldError]:
+    operator = toleration.get("operator", "")
+    if not toleration.get("key") and operator != "Exists":
+        detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield invalid(where, operator, detail)
+    if operator and operator not in _OPERATORS:
+        yield not_supported(where, operator, _OPERATORS)
 
 
 def _volumes(volumes: list[Object], field: str) -> Iterator[FieldError]:
@@ -114,7 +121,8 @@ def _container(container: Object, field: str, volumes: list[str]) -> Iterator[Fi
     if container.get("image") and container.get("imagePullPolicy") not in _PULL:
         yield not_supported(f"{field}.imagePullPolicy", container.get("imagePullPolicy"), _PULL)
     for index, port in enumerate(container.get("ports") or ()):
-        yield from port_number(port.get("containerPort", 0), f"{field}.ports[{index}].containerPort")
+        where = f"{field}.ports[{index}].containerPort"
+        yield from port_number(port["containerPort"], where) if port.get("containerPort") else (required(where),)
 
 
 def _mounts(container: Object, field: str, volumes: list[str]) -> Iterator[FieldError]:

@@ -38,6 +38,12 @@ def test_what_is_sound_is_shared() -> None:
     assert read("pods", pod)[0] is pod
 
 
+def test_null_is_what_go_has_for_nothing() -> None:
+    ports = [{"containerPort": None}, None]
+    found, _ = read("pods", {"metadata": {}, "spec": {"containers": [{"name": "c", "ports": ports}]}, "status": {}})
+    assert found["spec"]["containers"][0]["ports"] == [{"containerPort": 0}, {"containerPort": 0}]
+
+
 @pytest.mark.parametrize(
     ("resource", "value", "text"),
     [

@@ -6,9 +6,14 @@ what JSONPath cannot compute. An expression about something absent has no value;
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hack.apiserver.resources import Column
+
+if TYPE_CHECKING:
+    from hack.apiserver.resources import Row
 
 NAME = Column(name="Name", type="string", json_path=".metadata.name", format="name", description="Name of the object")
 #: What custom kinds show; built-in ones call the same column a string.
@@ -334,20 +339,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 
 
-def _renamed(column: Column) -> Column:
-    """The same column of an Event as events.k8s.io/v1 names its fields."""
+def columns_of(row: Row) -> tuple[Column, ...]:
+    """The columns of a built-in kind, those of the kind under which it is stored with its own names for the fields."""
+    columns = COLUMNS.get(row.storage, ())
+    return tuple(_renamed(column, row) for column in columns) if row.renames else columns
+
+
+def _renamed(column: Column, row: Row) -> Column:
     path = column.json_path
-    for stored, shown in (
-        ("involvedObject", "regarding"),
-        ("message", "note"),
-        ("self.source", "self.deprecatedSource"),
-        ("firstTimestamp", "deprecatedFirstTimestamp"),
-        ("lastTimestamp", "deprecatedLastTimestamp"),
-        ("self.count", "self.deprecatedCount"),
-        ("reportingComponent", "reportingController"),
-    ):
-        path = path.replace(stored, shown)
+    for stored, shown in row.renames:
+        path = re.sub(rf"(^|self)\.{stored}\b", rf"\1.{shown}", path)
     return replace(column, json_path=path)
-
-
-COLUMNS["events.events.k8s.io"] = tuple(_renamed(column) for column in COLUMNS["events"])

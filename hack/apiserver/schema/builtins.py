@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.columns import COLUMNS
+from hack.apiserver.columns import columns_of
 from hack.apiserver.schema.corekinds import CHECKS
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 def dress(row: Row) -> Row:
     """The row of a built-in kind with its columns and schema."""
     name = row.resource.name
-    return replace(row, columns=COLUMNS.get(name, ()), schema=_SCHEMAS.get(name))
+    return replace(row, columns=columns_of(row), schema=_SCHEMAS.get(name))
 
 
 def name_rule(row: Row) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hack.apiserver.schema.workloads import UID_LABEL
 from upgrade_manager.kube.kinds import JOBS
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object, Operation, WriteOptions
     from hack.apiserver.resources import Row
-
-_UID_LABEL = "batch.kubernetes.io/controller-uid"
 
 
 def job_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
@@ -28,7 +27,7 @@ def job_stage(row: Row, new: Object, old: Object | None, operation: Operation, o
     labels = _labels(new) | ((template.get("metadata") or {}).get("labels") or {})
     template = template | {"metadata": (template.get("metadata") or {}) | {"labels": labels}}
     chosen = spec.get("selector") or {}
-    selector = chosen | {"matchLabels": {_UID_LABEL: labels[_UID_LABEL]} | (chosen.get("matchLabels") or {})}
+    selector = chosen | {"matchLabels": {UID_LABEL: labels[UID_LABEL]} | (chosen.get("matchLabels") or {})}
     return new | {"spec": spec | {"template": template, "selector": selector}}
 
 
@@ -43,4 +42,4 @@ def job_labels_stage(row: Row, new: Object, old: Object | None, operation: Opera
 
 def _labels(job: Object) -> dict[str, str]:
     name, uid = job["metadata"]["name"], job["metadata"]["uid"]
-    return {_UID_LABEL: uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name}
+    return {UID_LABEL: uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name}

@@ -6,11 +6,12 @@ import base64
 import json
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hack.apiserver.conditions import Unjudged, all_hold
 from hack.apiserver.matching import CONFIGURATIONS, wants
 from hack.apiserver.posting import Target
+from hack.apiserver.reviews import user_info
 from hack.apiserver.status import StatusError, forbidden, internal
 from hack.apiserver.stored import encode
 from hack.apiserver.warning import warning_header
@@ -74,7 +75,7 @@ class Webhooks:
             "requestResource": target,
             "name": subject["metadata"]["name"],
             "operation": operation,
-            "userInfo": _user_info(options),
+            "userInfo": user_info(options.user),
             "object": new,
             "oldObject": old,
             "dryRun": options.dry_run,
@@ -175,13 +176,3 @@ def _target(config: Object, timeout: int) -> Target:
         service_port=service.get("port", 443),
         ca_bundle=bundle,
     )
-
-
-def _user_info(options: WriteOptions) -> dict[str, Any]:
-    user = options.user
-    info: dict[str, Any] = {"username": user.name, "groups": list(user.groups)}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.extra:
-        info["extra"] = {key: list(values) for key, values in user.extra.items()}
-    return info

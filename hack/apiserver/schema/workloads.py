@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 _IMMUTABLE = "field is immutable"
-_UID_LABEL = "batch.kubernetes.io/controller-uid"
+#: By which a Job tells its Pods from those of all others.
+UID_LABEL = "batch.kubernetes.io/controller-uid"
 _JOB_NUMBERS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
 #: What of the template of a Job that is suspended, and never ran, may still change.
 _SCHEDULING = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
@@ -44,7 +45,7 @@ def _generated(new: Object, spec: Object, template: Object) -> Iterator[FieldErr
     labels = (template.get("metadata") or {}).get("labels")
     if spec.get("selector") is None:
         yield required("spec.selector")
-    elif not spec.get("manualSelector") and wanted != {_UID_LABEL: new["metadata"].get("uid")}:
+    elif not spec.get("manualSelector") and wanted != {UID_LABEL: new["metadata"].get("uid")}:
         yield invalid("spec.selector", spec.get("selector"), "`selector` not auto-generated")
     if spec.get("selector") is None or not wanted.items() <= (labels or {}).items():
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")

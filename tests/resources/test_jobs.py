@@ -104,9 +104,11 @@ def test_a_long_node_name_is_shortened_in_names_and_labels_but_not_in_the_pod() 
     assert len(job["metadata"]["labels"]["management.harvesterhci.io/node"]) == 63
 
 
-def test_a_node_that_is_held_back_has_the_same_job_suspended() -> None:
-    running = JOBS["pre-drain"]
-    held = node_job(OWNER, SETTINGS, node="n1", job_type=JobType.PRE_DRAIN, suspended=True)
+@pytest.mark.parametrize("job_type", NODE_TYPES)
+def test_a_node_that_is_held_back_has_the_same_job_suspended(job_type: JobType) -> None:
+    running = JOBS[job_type]
+    assert "suspend" not in running["spec"]
+    held = node_job(OWNER, SETTINGS, node="n1", job_type=job_type, suspended=True)
     assert held == {**running, "spec": {**running["spec"], "suspend": True}}
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 #: Seconds between two writes that only inform: what becomes known within one of them is written together. A status
 #: grows with the cluster, so a thousand nodes that preload images at once must not make for a write each.
-INFORMATION_SPACING = 0.5
+INFORMATION_SPACING = 1.0
 #: The same for a write of nothing but details of what is waited for, such as that a Job's Pod has started.
 DETAIL_SPACING = 5.0
 #: Seconds for one step, so that with its record it stays below the minute after which a reconcile counts as hung.

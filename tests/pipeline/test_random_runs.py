@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from hack import virtualtime
-from tests.support import draw, randomrun
+from tests.support import randomrun
 from tests.support.sweep import count
 
 #: So many runs, dealt out to so many tests, which may run at the same time.
@@ -19,5 +18,5 @@ RUNS, SHARES = count(every=200, some=60), 20
 @pytest.mark.parametrize("share", range(SHARES))
 def test_whatever_chance_decides_the_rules_hold_and_nothing_is_left_behind(share: int) -> None:
     for seed in range(share, RUNS, SHARES):
-        result = virtualtime.run(randomrun.run(draw.draw(seed)))
+        result = randomrun.play(seed)
         assert not result.faults, str(result)

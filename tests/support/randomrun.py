@@ -54,8 +54,19 @@ class Run:
 
     def __str__(self) -> str:
         """With the line that repeats it."""
-        found = "\n".join(f"- {fault}" for fault in self.faults)
-        return f"{self.draw}\n{found}\nrepeat it: .venv/bin/python -m tests.support.randomrun {self.draw.seed}"
+        found = "".join(f"- {fault}\n" for fault in self.faults)
+        return f"{self.draw}\n{found}repeat it: .venv/bin/python -m tests.support.randomrun {self.draw.seed}"
+
+
+def play(seed: int) -> Run:
+    """Draw and let it happen, in a loop of its own; whatever becomes of it, its seed is printed."""
+    drawn = draw(seed)
+    print(Run(draw=drawn))  # noqa: T201  # shown with a failure only
+    try:
+        return virtualtime.run(run(drawn))
+    except Exception as error:
+        error.add_note(str(Run(draw=drawn)))
+        raise
 
 
 async def run(drawn: Draw) -> Run:
@@ -239,4 +250,4 @@ async def _pause(stage: Stage, drawn: Draw) -> None:
 
 if __name__ == "__main__":
     for _seed in sys.argv[1:]:
-        print(virtualtime.run(run(draw(int(_seed)))))  # noqa: T201  # a program
+        print(play(int(_seed)))  # noqa: T201  # a program

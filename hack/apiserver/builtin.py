@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from hack.apiserver.columns import columns_of
 from hack.apiserver.quality import pending
 from hack.apiserver.resources import REVIEW_VERBS, Row
-from hack.apiserver.schema.builtins import dress
 from upgrade_manager.kube.resource import Resource
 
 #: Holds a CustomResourceDefinition until the objects of its kind are gone.
@@ -42,7 +43,8 @@ _EVENT_RENAMES = (
 
 def _row(group: str, plural: str, kind: str, *, version: str = "v1", namespaced: bool = True, **more: Any) -> Row:
     resource = Resource(group=group, version=version, plural=plural, kind=kind, namespaced=namespaced)
-    return dress(Row(resource=resource, singular=kind.lower(), list_kind=kind + "List", **more))
+    row = Row(resource=resource, singular=kind.lower(), list_kind=kind + "List", **more)
+    return replace(row, columns=columns_of(row))
 
 
 def _workload(group: str, plural: str, kind: str, short: str, *, scale: bool = False, **more: Any) -> Row:

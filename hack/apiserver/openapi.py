@@ -1,9 +1,9 @@
 """OpenAPI v3 documents: what `kubectl explain` shows, and where kubectl learns that the server validates fields.
 
-A custom kind's document carries its CRD's schema with every description. Built-in kinds are described by what is
-modelled of them; their paths do not offer strategic merge patches, so that kubectl computes those from the types it
-was compiled with. The v2 document is empty: kubectl asks for it where it cannot leave validation to the server, as for
-a List, and skips kinds that it does not find there.
+A custom kind's document carries its CRD's schema with every description. Built-in kinds are described by the names
+and types of their fields; their paths do not offer strategic merge patches, so that kubectl computes those from the
+types it was compiled with. The v2 document is empty: kubectl asks for it where it cannot leave validation to the
+server, as for a List, and skips kinds that it does not find there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import json
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from hack.apiserver.schema.gotypes import type_of
 from hack.apiserver.schema.objectmetaschema import DEFINITIONS, LIST_META, OBJECT_META, reference
+from hack.apiserver.schema.typeschema import members
 from hack.apiserver.status import JSON_HEADERS, no_such_path
 from upgrade_manager.kube.transport import Response
 
@@ -95,7 +97,7 @@ def document(rows: list[Row]) -> dict[str, Any]:
     schemas: dict[str, Any] = dict(DEFINITIONS)
     paths: dict[str, Any] = {}
     for row in rows:
-        schemas[schema_name(row)] = kind_schema(row)
+        schemas[schema_name(row)] = kind_schema(row, schemas)
         schemas[schema_name(row) + "List"] = _list_schema(row)
         paths |= _paths(row)
     return {
@@ -115,11 +117,12 @@ def schema_name(row: Row) -> str:
     return ".".join([*reversed(group.split(".")), resource.version, resource.kind])
 
 
-def kind_schema(row: Row) -> dict[str, Any]:
-    """The schema of a kind with what all kinds have."""
+def kind_schema(row: Row, schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a kind with what all kinds have; types that a built-in one refers to are added to `schemas`."""
     described = {"type": "object", "description": f"{row.resource.kind} of {row.resource.api_version}."}
     own = described | (row.schema or {})
-    properties = dict(own.get("properties") or {})
+    kind = None if row.custom else type_of(row.resource.name)
+    properties = dict(own.get("properties") or {}) if kind is None else members(kind, schemas)
     properties["apiVersion"] = {
         "type": "string",
         "description": "APIVersion says which version of the schema this representation of the object follows.",

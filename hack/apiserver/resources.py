@@ -52,7 +52,7 @@ class Row:
     #: Makes the status that every new object gets instead of what it brings; None for none.
     initial_status: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     scale: bool = False
-    #: The openAPIV3Schema of a custom kind; for a built-in one as much as is modelled, None when nothing is.
+    #: The openAPIV3Schema of a custom kind; a built-in one has a Go type instead (schema/gotypes.py).
     schema: dict[str, Any] | None = None
     columns: tuple[Column, ...] = ()
     #: Whether a CustomResourceDefinition made it: no strategic merge patch, no unconditional update.

@@ -1,4 +1,4 @@
-"""Rules of built-in kinds that go beyond types: what belongs together, and what never changes."""
+"""Rules of built-in kinds that go beyond types: their names, what belongs together, and what never changes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,19 @@ from hack.apiserver.schema.fielderror import FieldError, invalid, not_supported,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hack.apiserver.resources import Row
+
 Object = dict[str, Any]
 
+#: Kinds whose names are no plain DNS subdomains: the rule's name in names.py.
+_NAME_RULES = {
+    "namespaces": "label",
+    "services": "label-1035",
+    "clusterroles.rbac.authorization.k8s.io": "segment",
+    "clusterrolebindings.rbac.authorization.k8s.io": "segment",
+    "roles.rbac.authorization.k8s.io": "segment",
+    "rolebindings.rbac.authorization.k8s.io": "segment",
+}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _ROLES = {"RoleBinding": ("Role", "ClusterRole"), "ClusterRoleBinding": ("ClusterRole",)}
 
@@ -69,3 +80,14 @@ CHECKS: dict[str, Callable[[Object, Object | None], Iterator[FieldError]]] = {
     "secrets": keyeddata.secret,
     "services": networking.service,
 }
+
+
+def name_rule(row: Row) -> str:
+    """Which rule of names.py the names of a kind follow."""
+    return _NAME_RULES.get(row.resource.name, "subdomain")
+
+
+def builtin_errors(row: Row, new: Object, old: Object | None) -> list[FieldError]:
+    """Findings about a built-in kind that a schema cannot say: labels of templates, selectors, what never changes."""
+    check = CHECKS.get(row.resource.name)
+    return [] if check is None else list(check(new, old))

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema.builtins import builtin_errors, name_rule
 from hack.apiserver.schema.celrules import validate_rules
+from hack.apiserver.schema.corekinds import builtin_errors, name_rule
 from hack.apiserver.schema.correlation import ABSENT, Old
 from hack.apiserver.schema.decoding import DecodingError, completed, decode
 from hack.apiserver.schema.defaulting import apply_defaults, without_nulls
@@ -79,7 +79,7 @@ def _shaped(row: Row, new: Object, old: Object | None, unknown: list[str]) -> Ob
     strange: list[str] = []
     decode(metadata, _METADATA, unknown=strange)
     unknown += [f"metadata.{path}" for path in strange]
-    if row.custom and row.schema is not None:
+    if row.schema is not None:
         new, pruned = prune(new, row.schema, old=old)
         unknown += pruned
         defaults = facets(row.schema).defaults
@@ -118,7 +118,7 @@ def validate(row: Row, new: Object, old: Object | None, operation: Operation, op
         return new
     new = _of_kind(row, new)
     errors = _metadata(row, new, old)
-    if row.custom and row.schema is not None:
+    if row.schema is not None:
         errors += _schema(row.schema, new, old, options)
     if options.subresource != "binding":
         errors += builtin_errors(row, new, old)

@@ -12,6 +12,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Throttled, Transient
 from upgrade_manager.kube.eventseries import Correlator, Series, body, latest, progress, take_up
 from upgrade_manager.kube.kinds import EVENTS
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.patch import MergePatch
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class EventRecorder:
             last=now,
             fixed=bool(name),
         )
-        time = asyncio.get_running_loop().time()
+        time = loop_time()
         known = self._correlator.named(series) if name else self._correlator.counted(series, time=time)
         if known is not None and known not in self._waiting:
             self._enqueue(known)

@@ -18,6 +18,7 @@ from yarl import URL
 
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 from upgrade_manager.kube.login import Login
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class HttpTransport:
     async def _ask(
         self, session: aiohttp.ClientSession, request: Request, limits: aiohttp.ClientTimeout, access: Access
     ) -> aiohttp.ClientResponse:
-        started = asyncio.get_running_loop().time()
+        started = loop_time()
         code = "<error>"
         try:
             answer = await session.request(
@@ -129,7 +130,7 @@ class HttpTransport:
             )
             code = str(answer.status)
         finally:
-            seconds = asyncio.get_running_loop().time() - started
+            seconds = loop_time() - started
             self._observer.answered(method=request.method, host=self._host, code=code, seconds=seconds)
         return answer
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube.connection import ConfigError
+from upgrade_manager.kube.looptime import loop_time
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.connection import Connection, Tls
@@ -39,7 +40,7 @@ class Login:
         self._access = access
         self._lock = asyncio.Lock()
         #: The loop's time at which the connection was taken.
-        self._taken = _time()
+        self._taken = loop_time()
         #: And at which a newer one was last asked for.
         self._asked = -math.inf
 
@@ -50,15 +51,15 @@ class Login:
 
     async def access(self) -> Access:
         """The current one, renewed first when it is old; whoever comes while that goes on takes the old one."""
-        if _time() - self._taken >= self._connection.max_age and not self._lock.locked():
+        if loop_time() - self._taken >= self._connection.max_age and not self._lock.locked():
             return await self.renewed(self._access)
         return self._access
 
     async def renewed(self, used: Access) -> Access:
         """Another access than the one used, if there is one by now; else the same."""
         async with self._lock:
-            if self._access is used and _time() - self._asked >= _PAUSE:
-                self._asked = _time()
+            if self._access is used and loop_time() - self._asked >= _PAUSE:
+                self._asked = loop_time()
                 await self._renew(used)
             return self._access
 
@@ -73,7 +74,7 @@ class Login:
             _log.warning("credentials not renewed", error=str(error))
             return
         self._connection = new
-        self._taken = _time()
+        self._taken = loop_time()
 
 
 def _is_changed(old: Connection, new: Connection) -> bool:
@@ -106,7 +107,3 @@ def _tls_context(tls: Tls) -> ssl.SSLContext:
     except (OSError, ValueError) as error:
         raise ConfigError(f"the certificates to reach the API server with are of no use: {error}") from error
     return context
-
-
-def _time() -> float:
-    return asyncio.get_running_loop().time()

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, KubeError, Transient
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.status import error_from_answer, is_too_large, retry_after
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class _Attempts:
         self._repeatable = request.method == "GET"
         self._random = random
         self._left = RETRIES
-        self._deadline = _time() + PATIENCE
+        self._deadline = loop_time() + PATIENCE
 
     def after_break(self, error: Transient) -> float:
         """No answer came."""
@@ -117,7 +118,7 @@ class _Attempts:
 
     def _granted(self, wait: float, error: KubeError) -> float:
         self._left -= 1
-        if self._left < 0 or _time() + wait > self._deadline:
+        if self._left < 0 or loop_time() + wait > self._deadline:
             raise error
         # Callers that were refused together must not return together.
         return wait * self._random.uniform(1.0, 1.1)
@@ -140,7 +141,3 @@ async def _refusal(stream: Stream) -> bytes:
         # The status alone decides then.
         return b""
     return bytes(body)
-
-
-def _time() -> float:
-    return asyncio.get_running_loop().time()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from upgrade_manager.kube.decoder import LineSplitter, Undecodable, WatchEvent, decode_lines
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
+from upgrade_manager.kube.looptime import loop_time
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Stream
@@ -22,7 +23,7 @@ GRACE = 30.0
 
 def deadline_of(timeout: int) -> float:
     """The loop's time at which a watch that the server should end after `timeout` seconds is dropped from our side."""
-    return _time() + timeout + GRACE
+    return loop_time() + timeout + GRACE
 
 
 class Watch:
@@ -39,7 +40,7 @@ class Watch:
         self._idle_timeout = idle_timeout
         self._deadline = deadline
         self._lines = LineSplitter()
-        self._opened = _time()
+        self._opened = loop_time()
         #: Read, but not handed out yet.
         self._events: list[WatchEvent] = []
         #: What to raise after them.
@@ -68,7 +69,7 @@ class Watch:
     @property
     def lived(self) -> float:
         """Seconds since it was opened."""
-        return _time() - self._opened
+        return loop_time() - self._opened
 
     async def aclose(self) -> None:
         """Let go of the stream's reader."""
@@ -86,11 +87,7 @@ class Watch:
 
     async def _read(self) -> bytes | None:
         try:
-            async with asyncio.timeout(min(self._idle_timeout, self._deadline - _time())):
+            async with asyncio.timeout(min(self._idle_timeout, self._deadline - loop_time())):
                 return await anext(self._chunks, None)
         except TimeoutError as error:
             raise Transient("a watch went silent", reason=TIMED_OUT) from error
-
-
-def _time() -> float:
-    return asyncio.get_running_loop().time()

@@ -12,6 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube.errors import TIMED_OUT, Forbidden, KubeError, Terminal, Transient
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.objects import annotations_of, key
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ class WatchLists:
 
     def are_worth_asking_for(self) -> bool:
         """Whether the server is not known to be without them."""
-        return _time() >= self._refused_until
+        return loop_time() >= self._refused_until
 
     def were_refused(self) -> None:
         """The server has none."""
-        self._refused_until = _time() + FORGOTTEN_AFTER
+        self._refused_until = loop_time() + FORGOTTEN_AFTER
 
 
 class InitialEvents:
@@ -104,7 +105,3 @@ def is_not_offered(error: KubeError) -> bool:
 
 def _is_end(event: WatchEvent) -> bool:
     return event.type == "BOOKMARK" and annotations_of(event.object).get(INITIAL_EVENTS_END) == "true"
-
-
-def _time() -> float:
-    return asyncio.get_running_loop().time()

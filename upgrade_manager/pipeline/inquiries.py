@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
+
+from upgrade_manager.kube.looptime import loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,7 +22,7 @@ class Inquiries:
 
     async def answer(self, question: str, ask: Callable[[], Awaitable[str]]) -> str:
         """The answer to the question, which `ask` is called for where there is none, or an old one only."""
-        time = asyncio.get_running_loop().time()
+        time = loop_time()
         self._answers = {key: known for key, known in self._answers.items() if known[0] > time}
         if question not in self._answers:
             self._answers[question] = (time + PATIENCE, await ask())

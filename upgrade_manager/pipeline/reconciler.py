@@ -11,6 +11,7 @@ from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.pipeline.draft import StatusDraft
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phase import Failed, Waiting
@@ -168,7 +169,7 @@ class PlanReconciler:
     async def _wait(self, scope: Scope, waiting: Waiting) -> Outcome:
         scope.draft.waiting(waiting.message, waiting.detail)
         spacing = DETAIL_SPACING if scope.draft.only_details(waiting.message) else INFORMATION_SPACING
-        too_early = self._last_write + spacing - asyncio.get_running_loop().time()
+        too_early = self._last_write + spacing - loop_time()
         if too_early > 0 and scope.draft.only_informs():
             return After(too_early if waiting.after is None else min(too_early, waiting.after))
         await self._persist(scope)
@@ -251,7 +252,7 @@ class PlanReconciler:
     async def _persist(self, scope: Scope) -> None:
         scope.draft.observe_generation()
         if await scope.persist():
-            self._last_write = asyncio.get_running_loop().time()
+            self._last_write = loop_time()
 
     async def _settle(self, scope: Scope) -> bool:
         """The barrier: the next look must not be older than what this one has written; whether it will not be."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from typing import Protocol
+
+from upgrade_manager.kube.looptime import loop_time
 
 
 class Clock(Protocol):
@@ -32,4 +33,4 @@ class SystemClock:
 
     def monotonic(self) -> float:
         """The time that the loop's timers and time-outs go by."""
-        return asyncio.get_running_loop().time()
+        return loop_time()

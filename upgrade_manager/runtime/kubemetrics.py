@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.observer import InformerObserver, RequestObserver
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class InformerMetrics(InformerObserver):
         self._relists.labels(resource, reason).inc()
         self._restarts.labels(resource, "closed").inc(0)
         self._events.labels(resource).inc(0)
-        self._alive[resource] = _time()
+        self._alive[resource] = loop_time()
 
     def watch_restarted(self, resource: str, *, reason: str) -> None:
         """Count an ended watch."""
@@ -77,17 +77,13 @@ class InformerMetrics(InformerObserver):
     def events_received(self, resource: str, *, count: int) -> None:
         """Count events."""
         self._events.labels(resource).inc(count)
-        self._alive[resource] = _time()
+        self._alive[resource] = loop_time()
 
     def objects_stored(self, resource: str, *, count: int) -> None:
         """Set the cache's size."""
         self._objects.labels(resource).set(count)
 
     def _refresh(self) -> None:
-        now = _time()
+        now = loop_time()
         for resource, at in self._alive.items():
             self._age.labels(resource).set(now - at)
-
-
-def _time() -> float:
-    return asyncio.get_running_loop().time()

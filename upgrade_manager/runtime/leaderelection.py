@@ -17,6 +17,7 @@ import structlog
 
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from upgrade_manager.kube.kinds import LEASES
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.runtime.health import Unhealthy
 from upgrade_manager.runtime.lease import (
     Timing,
@@ -127,7 +128,7 @@ class LeaderElector:
     @property
     def is_leader(self) -> bool:
         """Whether we may act now: we hold the lease and its renewal is younger than the deadline."""
-        return self._renewed is not None and _time() < self._renewed + self.timing.deadline
+        return self._renewed is not None and loop_time() < self._renewed + self.timing.deadline
 
     @property
     def leader(self) -> str:
@@ -153,7 +154,7 @@ class LeaderElector:
         Stands apart from `renew` so that no request, however it hangs, can hold it up.
         """
         while self._renewed is not None:
-            left = self._renewed + self.timing.deadline - _time()
+            left = self._renewed + self.timing.deadline - loop_time()
             if left <= 0:
                 raise self._lost(f"no renewal succeeded within {self.timing.deadline:g} s")
             await asyncio.sleep(left)
@@ -176,13 +177,13 @@ class LeaderElector:
     async def check(self) -> None:
         """Liveness: raises Unhealthy when we still lead by our own account, long after the lease has run out."""
         limit = self.timing.lease + TOLERANCE
-        if self._renewed is not None and _time() > self._renewed + limit:
+        if self._renewed is not None and loop_time() > self._renewed + limit:
             raise Unhealthy(f"lease {self.name}: leading, but not renewed for more than {limit:g} s")
 
     async def _try(self, step: Callable[[float], Awaitable[bool]]) -> bool:
         """One attempt, given its time; every failure is a reason for the next, and the first of a row is told."""
         try:
-            done = await step(_time())
+            done = await step(loop_time())
         except (KubeError, TimeoutError) as error:
             tell = self._log.debug if self._failing else self._log.warning
             tell("lease attempt failed", error=str(error) or f"no answer within {self.timing.call:g} s")
@@ -270,11 +271,11 @@ class LeaderElector:
             return
         if holder_of(lease) not in {"", self.leader}:
             self._log.info("new leader seen", leader=holder_of(lease))
-        self._seen = _Sighting(lease, _time())
+        self._seen = _Sighting(lease, loop_time())
 
     def _left(self) -> float:
         """Seconds until the record has not changed for as long as its own holder promised to renew it in."""
-        return self._seen.at + duration_of(self._seen.lease, default=self.timing.lease) - _time()
+        return self._seen.at + duration_of(self._seen.lease, default=self.timing.lease) - loop_time()
 
     def _pause(self) -> float:
         """Until the next look: the jittered period, or the end of the lease that runs out within it.
@@ -292,7 +293,3 @@ class LeaderElector:
     def _lost(self, why: str) -> LeaseLost:
         self._resign()
         return LeaseLost(f"leader election lost: lease {self._namespace}/{self.name}: {why}")
-
-
-def _time() -> float:
-    return asyncio.get_running_loop().time()

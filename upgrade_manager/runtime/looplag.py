@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.runtime.health import Unhealthy
 
 if TYPE_CHECKING:
@@ -46,6 +47,6 @@ class LoopLag:
         """Liveness: raises Unhealthy when the last look is too long ago."""
         if self._beat is None:
             return
-        age = asyncio.get_running_loop().time() - self._beat
+        age = loop_time() - self._beat
         if age > HUNG_AFTER:
             raise Unhealthy(f"the event loop has not run its timers for {age:.0f} s")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from upgrade_manager.kube.looptime import loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -83,7 +84,7 @@ class Bucket(Generic[K]):
 
     def when(self, key: K) -> float:  # noqa: ARG002  # one bucket for all keys
         """Seconds until a token is there for this call, which has it from now on."""
-        now = asyncio.get_running_loop().time()
+        now = loop_time()
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1
         self._at = now
         return max(0.0, -self._tokens / self._rate)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ class Scrapers:
 
     def _known(self, digest: str) -> Verdict | None:
         until, verdict = self._verdicts.get(digest, (float("-inf"), UNAUTHORIZED))
-        return verdict if asyncio.get_running_loop().time() < until else None
+        return verdict if loop_time() < until else None
 
     def _keep(self, digest: str, verdict: Verdict) -> Verdict:
         seconds = ALLOWED_FOR if verdict is YES else REFUSED_FOR
-        self._verdicts[digest] = (asyncio.get_running_loop().time() + seconds, verdict)
+        self._verdicts[digest] = (loop_time() + seconds, verdict)
         self._verdicts.move_to_end(digest)
         if len(self._verdicts) > _KEPT:
             self._verdicts.popitem(last=False)

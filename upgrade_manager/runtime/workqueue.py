@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.runtime.delays import Delays
 from upgrade_manager.runtime.lanes import Lanes, Priority
 
@@ -150,7 +151,7 @@ class WorkQueue(Generic[K]):
 
     def statistics(self) -> Statistics:
         """The state now."""
-        now = self._now()
+        now = loop_time()
         runs = [now - run.started for run in self._processing.values()]
         oldest = self._ready.oldest()
         return Statistics(
@@ -182,7 +183,7 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(key, priority=wanted)
         elif not self._closed and key not in self._ready and key not in self._again:
-            self._delays.put(key, due=self._now() + seconds, priority=wanted)
+            self._delays.put(key, due=loop_time() + seconds, priority=wanted)
             self._arm()
 
     def add_rate_limited(self, key: K, *, priority: int | None = None) -> None:
@@ -204,7 +205,7 @@ class WorkQueue(Generic[K]):
                 raise ShutDown(f"queue {self.name} is shut down")
             await self._wait()
         key, priority, place = self._ready.pop()
-        now = self._now()
+        now = loop_time()
         self._processing[key] = _Run(now, priority)
         self._metrics.depth(priority, self._ready.depth(priority))
         self._metrics.waited(now - place.since)
@@ -215,7 +216,7 @@ class WorkQueue(Generic[K]):
         run = self._processing.pop(key, None)
         if run is None:
             raise ValueError(f"queue {self.name}: done() for {key!r}, which no worker has")
-        self._metrics.worked(self._now() - run.started)
+        self._metrics.worked(loop_time() - run.started)
         priority = self._again.pop(key, None)
         if priority is not None:
             self._push(key, priority)
@@ -249,9 +250,6 @@ class WorkQueue(Generic[K]):
         finally:
             self._drains.remove(drain)
 
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
-
     def _priority_of(self, key: K) -> Priority:
         run = self._processing.get(key)
         return Priority.NORMAL if run is None else run.priority
@@ -264,11 +262,11 @@ class WorkQueue(Generic[K]):
         elif key not in self._ready:
             self._metrics.added()
             self._push(key, priority)
-        elif priority is Priority.NORMAL and self._ready.promote(key, now=self._now()):
+        elif priority is Priority.NORMAL and self._ready.promote(key, now=loop_time()):
             self._report_depths()
 
     def _push(self, key: K, priority: Priority) -> None:
-        self._ready.push(key, priority=priority, now=self._now())
+        self._ready.push(key, priority=priority, now=loop_time())
         self._metrics.depth(priority, self._ready.depth(priority))
         self._wake()
 
@@ -309,7 +307,7 @@ class WorkQueue(Generic[K]):
     def _fire(self, due: float) -> None:
         self._timer = None
         # A loop may fire a timer early by its clock's resolution: what was due by the timer is due.
-        for key, priority in self._delays.pop_due(max(due, self._now())):
+        for key, priority in self._delays.pop_due(max(due, loop_time())):
             self._need(key, priority)
         self._arm()
 

@@ -37,39 +37,40 @@ def machine_name(node: str) -> str:
 
 def node(name: str, scenario: Scenario, *, at: str) -> Object:
     """A node that is Ready."""
-    index = scenario.nodes.index(name)
+    nodes = scenario.nodes
+    index = nodes.index(name)
+    size = {"cpu": "16", "memory": "64Gi", "pods": "200"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": _labels(name, scenario), "annotations": _annotations(name, index)},
         "spec": _spec(name, scenario),
-        "status": _node_status(name, scenario, at=at),
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": _address(index)},
+                {"type": "Hostname", "address": nodes.hostnames.get(name, name)},
+            ],
+            "capacity": size,
+            "allocatable": size,
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+            "conditions": [_ready(at)],
+            "nodeInfo": _system(Host(name, scenario.software.os, scenario.software.kubernetes)),
+        },
     }
 
 
-def _node_status(name: str, scenario: Scenario, *, at: str) -> Object:
-    size = {"cpu": "16", "memory": "64Gi", "pods": "200"}
-    ready = {
+def _ready(at: str) -> Object:
+    return {
         "type": "Ready",
         "status": "True",
         "reason": "KubeletReady",
         "message": "kubelet is posting ready status",
         "lastTransitionTime": at,
     }
-    return {
-        "addresses": [
-            {"type": "InternalIP", "address": _address(scenario.nodes.index(name))},
-            {"type": "Hostname", "address": scenario.nodes.hostnames.get(name, name)},
-        ],
-        "capacity": size,
-        "allocatable": size,
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-        "conditions": [ready],
-        "nodeInfo": _node_info(Host(name, scenario.software.os, scenario.software.kubernetes)),
-    }
 
 
-def _node_info(host: Host) -> Object:
+def _system(host: Host) -> Object:
+    """What the kubelet tells of its machine."""
     return {
         "architecture": "amd64",
         "bootID": host.boot_id,

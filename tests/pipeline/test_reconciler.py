@@ -142,6 +142,25 @@ async def test_an_error_that_lasts_is_one_event_that_is_counted_on_when_the_mana
     assert [one["count"] for one in said if one["reason"] != "ReconcileError"] == [1]
 
 
+@pytest.mark.parametrize("way", ["before", "after", "lost"], ids=["dies before", "dies after", "gets no answer to"])
+async def test_an_error_that_lasts_stays_one_event_whichever_write_of_it_a_manager(way: str) -> None:
+    for number in range(1, 8):
+        async with Simulation(actors=False) as simulation:
+            stage = await Stage.set_up(simulation)
+            await stage.create_plan({"version": "v9.9.9"})
+            lose_at, die_at = (number, 0) if way == "lost" else (0, number)
+            async with stage.life(die_at=die_at, after=way == "after", lose_at=lose_at) as life, asyncio.timeout(600):
+                while len(life.wire.writes) <= number and not life.wire.died.is_set():  # noqa: ASYNC110  # from outside
+                    await asyncio.sleep(0.1)
+            async with stage.life(seed="successor"):
+                await asyncio.sleep(WHILE)
+            said = await stage.events("ReconcileError")
+        # An answer that got lost is an error of its own.
+        counts = [event["count"] for event in said if event["message"].startswith("Version harvester-system/v9.9.9")]
+        assert len(counts) == 1, number
+        assert counts[0] > 1, number
+
+
 async def test_an_error_is_said_as_soon_as_the_status_can_be_written() -> None:
     refusal = Rule(
         match=Match(verbs=("patch",), resource="upgradeplans.*", subresource="status", nth=2),

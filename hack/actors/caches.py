@@ -61,8 +61,12 @@ class Cache:
         self._listeners.append(listener)
 
     async def seen(self, written: Object) -> None:
-        """Wait until what was just written is in the store: what follows decides from it."""
-        await self._informer.observed(objects.resource_version(written))
+        """Wait until what was just written is in the store, however long: what follows decides from it.
+
+        After an outage of the API server one kind may be watched again long before another.
+        """
+        while not await self._informer.observed(objects.resource_version(written)):
+            continue
 
     async def run(self) -> None:
         """For ever."""

@@ -1,0 +1,31 @@
+"""What actors know of the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from hack.actors.caches import Caches
+from hack.line import Line
+from tests.support.apiserver import make_server
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.kinds import SECRETS
+
+#: Seconds without an API server, more than a reader is patient for.
+AWAY = 20.0
+
+
+async def test_what_was_written_is_waited_for_however_long_the_watch_is_away() -> None:
+    server = make_server()
+    line, writer = Line(server), Client(server, user_agent="writer", random=Random(1))
+    caches = Caches(Client(line, user_agent="reader", random=Random(1)), random=Random(1))
+    cache = caches.of(SECRETS)
+    running = asyncio.create_task(caches.run())
+    await caches.synced()
+    line.cut()
+    written = await writer.create(SECRETS, {"metadata": {"name": "a", "namespace": "default"}})
+    asyncio.get_running_loop().call_later(AWAY, line.mend)
+    await cache.seen(written)
+    assert cache.store.get("a", "default") is not None
+    running.cancel()
+    await asyncio.wait([running])

@@ -104,7 +104,8 @@ class _Course:
 
     def _enter(self, value: str) -> None:
         if self._phase in self._ready:
-            ready, acts = self._ready[self._phase]
+            # Taken out: the last phase is left twice, once completed and once at the upgrade's end.
+            ready, acts = self._ready.pop(self._phase)
             first = self._acts[max(acts, self._entered)]
             self.changes[self._phase] = max(0.0, first.began - ready.ended)
         self._phase, self._entered = phase_of(value), len(self._acts)

@@ -80,3 +80,9 @@ def test_the_last_question_that_is_taken_back_ends_the_node_upgrade() -> None:
     taken = [write("rancher", at, secret(uid)) for at, uid in ((10, "a"), (20, "b"), (21, "b"))]
     course = [record(0, "NodeUpgrading"), *asked, taken[0], ours(15), *taken[1:], ours(30), record(31, "CleaningUp")]
     assert found(*course) == {PhaseName.NODE_UPGRADE: 9}
+
+
+def test_the_last_phase_ends_when_it_is_completed_and_not_with_the_upgrade() -> None:
+    plan = {"kind": "Plan", "metadata": {"uid": "4"}, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    course = [record(0, "CleaningUp"), write("x", 10, plan), record(13, "CleanedUp"), ours(20), record(25, "Succeeded")]
+    assert found(*course) == {PhaseName.IMAGE_CLEANUP: 2}

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.patience import eventually
+
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
@@ -53,9 +55,10 @@ async def _delete(api: BareApi, propagation: str) -> dict[str, Any]:
 
 
 async def _gone(api: BareApi) -> None:
-    async with asyncio.timeout(20):
-        while await _metadata(api, "configmaps", "owner") is not None:  # noqa: ASYNC110  # nobody tells
-            await asyncio.sleep(0.05)
+    async def is_gone() -> bool:
+        return await _metadata(api, "configmaps", "owner") is None
+
+    await eventually(is_gone, seconds=20)
 
 
 async def test_in_the_background_the_owner_goes_first(api: BareApi) -> None:

@@ -11,7 +11,7 @@ from hack.faults import Match, Refuse, Rule
 from hack.scenario import Scenario, load
 from hack.simulation import Simulation
 from hack.virtualtime import EPOCH, run
-from tests.support.stage import eventually
+from tests.support.patience import eventually
 from tests.support.upgrade_script import UpgradeScript, job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,10 +86,7 @@ async def test_a_user_sees_how_far_the_job_is_when(simulate: Simulate, fault: di
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until("ClusterUpgrading")
-            async with asyncio.timeout(60):
-                while said not in condition(await stage.plan(), "Progressing")[2]:  # noqa: ASYNC110  # the API server's
-                    await asyncio.sleep(0.2)
-            plan = await stage.plan()
+            plan = await stage.until_plan(lambda plan: said in condition(plan, "Progressing")[2], seconds=60)
     assert condition(plan, "Progressing")[2].startswith(
         f"waiting for Job {PLACE}/upgrade-cluster-upgrade: {said.removesuffix(';')}"
     )

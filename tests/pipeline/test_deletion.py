@@ -14,7 +14,7 @@ from hack.simulation import Simulation
 from tests.pipeline.test_failures import fault
 from tests.support.curable import Curable
 from tests.support.leftovers import ours, settings
-from tests.support.upgrade import BY_VERSION, Stage, phases_of
+from tests.support.upgrade import BY_VERSION, Stage, phases_of, provision_generation
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -23,7 +23,6 @@ from upgrade_manager.kube.kinds import (
     LONGHORN_SETTINGS,
     NAMESPACES,
     NODES,
-    PROVISIONING_CLUSTERS,
     UPGRADE_PLANS,
 )
 from upgrade_manager.kube.patch import MergePatch
@@ -37,30 +36,10 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.controller import Surroundings
 
 INTERVAL = "replica-replenishment-wait-interval"
-#: Seconds between two looks at a plan.
-LOOK = 0.02
 #: How far the first node can be when its plan is deleted.
 NODE_STATES = ["PreDraining", "PreDrained", "WaitingReboot", "PostDrained"]
 #: Three for the control plane, and a worker to which Rancher comes last.
 WORKER: dict[str, Any] = {"nodes": {"count": 4, "management": 3}}
-
-
-async def until_recorded(stage: Stage, phase: str) -> None:
-    """Wait until the plan has reached the phase, if only to leave it at once."""
-    async with asyncio.timeout(600):
-        while phase not in phases_of(await stage.plan()):  # noqa: ASYNC110  # it looks from outside
-            await asyncio.sleep(LOOK)
-
-
-async def until_node(stage: Stage, state: str, *, node: str = "") -> None:
-    """Wait until the node, or any, has reached the state in the node upgrade."""
-    await until_recorded(stage, "NodeUpgrading")
-    async with asyncio.timeout(600):
-        while True:
-            nodes = objects.status(await stage.plan()).get("nodeUpgradeStatuses") or {}
-            if state in [entry["state"] for name, entry in nodes.items() if node in {"", name}]:
-                return
-            await asyncio.sleep(LOOK)
 
 
 async def delete(stage: Stage) -> None:
@@ -74,12 +53,6 @@ async def cordoned(simulation: Simulation) -> list[str]:
     """Nodes that take no new Pods."""
     nodes = (await simulation.client().list(NODES)).items
     return [objects.name(node) for node in nodes if objects.spec(node).get("unschedulable")]
-
-
-async def generation(simulation: Simulation) -> Any:
-    """What the Rancher cluster has."""
-    local = await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-    return objects.spec(local)["rkeConfig"]["provisionGeneration"]
 
 
 def jobs_of(stage: Stage) -> list[str]:
@@ -97,13 +70,13 @@ def both_steps(stage: Stage) -> list[str]:
 async def succeed(stage: Stage, *, before: list[Any]) -> None:
     """The next plan goes through as if there had been none before it, with both Jobs for every node."""
     following = replace(stage, name="next")
-    was = await generation(stage.simulation)
+    was = await provision_generation(stage.simulation)
     stage.ledger.created.clear()
     await following.create_plan(BY_VERSION)
     assert await following.until_ended() == SUCCEEDED
     await stage.settle()
     assert phases_of(await following.plan()) == [*PHASE_VALUES, SUCCEEDED]
-    assert await generation(stage.simulation) == was + 1
+    assert await provision_generation(stage.simulation) == was + 1
     assert await settings(stage.simulation) == before
     assert await ours(stage.simulation, "next") == []
     assert await cordoned(stage.simulation) == []
@@ -117,7 +90,7 @@ async def test_a_plan_deleted_in_any_phase_goes_and_leaves_nothing(simulate: Sim
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_recorded(stage, phase)
+            await stage.until_recorded(phase)
             await delete(stage)
             assert await ours(simulation) == []
             assert await settings(simulation) == before
@@ -131,7 +104,7 @@ async def test_half_done_work_on_images_does_not_hinder_the_next_plan(simulate: 
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_recorded(stage, phase)
+            await stage.until_recorded(phase)
             await delete(stage)
             await succeed(stage, before=before)
 
@@ -143,7 +116,7 @@ async def test_half_done_work_on_the_cluster_does_not_hinder_the_next_plan(simul
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_recorded(stage, "ClusterUpgrading")
+            await stage.until_recorded("ClusterUpgrading")
             await delete(stage)
             await succeed(stage, before=before)
 
@@ -166,7 +139,7 @@ async def delete_at(simulate: Simulate, state: str) -> None:
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_node(stage, state)
+            await stage.until_node(state)
             await delete(stage)
             assert await settings(simulation) == before
             await succeed(stage, before=before)
@@ -181,7 +154,7 @@ async def test_a_worker_that_was_under_way_waits_until_rancher_comes_to_it_again
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_node(stage, state, node="node-3")
+            await stage.until_node(state, node="node-3")
             await delete(stage)
             await succeed(stage, before=before)
 
@@ -212,7 +185,7 @@ async def test_a_plan_that_is_torn_away_by_force_leaves_a_question_that_the_next
         stage = await Stage.set_up(simulation)
         async with stage.life() as first:
             await stage.create_plan(BY_VERSION)
-            await until_node(stage, state, node=node)
+            await stage.until_node(state, node=node)
             await first.kill()
         await client.patch(UPGRADE_PLANS, stage.name, MergePatch({"metadata": {"finalizers": None}}))
         await client.delete(UPGRADE_PLANS, stage.name)
@@ -267,7 +240,7 @@ async def test_what_is_gone_holds_no_plan_back(
         stage = await Stage.set_up(simulation)
         async with stage.life() as life:
             await stage.create_plan(BY_VERSION)
-            await until_recorded(stage, phase)
+            await stage.until_recorded(phase)
             await life.kill()
         for kind in kinds:
             await client.delete(DEFINITION, kind)
@@ -308,7 +281,7 @@ async def test_a_plan_whose_release_was_not_heard_of_does_not_take_the_next_ones
         losing = simulation.middleware.hook = Losing()
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_recorded(stage, "RepoCreating")
+            await stage.until_recorded("RepoCreating")
             await delete(stage)
             assert losing.is_released
             assert losing.removed == []
@@ -337,7 +310,7 @@ async def test_a_slow_api_server_does_not_make_a_clean_up_look_like_a_hang(monke
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_node(stage, "PreDraining")
+            await stage.until_node("PreDraining")
             for resource in SLOW:
                 simulation.middleware.add(Rule(match=Match(resource=resource), action=Delay(least=6.0, most=7.0)))
             await simulation.client().delete(UPGRADE_PLANS, stage.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,10 +111,8 @@ async def test_an_object_of_somebody_else_is_named_with_both_owners_and_left_alo
         owner, before = await place(stage, foreign)
         async with stage.life():
             plan = await stage.create_plan(BY_VERSION)
-            async with asyncio.timeout(600):
-                while condition(await stage.plan(), "Degraded")[0] != "True":  # noqa: ASYNC110  # it looks from outside
-                    await asyncio.sleep(0.1)
-            status, reason, message = condition(await stage.plan(), "Degraded")
+            plan = await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
+            status, reason, message = condition(plan, "Degraded")
             assert (await stage.phase(), status, reason) == (foreign.phase, "True", "ReconcileError")
             assert message.startswith(f"{foreign.resource.kind} {foreign.namespace}/{foreign.name} belongs to ")
             assert f"ConfigMap its-owner (uid {objects.uid(owner)})" in message

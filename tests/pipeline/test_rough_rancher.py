@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.pipeline.test_deletion import generation, until_node
 from tests.support.curable import Curable
-from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
+from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of, provision_generation
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
@@ -37,7 +36,7 @@ async def assert_sound(stage: Stage) -> None:
     """The upgrade went through, and did nothing twice."""
     plan = await stage.plan()
     assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
-    assert objects.status(plan)["provisionGeneration"] == await generation(stage.simulation) == 4
+    assert objects.status(plan)["provisionGeneration"] == await provision_generation(stage.simulation) == 4
     assert [name for name, count in Counter(stage.ledger.created).items() if count > 1] == []
     assert [event["message"] for event in await stage.events() if event["type"] == "Warning"] == []
     jobs = [name for path, name in stage.ledger.created if path.endswith("/jobs")]
@@ -84,7 +83,7 @@ async def test_a_node_that_comes_back_with_the_old_os_is_waited_for_and_nobody_e
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_node(stage, "WaitingReboot")
+            await stage.until_node("WaitingReboot")
             await asyncio.sleep(120)
             plan = await stage.plan()
             waits = 'waiting for node node-0 to come back with "Harvester v1.8.0" (0 of 3 nodes done)'
@@ -218,7 +217,7 @@ async def test_questions_that_come_and_go_in_bursts_are_answered_all_the_same() 
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_node(stage, "PostDrained")
+            await stage.until_node("PostDrained")
         jobs = [name for path, name in stage.ledger.created if path.endswith("/jobs")]
         assert [name for name, count in Counter(jobs).items() if count > 1] == []
 
@@ -229,7 +228,7 @@ async def test_options_that_change_while_the_jobs_run_are_answered_as_they_are_t
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_node(stage, "PreDraining")
+            await stage.until_node("PreDraining")
             options = {"controlPlaneDrainOptions": {"timeout": 77}}
             patch = MergePatch({"spec": {"rkeConfig": {"upgradeStrategy": options}}})
             await simulation.client().patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
@@ -244,7 +243,7 @@ async def test_a_node_that_leaves_for_good_in_the_middle_does_not_hold_the_other
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            await until_node(stage, "PreDraining", node="node-0")
+            await stage.until_node("PreDraining", node="node-0")
             secret = await client.get(SECRETS, await _secret(simulation, "node-1"), namespace="fleet-local")
             machine = objects.labels(secret)["rke.cattle.io/machine-name"]
             await client.delete(MACHINES, machine, namespace="fleet-local")

@@ -58,9 +58,7 @@ def asked(simulation: Simulation) -> int:
 
 async def wait_for(stage: Stage, words: str) -> None:
     """Until the plan says that it waits for that. Raises TimeoutError."""
-    async with asyncio.timeout(30):
-        while words not in condition(await stage.plan(), "Progressing")[2]:  # noqa: ASYNC110  # the API server's
-            await asyncio.sleep(0.02)
+    await stage.until_plan(lambda plan: words in condition(plan, "Progressing")[2], seconds=30)
 
 
 async def fail(stage: Stage, **metadata: Any) -> str:

@@ -18,8 +18,6 @@ from upgrade_manager.kube.kinds import UPGRADE_PLANS
 if TYPE_CHECKING:
     from tests.support.curable import Curable
 
-#: Virtual seconds between two looks at the plan, and after which it is stuck.
-_LOOK, _STUCK = 0.02, 600.0
 #: Virtual seconds in which an event is sent again that got no answer.
 _EVENT_RETRY = 15.0
 
@@ -59,7 +57,7 @@ async def run(scenario: Curable, *, delete_in: str = "", fate: Fate = QUIET) -> 
             await stage.create_plan(BY_VERSION)
             before = 0
             if delete_in:
-                await _reach(stage, delete_in)
+                await stage.until_recorded(delete_in)
                 before = len(managers.lives[0].wire.writes)
                 await simulation.client().delete(UPGRADE_PLANS, stage.name)
             await stage.until("gone" if delete_in else FAILED)
@@ -68,12 +66,6 @@ async def run(scenario: Curable, *, delete_in: str = "", fate: Fate = QUIET) -> 
                 await asyncio.sleep(_EVENT_RETRY)
         writes = managers.lives[0].wire.writes
         return Run(left=await _left(stage), before=before, writes=writes, settings=was)
-
-
-async def _reach(stage: Stage, phase: str) -> None:
-    async with asyncio.timeout(_STUCK):
-        while phase not in phases_of(await stage.plan()):  # noqa: ASYNC110  # it looks from outside
-            await asyncio.sleep(_LOOK)
 
 
 async def _left(stage: Stage) -> Left:

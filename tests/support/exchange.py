@@ -6,12 +6,12 @@ a value of the first given answer. In answers `$ns`, `$word`, `$uid`, `$time` an
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.support.patience import eventually
 from tests.support.shapes import GROUP, SHAPES
 from tests.support.wire import PATCHES, parse
 from upgrade_manager.kube.transport import Request
@@ -159,9 +159,11 @@ async def served(api: BareApi, definition: dict[str, Any]) -> None:
         return
     answer = await api.admin.post(_DEFINITIONS, definition)
     assert answer.status in {_CREATED, _CONFLICT}, answer.body
-    async with asyncio.timeout(10):
-        while (await api.admin.get(path, limit="1")).status >= _REFUSED:  # noqa: ASYNC110  # nobody tells
-            await asyncio.sleep(0.02)
+
+    async def is_served() -> bool:
+        return (await api.admin.get(path, limit="1")).status < _REFUSED
+
+    await eventually(is_served, seconds=10, pause=0.02)
 
 
 def _filled(text: str, api: BareApi, answers: list[Answer]) -> str:

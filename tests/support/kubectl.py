@@ -23,17 +23,17 @@ from hack.gateway import Gateway
 from hack.kube import controlplane as kube
 from hack.kube.direct import direct
 from tests.support.accounts import ACCOUNTS
+from tests.support.patience import eventually
 from tests.support.tidying import tidy
 from tests.support.wire import Wire
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     from hack.kube.assets import Assets
     from hack.kube.controlplane import ControlPlane
-    from tests.support.wire import Answer
     from upgrade_manager.kube.transport import Transport
 
 PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"
@@ -45,9 +45,8 @@ PATIENCE = 40.0
 #: What a test defines besides the UpgradePlan.
 WIDGETS = f"{CRDS}/widgets.example.com"
 _CREATED, _EXISTS, _NOT_FOUND = 201, 409, 404
-#: Seconds between two looks, and how many there are.
-_LOOK = 0.05
-_LOOKS = 400
+#: Seconds in which a change of the kinds must show.
+_PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,20 +194,20 @@ async def _define(cluster: Cluster) -> None:
     """Make UpgradePlans a kind, and wait until they are."""
     answer = await cluster.wire.post(CRDS, crd_manifest())
     assert answer.status in {_CREATED, _EXISTS}, answer.body
-    await _until(lambda: cluster.wire.get(PLANS), lambda answer: answer.status != _NOT_FOUND)
+
+    async def is_served() -> bool:
+        return (await cluster.wire.get(PLANS)).status != _NOT_FOUND
+
+    await eventually(is_served, seconds=_PATIENCE)
 
 
 async def _undefine(cluster: Cluster) -> None:
     """Take away the kind that a test may have defined, and wait until it is gone."""
-    await _until(lambda: cluster.wire.delete(WIDGETS), lambda answer: answer.status == _NOT_FOUND)
 
+    async def is_gone() -> bool:
+        return (await cluster.wire.delete(WIDGETS)).status == _NOT_FOUND
 
-async def _until(ask: Callable[[], Awaitable[Answer]], is_so: Callable[[Answer], bool]) -> None:
-    for _ in range(_LOOKS):
-        if is_so(await ask()):
-            return
-        await asyncio.sleep(_LOOK)
-    raise AssertionError("it does not come true")
+    await eventually(is_gone, seconds=_PATIENCE)
 
 
 async def _stopped(task: asyncio.Future[None]) -> None:

@@ -94,11 +94,3 @@ class Stage:
             finally:
                 for task in tasks:
                     task.cancel()
-
-
-async def eventually(check: Callable[[], Any], *, seconds: float = 300.0) -> Any:
-    """What the coroutine function gives as soon as it gives anything true."""
-    async with asyncio.timeout(seconds):
-        while not (found := await check()):  # noqa: ASYNC110  # it looks from outside, nobody tells it
-            await asyncio.sleep(0.05)
-    return found

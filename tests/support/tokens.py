@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from hack.apiserver.identity import User
+from tests.support.patience import eventually
 from tests.support.upgrade import ACCOUNT
 from tests.support.wire import Wire
 from upgrade_manager.kube.errors import AlreadyExists
@@ -91,9 +91,11 @@ class BoundTokens:
         """See Tokens."""
         await self._client.delete(SECRETS, self._bound[token], namespace=NAMESPACE)
         asked = Wire(self._front, headers={"authorization": f"Bearer {token}"})
-        async with asyncio.timeout(_PATIENCE):
-            while (await asked.get("/api")).status != _UNAUTHORIZED:  # noqa: ASYNC110  # only asking tells
-                await asyncio.sleep(_LOOK)
+
+        async def is_refused() -> bool:
+            return (await asked.get("/api")).status == _UNAUTHORIZED
+
+        await eventually(is_refused, seconds=_PATIENCE, pause=_LOOK)
 
 
 def tokens_of(simulation: Simulation) -> Tokens:

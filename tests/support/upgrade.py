@@ -14,14 +14,16 @@ import yaml
 
 from hack.actingas import ActingAs
 from tests.support.manager import Life
+from tests.support.patience import eventually
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
-from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.kinds import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
 
@@ -174,12 +176,33 @@ class Stage:
         """Wait for the end."""
         return await self.until(*TERMINAL, died=died)
 
+    async def until_plan(self, is_so: Callable[[Object], bool], *, seconds: float = 600.0) -> Object:
+        """The plan as soon as it is so. Raises TimeoutError."""
+
+        async def fitting() -> Object | None:
+            plan = await self.plan()
+            return plan if is_so(plan) else None
+
+        found: Object = await eventually(fitting, seconds=seconds, pause=REAL_LOOK)
+        return found
+
+    async def until_recorded(self, phase: str) -> None:
+        """Wait until the plan has reached the phase, if only to leave it at once. Raises TimeoutError."""
+        await self.until_plan(lambda plan: phase in phases_of(plan))
+
+    async def until_node(self, state: str, *, node: str = "") -> None:
+        """Wait until the node, or any, has reached the state in the node upgrade. Raises TimeoutError."""
+        await self.until_recorded("NodeUpgrading")
+
+        def is_there(plan: Object) -> bool:
+            nodes = objects.status(plan).get("nodeUpgradeStatuses") or {}
+            return state in [entry["state"] for name, entry in nodes.items() if node in {"", name}]
+
+        await self.until_plan(is_there)
+
     async def until_said(self, type_: str) -> None:
         """Wait until the plan has that condition. Raises TimeoutError."""
-        is_real = self.simulation.ground.has_controllers
-        async with asyncio.timeout(REAL_STUCK if is_real else STUCK):
-            while objects.condition(await self.plan(), type_) is None:  # noqa: ASYNC110  # the API server's
-                await asyncio.sleep(REAL_LOOK if is_real else LOOK)
+        await self.until_plan(lambda plan: objects.condition(plan, type_) is not None)
 
     async def settle(self) -> None:
         """Let happen what an end sets off."""
@@ -200,6 +223,13 @@ class Stage:
         about = [event for event in found if event["involvedObject"].get("name") == self.name]
         ordered = sorted(about, key=lambda event: int(objects.metadata(event)["resourceVersion"]))
         return [event for event in ordered if reason in {"", event["reason"]}]
+
+
+async def provision_generation(simulation: Simulation) -> int:
+    """What the Rancher cluster has."""
+    local = await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+    found: int = objects.spec(local)["rkeConfig"]["provisionGeneration"]
+    return found
 
 
 def phases_of(plan: Object) -> list[str]:

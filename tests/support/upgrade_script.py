@@ -5,10 +5,10 @@ It shows that the simulated cluster goes all the way, without any code of the pr
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tests.support.patience import eventually
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, HARVESTER_SYSTEM, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import (
@@ -25,8 +25,6 @@ from upgrade_manager.kube.kinds import (
 from upgrade_manager.kube.patch import MergePatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 
@@ -37,15 +35,6 @@ TOLERATIONS = [
     {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
     {"key": "kubevirt.io/drain", "operator": "Exists", "effect": "NoSchedule"},
 ]
-LOOK = 0.05
-
-
-async def until(check: Callable[[], Any], *, seconds: float = 600.0) -> Any:
-    """What the check gives as soon as it gives anything."""
-    async with asyncio.timeout(seconds):
-        while not (found := await check()):  # noqa: ASYNC110  # it looks from outside, nobody tells it
-            await asyncio.sleep(LOOK)
-    return found
 
 
 def image(name: str, url: str, **spec: Any) -> Object:
@@ -183,7 +172,7 @@ class UpgradeScript:
         """The ISO."""
         name = f"{self._plan}-iso"
         await self._client.create(VIRTUAL_MACHINE_IMAGES, image(name, self._iso_url))
-        await until(lambda: self._has(VIRTUAL_MACHINE_IMAGES, name, "Imported"))
+        await eventually(lambda: self._has(VIRTUAL_MACHINE_IMAGES, name, "Imported"))
 
     async def start_repository(self, *, replicas: int = 2) -> None:
         """Deployment and Service."""
@@ -194,24 +183,24 @@ class UpgradeScript:
             found = await self._client.get(DEPLOYMENTS, f"{self._plan}-repo", namespace=HARVESTER_SYSTEM)
             return bool(objects.status(found).get("availableReplicas") == replicas)
 
-        await until(available)
+        await eventually(available)
 
     async def run_plan(self, component: str, args: list[str], *, concurrency: int = 3) -> None:
         """A Plan, to its end."""
         name = f"{self._plan}-{component}"
         await self._client.create(SUC_PLANS, suc_plan(name, self._plan, args=args, concurrency=concurrency))
-        await until(lambda: self._has(SUC_PLANS, name, "Complete", namespace=CATTLE_SYSTEM))
+        await eventually(lambda: self._has(SUC_PLANS, name, "Complete", namespace=CATTLE_SYSTEM))
 
     async def run_job(self, name: str, command: list[str], *, node: str = "") -> None:
         """A Job, to its end."""
         full = f"{self._plan}-{name}"
         await self._client.create(JOBS, job(full, self._plan, command=command, node=node))
-        await until(lambda: self._has(JOBS, full, "Complete"))
+        await eventually(lambda: self._has(JOBS, full, "Complete"))
 
     async def upgrade_nodes(self) -> None:
         """Ask Rancher, answer its hooks, until every node runs the new system and no hook is open."""
         await self.ask_rancher()
-        await until(self._nodes_are_done, seconds=36000)
+        await eventually(self._nodes_are_done, seconds=36000)
 
     async def ask_rancher(self) -> None:
         """The one patch that starts it."""
@@ -255,7 +244,7 @@ class UpgradeScript:
                 self.asked.append((node, work))
                 await self.run_job(f"{work}-{node}", ["upgrade_node.sh", work], node=node)
                 if work == "post-drain":
-                    await until(partial(self._is_back, node))
+                    await eventually(partial(self._is_back, node))
                 body = {"metadata": {"annotations": {hook: text}}}
                 await self._client.patch(SECRETS, objects.name(secret), MergePatch(body), namespace=FLEET_LOCAL)
                 return True

@@ -10,7 +10,8 @@ from hack.actors.kubelet import Kubelet
 from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.scenario import load
-from tests.support.stage import Stage, eventually
+from tests.support.patience import eventually
+from tests.support.stage import Stage
 from tests.support.upgrade_script import job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound

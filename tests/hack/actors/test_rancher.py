@@ -9,7 +9,7 @@ import pytest
 
 from hack.scenario import load
 from hack.simulation import Simulation
-from tests.support.stage import eventually
+from tests.support.patience import eventually
 from tests.support.upgrade_script import POST_HOOK, PRE_HOOK, UpgradeScript
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import MACHINES, NODES, PODS, PROVISIONING_CLUSTERS, SECRETS

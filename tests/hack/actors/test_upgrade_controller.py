@@ -13,7 +13,8 @@ from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.actors.upgrade_controller import UpgradeController
 from hack.scenario import load
-from tests.support.stage import Stage, eventually
+from tests.support.patience import eventually
+from tests.support.stage import Stage
 from tests.support.upgrade_script import suc_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import JOBS, NODES, SUC_PLANS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, play, post, refused
+from tests.support.exchange import Row, answered, invalid, play, post, refused
 from tests.support.shapes import PLAINS, VERSION, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -137,23 +137,7 @@ ROWS = [
     Row(
         title="another custom kind is refused",
         when=post(WIDGETS, plain()),
-        then=refused(
-            422,
-            "Invalid",
-            'Plain.shapes.example.io "one" is invalid: kind: Invalid value: "Plain": must be Widget',
-            {
-                "name": "one",
-                "group": "shapes.example.io",
-                "kind": "Plain",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "Plain": must be Widget',
-                        "field": "kind",
-                    }
-                ],
-            },
-        ),
+        then=invalid("Plain.shapes.example.io", ("kind", 'Invalid value: "Plain": must be Widget')),
     ),
     Row(
         title="another version of a custom kind is refused",
@@ -241,186 +225,94 @@ ROWS = [
     Row(
         title="no name at all is refused",
         when=post(MAPS, _map()),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
-            {
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: name or generateName is required",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
-        ),
+        then=invalid("ConfigMap", ("metadata.name", "Required value: name or generateName is required"), name=""),
     ),
     Row(
         title="no name at all is refused for a custom kind",
         when=post(PLAINS, plain("")),
-        then=refused(
-            422,
-            "Invalid",
-            'Plain.shapes.example.io "" is invalid: metadata.name: Required value: name or generateName is required',
-            {
-                "group": "shapes.example.io",
-                "kind": "Plain",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: name or generateName is required",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "Plain.shapes.example.io", ("metadata.name", "Required value: name or generateName is required"), name=""
         ),
     ),
     Row(
         title="a name in capitals is refused",
         when=post(MAPS, _map(name="One")),
-        then=refused(
-            422,
-            "Invalid",
-            "ConfigMap \"One\" is invalid: metadata.name: Invalid value: \"One\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-            {
-                "name": "One",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"One\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.name",
+                "Invalid value: \"One\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            name="One",
         ),
     ),
     Row(
         title="a name with a slash is refused",
         when=post(MAPS, _map(name="a/b")),
-        then=refused(
-            422,
-            "Invalid",
-            "ConfigMap \"a/b\" is invalid: metadata.name: Invalid value: \"a/b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-            {
-                "name": "a/b",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"a/b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.name",
+                "Invalid value: \"a/b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            name="a/b",
         ),
     ),
     Row(
         title="a name in capitals is refused for a custom kind",
         when=post(WIDGETS, widget("One")),
-        then=refused(
-            422,
-            "Invalid",
-            "Widget.shapes.example.io \"One\" is invalid: metadata.name: Invalid value: \"One\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-            {
-                "name": "One",
-                "group": "shapes.example.io",
-                "kind": "Widget",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"One\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "Widget.shapes.example.io",
+            (
+                "metadata.name",
+                "Invalid value: \"One\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            name="One",
         ),
     ),
     Row(
         title="a name that is too long is refused",
         when=post(MAPS, _map(name="a" * 254)),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" is invalid: metadata.name: Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 253 characters',
-            {
-                "name": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 253 characters',
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.name",
+                'Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 253 characters',
+            ),
+            name="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         ),
     ),
     Row(
         title="a namespace with a dot is refused",
         when=post(SPACES, {"metadata": {"name": "a.b"}}),
-        then=refused(
-            422,
-            "Invalid",
-            'Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots',
-            {
-                "name": "a.b",
-                "kind": "Namespace",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "a.b": must not contain dots',
-                        "field": "metadata.name",
-                    }
-                ],
-            },
-        ),
+        then=invalid("Namespace", ("metadata.name", 'Invalid value: "a.b": must not contain dots'), name="a.b"),
     ),
     Row(
         title="a namespace that is too long is refused",
         when=post(SPACES, {"metadata": {"name": "a" * 64}}),
-        then=refused(
-            422,
-            "Invalid",
-            'Namespace "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" is invalid: [metadata.labels: Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 63 bytes, metadata.name: Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 63 characters]',
-            {
-                "name": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-                "kind": "Namespace",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 63 bytes',
-                        "field": "metadata.labels",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 63 characters',
-                        "field": "metadata.name",
-                    },
-                ],
-            },
+        then=invalid(
+            "Namespace",
+            (
+                "metadata.labels",
+                'Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 63 bytes',
+            ),
+            (
+                "metadata.name",
+                'Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 63 characters',
+            ),
+            name="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         ),
     ),
     Row(
         title="a Service that begins with a digit is refused",
         when=post(SERVICES, {"metadata": {"name": "1a"}, "spec": {"ports": [{"port": 80}]}}),
-        then=refused(
-            422,
-            "Invalid",
-            "Service \"1a\" is invalid: metadata.name: Invalid value: \"1a\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-            {
-                "name": "1a",
-                "kind": "Service",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"1a\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "Service",
+            (
+                "metadata.name",
+                "Invalid value: \"1a\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+            ),
+            name="1a",
         ),
     ),
     Row(
@@ -432,22 +324,10 @@ ROWS = [
     Row(
         title="a Role may have no slash",
         when=post(ROLES, {"metadata": {"name": "a/b"}}),
-        then=refused(
-            422,
-            "Invalid",
-            'Role.rbac.authorization.k8s.io "a/b" is invalid: metadata.name: Invalid value: "a/b": may not contain \'/\'',
-            {
-                "name": "a/b",
-                "group": "rbac.authorization.k8s.io",
-                "kind": "Role",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"a/b\": may not contain '/'",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "Role.rbac.authorization.k8s.io",
+            ("metadata.name", "Invalid value: \"a/b\": may not contain '/'"),
+            name="a/b",
         ),
     ),
     Row(
@@ -459,26 +339,17 @@ ROWS = [
     Row(
         title="a prefix that is no name is refused",
         when=post(MAPS, _map(generateName="One-")),
-        then=refused(
-            422,
-            "Invalid",
-            "ConfigMap \"One-$suffix\" is invalid: [metadata.generateName: Invalid value: \"One-\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'), metadata.name: Invalid value: \"One-$suffix\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')]",
-            {
-                "name": "One-$suffix",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"One-\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-                        "field": "metadata.generateName",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"One-$suffix\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-                        "field": "metadata.name",
-                    },
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.generateName",
+                "Invalid value: \"One-\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            (
+                "metadata.name",
+                "Invalid value: \"One-$suffix\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            name="One-$suffix",
         ),
     ),
     Row(
@@ -551,82 +422,45 @@ ROWS = [
     Row(
         title="a label key with a space is refused",
         when=post(MAPS, _map(name="one", labels={"a b": "c"})),
-        then=refused(
-            422,
-            "Invalid",
-            "ConfigMap \"one\" is invalid: metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-                        "field": "metadata.labels",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.labels",
+                "Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
         ),
     ),
     Row(
         title="a label value with a space is refused",
         when=post(MAPS, _map(name="one", labels={"a": "b c"})),
-        then=refused(
-            422,
-            "Invalid",
-            "ConfigMap \"one\" is invalid: metadata.labels: Invalid value: \"b c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"b c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
-                        "field": "metadata.labels",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.labels",
+                "Invalid value: \"b c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+            ),
         ),
     ),
     Row(
         title="a label value that is too long is refused",
         when=post(MAPS, _map(name="one", labels={"a": "b" * 64})),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "one" is invalid: metadata.labels: Invalid value: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb": must be no more than 63 bytes',
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb": must be no more than 63 bytes',
-                        "field": "metadata.labels",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.labels",
+                'Invalid value: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb": must be no more than 63 bytes',
+            ),
         ),
     ),
     Row(
         title="a label key with two slashes is refused",
         when=post(WIDGETS, widget() | {"metadata": {"name": "one", "labels": {"a/b/c": "d"}}}),
-        then=refused(
-            422,
-            "Invalid",
-            "Widget.shapes.example.io \"one\" is invalid: metadata.labels: Invalid value: \"a/b/c\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
-            {
-                "name": "one",
-                "group": "shapes.example.io",
-                "kind": "Widget",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"a/b/c\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
-                        "field": "metadata.labels",
-                    }
-                ],
-            },
+        then=invalid(
+            "Widget.shapes.example.io",
+            (
+                "metadata.labels",
+                "Invalid value: \"a/b/c\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+            ),
         ),
     ),
     Row(
@@ -662,21 +496,12 @@ ROWS = [
     Row(
         title="an annotation key with a space is refused",
         when=post(MAPS, _map(name="one", annotations={"a b": "c"})),
-        then=refused(
-            422,
-            "Invalid",
-            "ConfigMap \"one\" is invalid: metadata.annotations: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-                        "field": "metadata.annotations",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.annotations",
+                "Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
         ),
     ),
     Row(
@@ -688,62 +513,29 @@ ROWS = [
     Row(
         title="annotations that are too large are refused",
         when=post(MAPS, _map(name="one", annotations={"a": "b" * 262144})),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "one" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes',
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueTooLong",
-                        "message": "Too long: may not be more than 262144 bytes",
-                        "field": "metadata.annotations",
-                    }
-                ],
-            },
-        ),
+        then=invalid("ConfigMap", ("metadata.annotations", "Too long: may not be more than 262144 bytes")),
     ),
     Row(
         title="a finalizer without a domain is refused",
         when=post(MAPS, _map(name="one", finalizers=["mine"])),
         look=("metadata.finalizers",),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "one" is invalid: metadata.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
-                        "field": "metadata.finalizers[0]",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.finalizers[0]",
+                'Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
+            ),
         ),
     ),
     Row(
         title="a finalizer that is no qualified name is refused",
         when=post(MAPS, _map(name="one", finalizers=["a b/c"])),
-        then=refused(
-            422,
-            "Invalid",
-            "ConfigMap \"one\" is invalid: metadata.finalizers: Invalid value: \"a b/c\": prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"a b/c\": prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-                        "field": "metadata.finalizers",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.finalizers",
+                "Invalid value: \"a b/c\": prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
         ),
     ),
     Row(
@@ -777,76 +569,28 @@ ROWS = [
     Row(
         title="both collector finalizers are refused",
         when=post(MAPS, _map(name="one", finalizers=["orphan", "foregroundDeletion"])),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "one" is invalid: metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set',
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set',
-                        "field": "metadata.finalizers",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.finalizers",
+                'Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set',
+            ),
         ),
     ),
     Row(
         title="an owner without a uid is refused",
         when=post(MAPS, _map(name="one", ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}])),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "one" is invalid: metadata.ownerReferences.uid: Invalid value: "": must not be empty',
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "": must not be empty',
-                        "field": "metadata.ownerReferences.uid",
-                    }
-                ],
-            },
-        ),
+        then=invalid("ConfigMap", ("metadata.ownerReferences.uid", 'Invalid value: "": must not be empty')),
     ),
     Row(
         title="an owner without anything is refused",
         when=post(MAPS, _map(name="one", ownerReferences=[{}])),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "one" is invalid: [metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty, metadata.ownerReferences.kind: Invalid value: "": must not be empty, metadata.ownerReferences.name: Invalid value: "": must not be empty, metadata.ownerReferences.uid: Invalid value: "": must not be empty]',
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "": version must not be empty',
-                        "field": "metadata.ownerReferences.apiVersion",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "": must not be empty',
-                        "field": "metadata.ownerReferences.kind",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "": must not be empty',
-                        "field": "metadata.ownerReferences.name",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "": must not be empty',
-                        "field": "metadata.ownerReferences.uid",
-                    },
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            ("metadata.ownerReferences.apiVersion", 'Invalid value: "": version must not be empty'),
+            ("metadata.ownerReferences.kind", 'Invalid value: "": must not be empty'),
+            ("metadata.ownerReferences.name", 'Invalid value: "": must not be empty'),
+            ("metadata.ownerReferences.uid", 'Invalid value: "": must not be empty'),
         ),
     ),
     Row(
@@ -854,21 +598,12 @@ ROWS = [
         when=post(
             MAPS, _map(name="one", ownerReferences=[{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}])
         ),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "one" is invalid: metadata.ownerReferences: Invalid value: {"apiVersion":"v1","kind":"Event","name":"a","uid":"u"}: /v1, Kind=Event is disallowed from being an owner',
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: {"apiVersion":"v1","kind":"Event","name":"a","uid":"u"}: /v1, Kind=Event is disallowed from being an owner',
-                        "field": "metadata.ownerReferences",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.ownerReferences",
+                'Invalid value: {"apiVersion":"v1","kind":"Event","name":"a","uid":"u"}: /v1, Kind=Event is disallowed from being an owner',
+            ),
         ),
     ),
     Row(
@@ -883,21 +618,12 @@ ROWS = [
                 ],
             ),
         ),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "one" is invalid: metadata.ownerReferences: Invalid value: $value: Only one reference can have Controller set to true. Found "true" in references for ConfigMap/a and ConfigMap/b',
-            {
-                "name": "one",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: $value: Only one reference can have Controller set to true. Found "true" in references for ConfigMap/a and ConfigMap/b',
-                        "field": "metadata.ownerReferences",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.ownerReferences",
+                'Invalid value: $value: Only one reference can have Controller set to true. Found "true" in references for ConfigMap/a and ConfigMap/b',
+            ),
         ),
     ),
     Row(
@@ -915,22 +641,12 @@ ROWS = [
                 }
             },
         ),
-        then=refused(
-            422,
-            "Invalid",
-            'Widget.shapes.example.io "one" is invalid: metadata.ownerReferences: Invalid value: $value: Only one reference can have Controller set to true. Found "true" in references for ConfigMap/a and ConfigMap/b',
-            {
-                "name": "one",
-                "group": "shapes.example.io",
-                "kind": "Widget",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: $value: Only one reference can have Controller set to true. Found "true" in references for ConfigMap/a and ConfigMap/b',
-                        "field": "metadata.ownerReferences",
-                    }
-                ],
-            },
+        then=invalid(
+            "Widget.shapes.example.io",
+            (
+                "metadata.ownerReferences",
+                'Invalid value: $value: Only one reference can have Controller set to true. Found "true" in references for ConfigMap/a and ConfigMap/b',
+            ),
         ),
     ),
     Row(

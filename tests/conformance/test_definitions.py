@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import (
-    Row,
-    answered,
-    get,
-    merge,
-    play,
-    post,
-    put,
-    refused,
-)
+from tests.support.exchange import Row, answered, get, invalid, merge, play, post, put
 from tests.support.shapes import GROUP, definition
 
 if TYPE_CHECKING:
@@ -79,345 +70,168 @@ ROWS = [
     Row(
         title="a definition of another name than its kind is refused",
         when=post(DEFINITIONS, _definition() | {"metadata": {"name": "other.$word.example.io"}}),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "other.$ns.example.io" is invalid: metadata.name: Invalid value: "other.$ns.example.io": must be spec.names.plural+"."+spec.group',
-            {
-                "name": "other.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "other.$ns.example.io": must be spec.names.plural+"."+spec.group',
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("metadata.name", 'Invalid value: "other.$ns.example.io": must be spec.names.plural+"."+spec.group'),
+            name="other.$ns.example.io",
         ),
     ),
     Row(
         title="a definition without a scope is refused",
         when=post(DEFINITIONS, _definition(scope="")),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.scope: Required value',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [{"reason": "FieldValueRequired", "message": "Required value", "field": "spec.scope"}],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.scope", "Required value"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition of an unknown scope is refused",
         when=post(DEFINITIONS, _definition(scope="Galaxy")),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"',
-                        "field": "spec.scope",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.scope", 'Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition without versions is refused",
         when=post(DEFINITIONS, _definition(versions=[])),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: [spec.versions: Invalid value: []: must have exactly one version marked as storage version, status.storedVersions: Invalid value: null: must have at least one stored version]',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: []: must have exactly one version marked as storage version",
-                        "field": "spec.versions",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: null: must have at least one stored version",
-                        "field": "status.storedVersions",
-                    },
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.versions", "Invalid value: []: must have exactly one version marked as storage version"),
+            ("status.storedVersions", "Invalid value: null: must have at least one stored version"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition without a stored version is refused",
         when=post(DEFINITIONS, _definition(versions=[_version(storage=False)])),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: [spec.versions: Invalid value: $value: must have exactly one version marked as storage version, status.storedVersions: Invalid value: null: must have at least one stored version]',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: $value: must have exactly one version marked as storage version",
-                        "field": "spec.versions",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: null: must have at least one stored version",
-                        "field": "status.storedVersions",
-                    },
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.versions", "Invalid value: $value: must have exactly one version marked as storage version"),
+            ("status.storedVersions", "Invalid value: null: must have at least one stored version"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition with two stored versions is refused",
         when=post(DEFINITIONS, _definition(versions=[_version(), _version(name="v2")])),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: [spec.versions: Invalid value: $value: must have exactly one version marked as storage version, status.storedVersions: Invalid value: ["v1"]: must have the storage version v2]',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: $value: must have exactly one version marked as storage version",
-                        "field": "spec.versions",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: ["v1"]: must have the storage version v2',
-                        "field": "status.storedVersions",
-                    },
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.versions", "Invalid value: $value: must have exactly one version marked as storage version"),
+            ("status.storedVersions", 'Invalid value: ["v1"]: must have the storage version v2'),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition with a version twice is refused",
         when=post(DEFINITIONS, _definition(versions=[_version(), _version(storage=False)])),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.versions: Invalid value: $value: must contain unique version names',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: $value: must contain unique version names",
-                        "field": "spec.versions",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.versions", "Invalid value: $value: must contain unique version names"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition with a bad version name is refused",
         when=post(DEFINITIONS, _definition(versions=[_version(name="V 1")])),
-        then=refused(
-            422,
-            "Invalid",
-            "CustomResourceDefinition.apiextensions.k8s.io \"gadgets.$ns.example.io\" is invalid: [spec.version: Invalid value: \"V 1\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?'), spec.versions[0].name: Invalid value: \"V 1\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')]",
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"V 1\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-                        "field": "spec.version",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"V 1\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-                        "field": "spec.versions[0].name",
-                    },
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.version",
+                "Invalid value: \"V 1\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+            ),
+            (
+                "spec.versions[0].name",
+                "Invalid value: \"V 1\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+            ),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition without a schema is refused",
         when=post(DEFINITIONS, _definition(versions=[{"name": "v1", "served": True, "storage": True}])),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.versions[0].schema.openAPIV3Schema: Required value',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value",
-                        "field": "spec.versions[0].schema.openAPIV3Schema",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.versions[0].schema.openAPIV3Schema", "Required value"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition without names is refused",
         when=post(DEFINITIONS, _definition(names={})),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: [metadata.name: Invalid value: "gadgets.$ns.example.io": must be spec.names.plural+"."+spec.group, spec.names.kind: Required value, spec.names.listKind: Required value, spec.names.plural: Required value, spec.names.singular: Required value]',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "gadgets.$ns.example.io": must be spec.names.plural+"."+spec.group',
-                        "field": "metadata.name",
-                    },
-                    {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.names.kind"},
-                    {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.names.listKind"},
-                    {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.names.plural"},
-                    {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.names.singular"},
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("metadata.name", 'Invalid value: "gadgets.$ns.example.io": must be spec.names.plural+"."+spec.group'),
+            ("spec.names.kind", "Required value"),
+            ("spec.names.listKind", "Required value"),
+            ("spec.names.plural", "Required value"),
+            ("spec.names.singular", "Required value"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition with a bad kind is refused",
         when=post(DEFINITIONS, _definition(names={"plural": "gadgets", "kind": "Gad get"})),
-        then=refused(
-            422,
-            "Invalid",
-            "CustomResourceDefinition.apiextensions.k8s.io \"gadgets.$ns.example.io\" is invalid: [spec.names.kind: Invalid value: \"Gad get\": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?'), spec.names.listKind: Invalid value: \"Gad getList\": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?'), spec.names.singular: Invalid value: \"gad get\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')]",
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"Gad get\": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-                        "field": "spec.names.kind",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"Gad getList\": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-                        "field": "spec.names.listKind",
-                    },
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"gad get\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-                        "field": "spec.names.singular",
-                    },
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.names.kind",
+                "Invalid value: \"Gad get\": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+            ),
+            (
+                "spec.names.listKind",
+                "Invalid value: \"Gad getList\": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+            ),
+            (
+                "spec.names.singular",
+                "Invalid value: \"gad get\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+            ),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition whose kind is its list's is refused",
         when=post(DEFINITIONS, _definition(names={"plural": "gadgets", "kind": "Gadget", "listKind": "Gadget"})),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.names.listKind: Invalid value: "Gadget": kind and listKind may not be the same',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "Gadget": kind and listKind may not be the same',
-                        "field": "spec.names.listKind",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.names.listKind", 'Invalid value: "Gadget": kind and listKind may not be the same'),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a definition of a core group is refused",
         when=post(DEFINITIONS, _definition(group="") | {"metadata": {"name": "gadgets."}}),
-        then=refused(
-            422,
-            "Invalid",
-            "CustomResourceDefinition.apiextensions.k8s.io \"gadgets.\" is invalid: [metadata.name: Invalid value: \"gadgets.\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'), spec.group: Required value]",
-            {
-                "name": "gadgets.",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"gadgets.\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-                        "field": "metadata.name",
-                    },
-                    {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.group"},
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "metadata.name",
+                "Invalid value: \"gadgets.\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            ("spec.group", "Required value"),
+            name="gadgets.",
         ),
     ),
     Row(
         title="a definition of a group without a dot is refused",
         when=post(DEFINITIONS, _definition(group="word") | {"metadata": {"name": "gadgets.word"}}),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.word" is invalid: spec.group: Invalid value: "word": should be a domain with at least one dot',
-            {
-                "name": "gadgets.word",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "word": should be a domain with at least one dot',
-                        "field": "spec.group",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.group", 'Invalid value: "word": should be a domain with at least one dot'),
+            name="gadgets.word",
         ),
     ),
     Row(
         title="a definition in the protected groups needs an approval",
         when=post(DEFINITIONS, _definition(group="$word.k8s.io") | {"metadata": {"name": "gadgets.$word.k8s.io"}}),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.k8s.io" is invalid: metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
-            {
-                "name": "gadgets.$ns.k8s.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": 'Required value: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
-                        "field": "metadata.annotations[api-approved.kubernetes.io]",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "metadata.annotations[api-approved.kubernetes.io]",
+                'Required value: protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
+            ),
+            name="gadgets.$ns.k8s.io",
         ),
     ),
     Row(
@@ -428,22 +242,10 @@ ROWS = [
                 versions=[_version(additionalPrinterColumns=[{"name": "a", "type": "string", "jsonPath": ""}])]
             ),
         ),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.additionalPrinterColumns[0].JSONPath: Required value',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value",
-                        "field": "spec.additionalPrinterColumns[0].JSONPath",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.additionalPrinterColumns[0].JSONPath", "Required value"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
@@ -454,22 +256,13 @@ ROWS = [
                 versions=[_version(additionalPrinterColumns=[{"name": "a", "type": "text", "jsonPath": ".spec"}])]
             ),
         ),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.additionalPrinterColumns[0].type: Invalid value: "text": must be one of boolean,date,integer,number,string',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "text": must be one of boolean,date,integer,number,string',
-                        "field": "spec.additionalPrinterColumns[0].type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.additionalPrinterColumns[0].type",
+                'Invalid value: "text": must be one of boolean,date,integer,number,string',
+            ),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
@@ -480,90 +273,41 @@ ROWS = [
                 versions=[_version(additionalPrinterColumns=[{"name": "a", "type": "string", "jsonPath": "spec["}])]
             ),
         ),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.additionalPrinterColumns[0].JSONPath: Invalid value: "spec[": must be a simple json path starting with .',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "spec[": must be a simple json path starting with .',
-                        "field": "spec.additionalPrinterColumns[0].JSONPath",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.additionalPrinterColumns[0].JSONPath",
+                'Invalid value: "spec[": must be a simple json path starting with .',
+            ),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a scale without its paths is refused",
         when=post(DEFINITIONS, _definition(versions=[_version(subresources={"scale": {}})])),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: [spec.subresources.scale.specReplicasPath: Required value, spec.subresources.scale.statusReplicasPath: Required value]',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value",
-                        "field": "spec.subresources.scale.specReplicasPath",
-                    },
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value",
-                        "field": "spec.subresources.scale.statusReplicasPath",
-                    },
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.subresources.scale.specReplicasPath", "Required value"),
+            ("spec.subresources.scale.statusReplicasPath", "Required value"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a schema without a type is refused",
         when=post(DEFINITIONS, _definition({"properties": {}})),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.type: Required value: must not be empty at the root',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: must not be empty at the root",
-                        "field": "spec.validation.openAPIV3Schema.type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.validation.openAPIV3Schema.type", "Required value: must not be empty at the root"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="a schema that is no object is refused",
         when=post(DEFINITIONS, _definition({"type": "string"})),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.type: Invalid value: "string": must be object at the root',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "string": must be object at the root',
-                        "field": "spec.validation.openAPIV3Schema.type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.validation.openAPIV3Schema.type", 'Invalid value: "string": must be object at the root'),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
@@ -577,294 +321,169 @@ ROWS = [
                 }
             ),
         ),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueForbidden",
-                        "message": "Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
-                        "field": "spec.validation.openAPIV3Schema.properties[metadata]",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[metadata]",
+                "Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified",
+            ),
+            name="gadgets.$ns.example.io",
         ),
     ),
     _schema(
         "a field without a type",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].type: Required value: must not be empty for specified object fields',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: must not be empty for specified object fields",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].type",
+                "Required value: must not be empty for specified object fields",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={},
     ),
     _schema(
         "a field of an unknown type",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].type: Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].type",
+                'Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "text"},
     ),
     _schema(
         "a list without items",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].items: Required value: must be specified',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: must be specified",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].items",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].items",
+                "Required value: must be specified",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "array"},
     ),
     _schema(
         "a list with items without a type",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].items.type: Required value: must not be empty for specified array items',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: must not be empty for specified array items",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].items.type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].items.type",
+                "Required value: must not be empty for specified array items",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "array", "items": {}},
     ),
     _schema(
         "properties and additionalProperties together",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueForbidden",
-                        "message": "Forbidden: additionalProperties and properties are mutual exclusive",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].additionalProperties",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].additionalProperties",
+                "Forbidden: additionalProperties and properties are mutual exclusive",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}},
     ),
     _schema(
         "a pattern that is none",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].pattern: Invalid value: "(a": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(a`',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "(a": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(a`',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].pattern",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].pattern",
+                'Invalid value: "(a": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(a`',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "string", "pattern": "(a"},
     ),
     _schema(
         "a type inside anyOf",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].anyOf[0].type: Forbidden: must be empty to be structural',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueForbidden",
-                        "message": "Forbidden: must be empty to be structural",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].anyOf[0].type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].anyOf[0].type",
+                "Forbidden: must be empty to be structural",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "string", "anyOf": [{"type": "string"}]},
     ),
     _schema(
         "a default that breaks the schema",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].default: Too long: may not be more than 2 bytes',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueTooLong",
-                        "message": "Too long: may not be more than 2 bytes",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].default",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].default",
+                "Too long: may not be more than 2 bytes",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "string", "maxLength": 2, "default": "long"},
     ),
     _schema(
         "a default of the wrong type",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].default: Invalid value: "string":  in body must be of type integer: "string"',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueTypeInvalid",
-                        "message": 'Invalid value: "string":  in body must be of type integer: "string"',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].default",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].default",
+                'Invalid value: "string":  in body must be of type integer: "string"',
+                "FieldValueTypeInvalid",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "integer", "default": "long"},
     ),
     _schema(
         "a default with unknown fields",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].default: Invalid value: {"c":"d"}: must not have unknown fields',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: {"c":"d"}: must not have unknown fields',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].default",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].default",
+                'Invalid value: {"c":"d"}: must not have unknown fields',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "object", "properties": {"b": {"type": "string"}}, "default": {"c": "d"}},
     ),
     _schema(
         "a set of objects",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].items.x-kubernetes-map-type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].items.x-kubernetes-map-type",
+                "Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}},
     ),
     _schema(
         "a map without keys",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: must not be empty if x-kubernetes-list-type is map",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-map-keys",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-map-keys",
+                "Required value: must not be empty if x-kubernetes-list-type is map",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}},
     ),
     _schema(
         "a map whose key is no property",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-map-keys: Invalid value: ["x"]: entries must all be names of item properties',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: ["x"]: entries must all be names of item properties',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-map-keys",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-map-keys",
+                'Invalid value: ["x"]: entries must all be names of item properties',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={
             "type": "array",
@@ -875,22 +494,13 @@ ROWS = [
     ),
     _schema(
         "a map whose key may be absent",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].items.properties[x].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].items.properties[x].default",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].items.properties[x].default",
+                "Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={
             "type": "array",
@@ -901,85 +511,46 @@ ROWS = [
     ),
     _schema(
         "an unknown list type",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-type: Unsupported value: "bag": supported values: "atomic", "set", "map"',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: "bag": supported values: "atomic", "set", "map"',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-type",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-list-type",
+                'Unsupported value: "bag": supported values: "atomic", "set", "map"',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "array", "x-kubernetes-list-type": "bag", "items": {"type": "string"}},
     ),
     _schema(
         "unique items",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueForbidden",
-                        "message": "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].uniqueItems",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].uniqueItems",
+                "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "array", "uniqueItems": True, "items": {"type": "string"}},
     ),
     _schema(
         "a reference",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].$ref: Forbidden: $ref is not supported',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueForbidden",
-                        "message": "Forbidden: $ref is not supported",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].$ref",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.validation.openAPIV3Schema.properties[spec].properties[a].$ref", "Forbidden: $ref is not supported"),
+            name="gadgets.$ns.example.io",
         ),
         a={"$ref": "#/x", "type": "string"},
     ),
     _schema(
         "fields that are not kept on purpose",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: false: must be true or undefined",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-preserve-unknown-fields",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].x-kubernetes-preserve-unknown-fields",
+                "Invalid value: false: must be true or undefined",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={"type": "object", "x-kubernetes-preserve-unknown-fields": False},
     ),
@@ -998,232 +569,133 @@ ROWS = [
     ),
     _rule(
         "a rule that does not parse",
-        then=refused(
-            422,
-            "Invalid",
-            "CustomResourceDefinition.apiextensions.k8s.io \"gadgets.$ns.example.io\" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule: Invalid value: $value: compilation failed: ERROR: <input>:1:10: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | self.b ==\n | .........^",
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: $value: compilation failed: ERROR: <input>:1:10: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | self.b ==\n | .........^",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule",
+                "Invalid value: $value: compilation failed: ERROR: <input>:1:10: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | self.b ==\n | .........^",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "self.b =="},
     ),
     _rule(
         "a rule about a field that does not exist",
-        then=refused(
-            422,
-            "Invalid",
-            "CustomResourceDefinition.apiextensions.k8s.io \"gadgets.$ns.example.io\" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule: Invalid value: $value: compilation failed: ERROR: <input>:1:5: undefined field 'c'\n | self.c == 'x'\n | ....^",
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: $value: compilation failed: ERROR: <input>:1:5: undefined field 'c'\n | self.c == 'x'\n | ....^",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule",
+                "Invalid value: $value: compilation failed: ERROR: <input>:1:5: undefined field 'c'\n | self.c == 'x'\n | ....^",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "self.c == 'x'"},
     ),
     _rule(
         "a rule with an unknown function",
-        then=refused(
-            422,
-            "Invalid",
-            "CustomResourceDefinition.apiextensions.k8s.io \"gadgets.$ns.example.io\" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule: Invalid value: $value: compilation failed: ERROR: <input>:1:7: undeclared reference to 'shrink' (in container '')\n | shrink(self.b)\n | ......^",
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: $value: compilation failed: ERROR: <input>:1:7: undeclared reference to 'shrink' (in container '')\n | shrink(self.b)\n | ......^",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule",
+                "Invalid value: $value: compilation failed: ERROR: <input>:1:7: undeclared reference to 'shrink' (in container '')\n | shrink(self.b)\n | ......^",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "shrink(self.b)"},
     ),
     _rule(
         "an empty rule",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule: Required value: rule is not specified',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: rule is not specified",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].rule",
+                "Required value: rule is not specified",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": " "},
     ),
     _rule(
         "a message with line breaks",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].message: Invalid value: "a\\nb": must not contain line breaks',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "a\\nb": must not contain line breaks',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].message",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].message",
+                'Invalid value: "a\\nb": must not contain line breaks',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "true", "message": "a\nb"},
     ),
     _rule(
         "an empty message",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].message: Invalid value: " ": must be non-empty if specified',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: " ": must be non-empty if specified',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].message",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].message",
+                'Invalid value: " ": must be non-empty if specified',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "true", "message": " "},
     ),
     _rule(
         "a message that does not parse",
-        then=refused(
-            422,
-            "Invalid",
-            "CustomResourceDefinition.apiextensions.k8s.io \"gadgets.$ns.example.io\" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].messageExpression: Invalid value: $value: messageExpression compilation failed: ERROR: <input>:1:6: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | 'a' +\n | .....^",
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: $value: messageExpression compilation failed: ERROR: <input>:1:6: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | 'a' +\n | .....^",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].messageExpression",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].messageExpression",
+                "Invalid value: $value: messageExpression compilation failed: ERROR: <input>:1:6: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | 'a' +\n | .....^",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "true", "messageExpression": "'a' +"},
     ),
     _rule(
         "an unknown reason",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].reason: Unsupported value: "Because": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: "Because": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].reason",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].reason",
+                'Unsupported value: "Because": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "true", "reason": "Because"},
     ),
     _rule(
         "a path that leads nowhere",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].fieldPath: Invalid value: ".c": must be a valid path',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: ".c": must be a valid path',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].fieldPath",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].fieldPath",
+                'Invalid value: ".c": must be a valid path',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "true", "fieldPath": ".c"},
     ),
     _rule(
         "an old state that is optional and not used",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: true: may not be set if oldSelf is not used in rule",
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].optionalOldSelf",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[x].x-kubernetes-validations[0].optionalOldSelf",
+                "Invalid value: true: may not be set if oldSelf is not used in rule",
+            ),
+            name="gadgets.$ns.example.io",
         ),
         rule={"rule": "true", "optionalOldSelf": True},
     ),
     _schema(
         "a rule about the old state in a list without keys",
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.validation.openAPIV3Schema.properties[spec].properties[a].items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within spec.validation.openAPIV3Schema.properties[spec].properties[a]',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within spec.validation.openAPIV3Schema.properties[spec].properties[a]',
-                        "field": "spec.validation.openAPIV3Schema.properties[spec].properties[a].items.x-kubernetes-validations[0].rule",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].items.x-kubernetes-validations[0].rule",
+                'Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within spec.validation.openAPIV3Schema.properties[spec].properties[a]',
+            ),
+            name="gadgets.$ns.example.io",
         ),
         a={
             "type": "array",
@@ -1234,88 +706,40 @@ ROWS = [
     Row(
         title="the scope does not change",
         when=merge(f"{DEFINITIONS}/widgets.{GROUP}", {"spec": {"scope": "Cluster"}}),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "widgets.shapes.example.io" is invalid: spec.scope: Invalid value: "Cluster": field is immutable',
-            {
-                "name": "widgets.shapes.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "Cluster": field is immutable',
-                        "field": "spec.scope",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.scope", 'Invalid value: "Cluster": field is immutable'),
+            name="widgets.shapes.example.io",
         ),
     ),
     Row(
         title="the group does not change",
         given=(post(DEFINITIONS, _definition()),),
         when=merge(f"{DEFINITIONS}/{NAME}", {"spec": {"group": "other.io"}}),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.group: Invalid value: "other.io": field is immutable',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "other.io": field is immutable',
-                        "field": "spec.group",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.group", 'Invalid value: "other.io": field is immutable'),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="the kind of a definition that is established does not change",
         given=(post(DEFINITIONS, _definition()), get(f"{DEFINITIONS}/{NAME}")),
         when=merge(f"{DEFINITIONS}/{NAME}", {"spec": {"names": {"plural": "widgets"}}}),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: spec.names.plural: Invalid value: "widgets": field is immutable',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "widgets": field is immutable',
-                        "field": "spec.names.plural",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            ("spec.names.plural", 'Invalid value: "widgets": field is immutable'),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
         title="an update without a resourceVersion is refused",
         given=(post(DEFINITIONS, _definition()),),
         when=put(f"{DEFINITIONS}/{NAME}", _definition()),
-        then=refused(
-            422,
-            "Invalid",
-            'customresourcedefinitions.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "customresourcedefinitions",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: 0: must be specified for an update",
-                        "field": "metadata.resourceVersion",
-                    }
-                ],
-            },
+        then=invalid(
+            "customresourcedefinitions.apiextensions.k8s.io",
+            ("metadata.resourceVersion", "Invalid value: 0: must be specified for an update"),
+            name="gadgets.$ns.example.io",
         ),
     ),
     Row(
@@ -1348,22 +772,13 @@ ROWS = [
         title="a stored version may not go",
         given=(post(DEFINITIONS, _definition()), get(f"{DEFINITIONS}/{NAME}")),
         when=merge(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": [_version(name="v2")]}}),
-        then=refused(
-            422,
-            "Invalid",
-            'CustomResourceDefinition.apiextensions.k8s.io "gadgets.$ns.example.io" is invalid: status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions',
-            {
-                "name": "gadgets.$ns.example.io",
-                "group": "apiextensions.k8s.io",
-                "kind": "CustomResourceDefinition",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": 'Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions',
-                        "field": "status.storedVersions[0]",
-                    }
-                ],
-            },
+        then=invalid(
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            (
+                "status.storedVersions[0]",
+                'Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions',
+            ),
+            name="gadgets.$ns.example.io",
         ),
     ),
 ]

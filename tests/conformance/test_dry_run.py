@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import (
-    Row,
-    answered,
-    delete,
-    get,
-    merge,
-    play,
-    post,
-    put,
-    refused,
-)
+from tests.support.exchange import Row, answered, delete, get, invalid, merge, play, post, put, refused
 from tests.support.shapes import WIDGETS, definition, widget
 
 if TYPE_CHECKING:
@@ -72,21 +62,13 @@ ROWS = [
     Row(
         title="a create that breaks a rule is refused",
         when=post(MAPS, {"metadata": {"name": "A"}}, **ALL),
-        then=refused(
-            422,
-            "Invalid",
-            "ConfigMap \"A\" is invalid: metadata.name: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-            {
-                "name": "A",
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.name",
+                "Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            name="A",
         ),
     ),
     Row(

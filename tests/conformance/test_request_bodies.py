@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import (
-    Ask,
-    Row,
-    answered,
-    delete,
-    merge,
-    play,
-    post,
-    put,
-    refused,
-)
+from tests.support.exchange import Ask, Row, answered, delete, invalid, merge, play, post, put, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -70,40 +60,12 @@ ROWS = [
     Row(
         title="a body of null is refused",
         when=_raw("POST", MAPS, b"null"),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
-            {
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: name or generateName is required",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
-        ),
+        then=invalid("ConfigMap", ("metadata.name", "Required value: name or generateName is required"), name=""),
     ),
     Row(
         title="an empty object is refused",
         when=_raw("POST", MAPS, b"{}"),
-        then=refused(
-            422,
-            "Invalid",
-            'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
-            {
-                "kind": "ConfigMap",
-                "causes": [
-                    {
-                        "reason": "FieldValueRequired",
-                        "message": "Required value: name or generateName is required",
-                        "field": "metadata.name",
-                    }
-                ],
-            },
-        ),
+        then=invalid("ConfigMap", ("metadata.name", "Required value: name or generateName is required"), name=""),
     ),
     Row(
         title="a list is refused",
@@ -255,146 +217,61 @@ ROWS = [
     Row(
         title="an unknown dryRun is refused",
         when=post(MAPS, ONE, dryRun="Some"),
-        then=refused(
-            422,
-            "Invalid",
-            'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"',
-            {
-                "group": "meta.k8s.io",
-                "kind": "CreateOptions",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: ["Some"]: supported values: "All"',
-                        "field": "dryRun",
-                    }
-                ],
-            },
+        then=invalid(
+            "CreateOptions.meta.k8s.io", ("dryRun", 'Unsupported value: ["Some"]: supported values: "All"'), name=""
         ),
     ),
     Row(
         title="an unknown dryRun of a patch is refused",
         given=GIVEN,
         when=merge(MAP, {}, dryRun="Some"),
-        then=refused(
-            422,
-            "Invalid",
-            'PatchOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"',
-            {
-                "group": "meta.k8s.io",
-                "kind": "PatchOptions",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: ["Some"]: supported values: "All"',
-                        "field": "dryRun",
-                    }
-                ],
-            },
+        then=invalid(
+            "PatchOptions.meta.k8s.io", ("dryRun", 'Unsupported value: ["Some"]: supported values: "All"'), name=""
         ),
     ),
     Row(
         title="an unknown dryRun of an update is refused",
         given=GIVEN,
         when=put(MAP, ONE, dryRun="Some"),
-        then=refused(
-            422,
-            "Invalid",
-            'UpdateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"',
-            {
-                "group": "meta.k8s.io",
-                "kind": "UpdateOptions",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: ["Some"]: supported values: "All"',
-                        "field": "dryRun",
-                    }
-                ],
-            },
+        then=invalid(
+            "UpdateOptions.meta.k8s.io", ("dryRun", 'Unsupported value: ["Some"]: supported values: "All"'), name=""
         ),
     ),
     Row(
         title="an unknown dryRun of a delete is refused",
         given=GIVEN,
         when=delete(MAP, dryRun="Some"),
-        then=refused(
-            422,
-            "Invalid",
-            'DeleteOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"',
-            {
-                "group": "meta.k8s.io",
-                "kind": "DeleteOptions",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: ["Some"]: supported values: "All"',
-                        "field": "dryRun",
-                    }
-                ],
-            },
+        then=invalid(
+            "DeleteOptions.meta.k8s.io", ("dryRun", 'Unsupported value: ["Some"]: supported values: "All"'), name=""
         ),
     ),
     Row(
         title="an unknown fieldValidation is refused",
         when=post(MAPS, ONE, fieldValidation="Some"),
-        then=refused(
-            422,
-            "Invalid",
-            'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"',
-            {
-                "group": "meta.k8s.io",
-                "kind": "CreateOptions",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"',
-                        "field": "fieldValidation",
-                    }
-                ],
-            },
+        then=invalid(
+            "CreateOptions.meta.k8s.io",
+            ("fieldValidation", 'Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"'),
+            name="",
         ),
     ),
     Row(
         title="an unknown fieldValidation of an update is refused",
         given=GIVEN,
         when=put(MAP, ONE, fieldValidation="Some"),
-        then=refused(
-            422,
-            "Invalid",
-            'UpdateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"',
-            {
-                "group": "meta.k8s.io",
-                "kind": "UpdateOptions",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"',
-                        "field": "fieldValidation",
-                    }
-                ],
-            },
+        then=invalid(
+            "UpdateOptions.meta.k8s.io",
+            ("fieldValidation", 'Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"'),
+            name="",
         ),
     ),
     Row(
         title="an unknown fieldValidation of a patch is refused",
         given=GIVEN,
         when=merge(MAP, {}, fieldValidation="Some"),
-        then=refused(
-            422,
-            "Invalid",
-            'PatchOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"',
-            {
-                "group": "meta.k8s.io",
-                "kind": "PatchOptions",
-                "causes": [
-                    {
-                        "reason": "FieldValueNotSupported",
-                        "message": 'Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"',
-                        "field": "fieldValidation",
-                    }
-                ],
-            },
+        then=invalid(
+            "PatchOptions.meta.k8s.io",
+            ("fieldValidation", 'Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"'),
+            name="",
         ),
     ),
     Row(
@@ -407,21 +284,8 @@ ROWS = [
         title="force is for apply only",
         given=GIVEN,
         when=merge(MAP, {}, force="true"),
-        then=refused(
-            422,
-            "Invalid",
-            'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch',
-            {
-                "group": "meta.k8s.io",
-                "kind": "PatchOptions",
-                "causes": [
-                    {
-                        "reason": "FieldValueForbidden",
-                        "message": "Forbidden: may not be specified for non-apply patch",
-                        "field": "force",
-                    }
-                ],
-            },
+        then=invalid(
+            "PatchOptions.meta.k8s.io", ("force", "Forbidden: may not be specified for non-apply patch"), name=""
         ),
     ),
     Row(

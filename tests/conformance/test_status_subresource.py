@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.exchange import (
-    Row,
-    answered,
-    delete,
-    get,
-    merge,
-    play,
-    post,
-    put,
-    refused,
-)
+from tests.support.exchange import Row, answered, delete, get, invalid, merge, play, post, put, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -247,22 +237,9 @@ ROWS = [
         title="a PUT of the status without a resourceVersion is refused",
         given=ONE,
         when=put(f"{WIDGET}/status", widget() | {"status": {"phase": "x"}}),
-        then=refused(
-            422,
-            "Invalid",
-            'widgets.shapes.example.io "one" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update',
-            {
-                "name": "one",
-                "group": "shapes.example.io",
-                "kind": "widgets",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: 0: must be specified for an update",
-                        "field": "metadata.resourceVersion",
-                    }
-                ],
-            },
+        then=invalid(
+            "widgets.shapes.example.io",
+            ("metadata.resourceVersion", "Invalid value: 0: must be specified for an update"),
         ),
     ),
     Row(
@@ -299,27 +276,14 @@ ROWS = [
         title="a status that breaks the schema is refused",
         given=ONE,
         when=merge(f"{WIDGET}/status", {"status": {"count": -1, "phase": 5}}),
-        then=refused(
-            422,
-            "Invalid",
-            'Widget.shapes.example.io "one" is invalid: [status.count: Invalid value: -1: count in body should be greater than or equal to 0, status.phase: Invalid value: "integer": phase in body must be of type string: "integer"]',
-            {
-                "name": "one",
-                "group": "shapes.example.io",
-                "kind": "Widget",
-                "causes": [
-                    {
-                        "reason": "FieldValueInvalid",
-                        "message": "Invalid value: -1: count in body should be greater than or equal to 0",
-                        "field": "status.count",
-                    },
-                    {
-                        "reason": "FieldValueTypeInvalid",
-                        "message": 'Invalid value: "integer": phase in body must be of type string: "integer"',
-                        "field": "status.phase",
-                    },
-                ],
-            },
+        then=invalid(
+            "Widget.shapes.example.io",
+            ("status.count", "Invalid value: -1: count in body should be greater than or equal to 0"),
+            (
+                "status.phase",
+                'Invalid value: "integer": phase in body must be of type string: "integer"',
+                "FieldValueTypeInvalid",
+            ),
         ),
     ),
     Row(

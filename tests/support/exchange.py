@@ -26,6 +26,17 @@ _REFUSED = 400
 _CREATED = 201
 _CONFLICT = 409
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#: What a cause's message begins with -> its reason.
+_REASONS = {
+    "Duplicate value": "FieldValueDuplicate",
+    "Forbidden": "FieldValueForbidden",
+    "Invalid value": "FieldValueInvalid",
+    "Not found": "FieldValueNotFound",
+    "Required value": "FieldValueRequired",
+    "Too long": "FieldValueTooLong",
+    "Too many": "FieldValueTooMany",
+    "Unsupported value": "FieldValueNotSupported",
+}
 _VARIABLE = re.compile(r"\$(ns|word|\d+\.[A-Za-z.]+)")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: The object that a patch makes, where it cannot be decoded: each server writes its members in its own order.
@@ -106,6 +117,22 @@ def answered(code: int, /, **parts: Any) -> dict[str, Any]:
 def refused(code: int, reason: str, message: str, details: Any = None, **more: Any) -> dict[str, Any]:
     """A refusal; without details the Status has none."""
     return {"code": code, "reason": reason, "message": message, "details": details, **more}
+
+
+def invalid(kind: str, *causes: tuple[str, ...], name: str = "one", **more: Any) -> dict[str, Any]:
+    """A refusal of an object that breaks rules, each cause a field and what is said of it.
+
+    The reason follows from how the message begins; a third part names another one. A kind has its group behind it.
+    """
+    texts = list(dict.fromkeys(f"{field}: {message}" for field, message, *_ in causes))
+    plain, _, group = kind.partition(".")
+    found = [
+        {"reason": reason[0] if reason else _REASONS[message.partition(":")[0]], "message": message, "field": field}
+        for field, message, *reason in causes
+    ]
+    details = {key: value for key, value in {"name": name, "group": group, "kind": plain}.items() if value}
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return refused(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', details | {"causes": found}, **more)
 
 
 async def play(api: BareApi, row: Row) -> dict[str, Any]:

@@ -83,6 +83,10 @@ def test_the_last_question_that_is_taken_back_ends_the_node_upgrade() -> None:
 
 
 def test_the_last_phase_ends_when_it_is_completed_and_not_with_the_upgrade() -> None:
-    plan = {"kind": "Plan", "metadata": {"uid": "4"}, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    plan = {
+        "kind": "Plan",
+        "metadata": {"uid": "4"},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }
     course = [record(0, "CleaningUp"), write("x", 10, plan), record(13, "CleanedUp"), ours(20), record(25, "Succeeded")]
     assert found(*course) == {PhaseName.IMAGE_CLEANUP: 2}

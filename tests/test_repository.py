@@ -92,6 +92,19 @@ class TestDocument:
         assert [link for link in links if not (document.parent / link).exists()] == []
 
 
+def test_the_map_has_every_package_and_each_file_that_it_names_is_there() -> None:
+    table = section(ROOT / "ARCHITECTURE.md", "What is where")
+    rows = re.findall(r"^\| `([a-z.]+)` \|.*\|(.*)\|$", table, re.MULTILINE)
+    homes = {name: ROOT / name.replace(".", "/") for name, _ in rows}
+    folders = {name: home if home.is_dir() else ROOT / "upgrade_manager" / name for name, home in homes.items()}
+    # A package in one of these is that one's own matter.
+    there = [*ROOT.glob("upgrade_manager/*/__init__.py"), *ROOT.glob("hack/*/__init__.py")]
+    there += [ROOT / name / "__init__.py" for name in ("hack", "webhook")]
+    assert sorted(folders.values()) == sorted(path.parent for path in there)
+    named = [folders[name] / file for name, files in rows for file in re.findall(r"`([\w/]+\.py)`", files)]
+    assert [path for path in named if not path.is_file()] == []
+
+
 def test_every_decision_is_in_the_index() -> None:
     folder = ROOT / "docs/decisions"
     decisions = {path.name for path in folder.glob("[0-9]*.md")}

@@ -1,7 +1,6 @@
 """Whether the schema in a CustomResourceDefinition is one that kube-apiserver takes: structural, and sound CEL rules.
 
-After apiextensions' validation in 1.35, without its cost estimates and CEL type checks; of the latter only one is
-done: a rule that selects a field of `self` which the schema does not have is refused.
+After apiextensions' validation in 1.35, without its cost estimates; celcheck.py says what of a CEL rule is checked.
 """
 
 from __future__ import annotations

@@ -15,23 +15,22 @@ from upgrade_manager.api.phases import (
 )
 
 TABLE = [
-    ("Initialize", "Initializing", "Initialized", True),
-    ("ISODownload", "ISODownloading", "ISODownloaded", True),
-    ("RepoCreate", "RepoCreating", "RepoCreated", False),
-    ("MetadataPopulate", "MetadataPopulating", "MetadataPopulated", False),
-    ("ImagePreload", "ImagePreloading", "ImagePreloaded", True),
-    ("ClusterUpgrade", "ClusterUpgrading", "ClusterUpgraded", True),
-    ("NodeUpgrade", "NodeUpgrading", "NodeUpgraded", True),
-    ("ImageCleanup", "CleaningUp", "CleanedUp", True),
+    ("Initialize", "Initializing", "Initialized"),
+    ("ISODownload", "ISODownloading", "ISODownloaded"),
+    ("RepoCreate", "RepoCreating", "RepoCreated"),
+    ("MetadataPopulate", "MetadataPopulating", "MetadataPopulated"),
+    ("ImagePreload", "ImagePreloading", "ImagePreloaded"),
+    ("ClusterUpgrade", "ClusterUpgrading", "ClusterUpgraded"),
+    ("NodeUpgrade", "NodeUpgrading", "NodeUpgraded"),
+    ("ImageCleanup", "CleaningUp", "CleanedUp"),
 ]
 
 
-@pytest.mark.parametrize(("name", "active", "completed", "can_fail"), TABLE, ids=[row[0] for row in TABLE])
-def test_each_phase_has_two_values(name: str, active: str, completed: str, can_fail: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("name", "active", "completed"), TABLE, ids=[row[0] for row in TABLE])
+def test_each_phase_has_two_values(name: str, active: str, completed: str) -> None:
     phase = PhaseName(name)
     assert phase.value == name
     assert (phase.active, phase.completed) == (active, completed)
-    assert phase.can_fail is can_fail
     assert phase_of(active) is phase
     assert phase_of(completed) is phase
 

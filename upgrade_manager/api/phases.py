@@ -34,11 +34,6 @@ class PhaseName(StrEnum):
         return _VALUES[self][1]
 
     @property
-    def can_fail(self) -> bool:
-        """Whether the phase may end in `Failed`; the others stay Degraded and keep trying."""
-        return self not in _TIRELESS
-
-    @property
     def next(self) -> PhaseName | None:
         """The phase after this one; None after the last."""
         following = PHASES[PHASES.index(self) + 1 :]
@@ -56,7 +51,6 @@ _VALUES: dict[PhaseName, tuple[str, str]] = {
     PhaseName.IMAGE_CLEANUP: ("CleaningUp", "CleanedUp"),
 }
 
-_TIRELESS = frozenset({PhaseName.REPO_CREATE, PhaseName.METADATA_POPULATE})
 
 PHASES: tuple[PhaseName, ...] = tuple(PhaseName)
 

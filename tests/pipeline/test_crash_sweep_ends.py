@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.test_failures import SECOND, fault
-from tests.support.curable import Curable
+from tests.support.curable import SECOND, Curable, fault
 from tests.support.ends import run
 from tests.support.succession import Fate
-from tests.support.sweep import some
+from tests.support.sweep import STRIDE, some
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
 
 if TYPE_CHECKING:
@@ -50,7 +49,10 @@ FAILING: dict[str, tuple[Curable, PhaseName]] = {
 
 def mishaps(first: int, last: int, *, beginning: int) -> Iterator[tuple[str, Fate]]:
     """In words and as they are."""
-    for write, is_lost in some(list(product(range(first, last + 1), [False, True])), beginning=beginning):
+    # Odd, so that kills and losses alternate where not all are swept.
+    stride = 2 * STRIDE - 1
+    both = list(product(range(first, last + 1), [False, True]))
+    for write, is_lost in some(both, beginning=beginning, stride=stride):
         what = f"{'no answer to' if is_lost else 'killed after'} write {write} of {last}"
         yield what, Fate(lose_at=write) if is_lost else Fate(die_at=write, after=True)
 

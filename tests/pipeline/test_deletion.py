@@ -11,8 +11,7 @@ import pytest
 from hack.faults import Delay, Match, Rule
 from hack.middleware import NoHook
 from hack.simulation import Simulation
-from tests.pipeline.test_failures import fault
-from tests.support.curable import Curable
+from tests.support.curable import Curable, fault
 from tests.support.leftovers import ours, settings
 from tests.support.upgrade import BY_VERSION, Stage, phases_of, provision_generation
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.curable import Curable
+from tests.support.curable import SECOND, Curable, fault
 from tests.support.leftovers import ours, settings
 from tests.support.sweep import points
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 LONG = 3600.0
 ENDED = "Entered one of the terminal phases"
 LIMIT = "BackoffLimitExceeded: Job has reached the specified backoff limit"
-#: The second node that Rancher takes, with seed 0.
-SECOND = "node-2"
-#: The controller as shipped tries a hundred times; that takes hours and shows nothing more.
-IMPATIENT = {"backoff_limit": 1}
 #: The writes of a clean-up are dealt out to so many tests.
 SHARES = 2
-WORDS = "first line\nthe last words"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +46,6 @@ class Failure:
     again: dict[str, Any] = field(default_factory=lambda: BY_VERSION)
     #: What is said in that one's events all the same: the ISO has no list of the version that it brings itself.
     warnings: tuple[str, ...] = ()
-
-
-def fault(work: str, node: str = "") -> dict[str, Any]:
-    return {"faults": [{"work": work, "node": node, "message": WORDS}], "upgrade_controller": IMPATIENT}
 
 
 FAILURES = [

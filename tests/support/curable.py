@@ -12,6 +12,18 @@ from hack.scenario import Scenario
 if TYPE_CHECKING:
     from hack.scenario import Fault
 
+#: The second node that Rancher takes, with seed 0.
+SECOND = "node-2"
+#: What a container says before it fails.
+WORDS = "first line\nthe last words"
+#: The controller as shipped tries a hundred times; that takes hours and shows nothing more.
+_IMPATIENT = {"backoff_limit": 1}
+
+
+def fault(work: str, node: str = "") -> dict[str, Any]:
+    """The changes of a scenario in which the containers with that work fail, on one node or everywhere."""
+    return {"faults": [{"work": work, "node": node, "message": WORDS}], "upgrade_controller": _IMPATIENT}
+
 
 class Curable(Scenario):
     """Containers stop to fail once `cure` was called."""

@@ -24,9 +24,9 @@ def points(first: int, last: int, *, share: int = 0, shares: int = 1) -> range:
     return range(first + share * stride, last + 1, shares * stride)
 
 
-def some(of: Sequence[_Point], *, beginning: int) -> Sequence[_Point]:
+def some(of: Sequence[_Point], *, beginning: int, stride: int = STRIDE) -> Sequence[_Point]:
     """All of them when all are asked for, else every few from that one on: sweeps that begin apart meet others."""
-    return of if FULL else of[beginning % STRIDE :: STRIDE]
+    return of if FULL else of[beginning % stride :: stride]
 
 
 def count(every: int, some: int) -> int:

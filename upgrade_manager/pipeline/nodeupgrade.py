@@ -123,7 +123,7 @@ async def _originals(scope: Scope) -> dict[str, str]:
     async def settings() -> None:
         found.update(await temporary.originals(scope))
 
-    await together(settings(), rancher.read_cluster(scope), scope.observe_all(MACHINE_PLANS, LOCAL_MACHINES))
+    await together(settings(), rancher.read_cluster(scope), scope.observe(MACHINE_PLANS))
     asking = machineplan.all_asking((await scope.observe(MACHINE_PLANS)).list())
     return found | rancher.original(await rancher.read_cluster(scope), asking=asking)
 

@@ -51,7 +51,8 @@ def measure() -> list[Figure]:
     costs |= {size: each_node(_upgraded(assets, size).recorder.of(MANAGER)) for size in LARGER}
     written = sum(exchange.writes_status for exchange in asked)
     conflicts = sum(exchange.status == CONFLICT for exchange in asked)
-    flat = max(costs.values()) / min(costs.values())
+    # That a node costs less among many is welcome: where actors are instant, several of its states fit into one write.
+    growth = max(costs[size] for size in LARGER) / costs[SMALL]
     return [
         Figure(name="real server: upgrade over its bare requests", value=statistics.median(ratios), unit="", aim=2),
         Figure(name="real server: requests of a three-node upgrade", value=len(asked), unit="", aim=100),
@@ -61,7 +62,7 @@ def measure() -> list[Figure]:
             Figure(name=f"real server: requests for each of {size} nodes", value=cost, unit="", aim=40)
             for size, cost in costs.items()
         ),
-        Figure(name="real server: the largest of these over the smallest", value=flat, unit="", aim=1.1),
+        Figure(name="real server: the most in a larger one over the smallest's", value=growth, unit="", aim=1.1),
     ]
 
 

@@ -66,14 +66,6 @@ GIVEN = (post(MAPS, {"metadata": {"name": "one"}}),)
 CUSTOM = (post(WIDGETS, widget()),)
 
 
-def _named(mode: str) -> str:
-    return f" under {mode}" if mode else " where nothing is said"
-
-
-def _query(mode: str) -> dict[str, str]:
-    return {"fieldValidation": mode} if mode else {}
-
-
 ROWS = [
     Row(
         title="unknown fields of a ConfigMap under Ignore",

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-PODS = "/api/v1/namespaces/$ns/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
 SERVICES = "/api/v1/namespaces/$ns/services"
 MAPS = "/api/v1/namespaces/$ns/configmaps"

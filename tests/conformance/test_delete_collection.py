@@ -1,0 +1,127 @@
+"""Collections that are deleted."""
+# ruff: noqa: E501  # what the server says stays in one piece
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.exchange import Row, answered, delete, get, play, post, refused
+from tests.support.shapes import WIDGETS, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+MAPS = "/api/v1/namespaces/$ns/configmaps"
+WIDGET = f"{WIDGETS}/one"
+HELD = (post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
+CUSTOM = (post(WIDGETS, widget()),)
+
+ROWS = [
+    Row(
+        title="a collection is deleted by labels",
+        given=(
+            post(MAPS, {"metadata": {"name": "one", "labels": {"a": "b"}}}),
+            post(MAPS, {"metadata": {"name": "two"}}),
+        ),
+        when=delete(MAPS, labelSelector="a=b"),
+        look=("kind", "apiVersion", "items.0.metadata.name", "items.1", "status"),
+        then=answered(
+            200,
+            **{
+                "kind": "ConfigMapList",
+                "apiVersion": "v1",
+                "items.0.metadata.name": "one",
+                "items.1": "absent",
+                "status": "absent",
+            },
+        ),
+    ),
+    Row(
+        title="a collection that is deleted by labels keeps the rest",
+        given=(
+            post(MAPS, {"metadata": {"name": "one", "labels": {"a": "b"}}}),
+            post(MAPS, {"metadata": {"name": "two"}}),
+            delete(MAPS, labelSelector="a=b"),
+        ),
+        when=get(f"{MAPS}/two"),
+        look=("metadata.name",),
+        then=answered(200, **{"metadata.name": "two"}),
+    ),
+    Row(
+        title="a collection is deleted by fields",
+        given=(post(MAPS, {"metadata": {"name": "one"}}), post(MAPS, {"metadata": {"name": "two"}})),
+        when=delete(MAPS, fieldSelector="metadata.name=two"),
+        look=("items.0.metadata.name", "items.1"),
+        then=answered(200, **{"items.0.metadata.name": "two", "items.1": "absent"}),
+    ),
+    Row(
+        title="a custom collection is deleted",
+        given=(post(WIDGETS, widget("a")), post(WIDGETS, widget("b"))),
+        when=delete(WIDGETS),
+        look=("kind", "apiVersion", "items.0.metadata.name", "items.1.metadata.name", "items.2"),
+        then=answered(
+            200,
+            **{
+                "kind": "WidgetList",
+                "apiVersion": "shapes.example.io/v1",
+                "items.0.metadata.name": "a",
+                "items.1.metadata.name": "b",
+                "items.2": "absent",
+            },
+        ),
+    ),
+    Row(
+        title="a collection with nothing in it is deleted",
+        when=delete(WIDGETS),
+        look=("kind", "items"),
+        then=answered(200, kind="WidgetList", items=[]),
+    ),
+    Row(
+        title="a deleted collection keeps what finalizers hold",
+        given=HELD,
+        when=delete(MAPS, labelSelector="!x", fieldSelector="metadata.name=one"),
+        look=("items.0.metadata.finalizers", "items.0.metadata.deletionTimestamp"),
+        then=answered(
+            200, **{"items.0.metadata.finalizers": ["a.io/b"], "items.0.metadata.deletionTimestamp": "absent"}
+        ),
+    ),
+    Row(
+        title="a dry run of a collection deletes nothing",
+        given=(*CUSTOM, delete(WIDGETS, dryRun="All")),
+        when=get(WIDGET),
+        look=("metadata.deletionTimestamp",),
+        then=answered(200, **{"metadata.deletionTimestamp": "absent"}),
+    ),
+    Row(
+        title="a selector that is none is refused",
+        when=delete(MAPS, labelSelector="a=(b"),
+        then=refused(400, "BadRequest", "unable to parse requirement: found '(', expected: identifier", None),
+    ),
+    Row(
+        title="a collection with a precondition on the uid is a conflict",
+        given=CUSTOM,
+        when=delete(WIDGETS, {"preconditions": {"uid": "other"}}),
+        then=refused(
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on Widget.shapes.example.io "one": the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated',
+            {"name": "one", "group": "shapes.example.io", "kind": "Widget"},
+        ),
+    ),
+    Row(
+        title="a limit counts for a deleted collection",
+        given=(post(WIDGETS, widget("a")), post(WIDGETS, widget("b"))),
+        when=delete(WIDGETS, limit="1"),
+        look=("items.0.metadata.name", "items.1"),
+        then=answered(200, **{"items.0.metadata.name": "a", "items.1": "absent"}),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_a_deleted_collection(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

@@ -1,0 +1,272 @@
+"""What may be asked of a deletion: preconditions, and what becomes of dependents."""
+# ruff: noqa: E501  # what the server says stays in one piece
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.exchange import Row, answered, delete, invalid, play, post, refused
+from tests.support.shapes import WIDGETS, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+MAPS = "/api/v1/namespaces/$ns/configmaps"
+MAP = f"{MAPS}/one"
+WIDGET = f"{WIDGETS}/one"
+ONE = (post(MAPS, {"metadata": {"name": "one"}}),)
+HELD = (post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
+DYING = (*HELD, delete(MAP))
+CUSTOM = (post(WIDGETS, widget()),)
+CUSTOM_HELD = (post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
+PLACED = (
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.finalizers",
+    "metadata.generation",
+    "kind",
+    "status",
+    "details",
+)
+
+ROWS = [
+    Row(
+        title="options of the group meta are taken",
+        given=ONE,
+        when=delete(MAP, {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}),
+        look=("status",),
+        then=answered(200, status="Success"),
+    ),
+    Row(
+        title="options without kind are taken",
+        given=ONE,
+        when=delete(MAP, {"propagationPolicy": "Background"}),
+        look=("status",),
+        then=answered(200, status="Success"),
+    ),
+    Row(
+        title="options of another kind are refused",
+        given=ONE,
+        when=delete(MAP, {"kind": "ConfigMap", "apiVersion": "v1"}),
+        look=("status",),
+        then=refused(
+            400,
+            "BadRequest",
+            'no kind "ConfigMap" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
+            None,
+        ),
+    ),
+    Row(
+        title="options that are a list are refused",
+        given=ONE,
+        when=delete(MAP, []),
+        then=refused(
+            400,
+            "BadRequest",
+            'couldn\'t get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
+            None,
+        ),
+    ),
+    Row(
+        title="options that are no JSON are refused",
+        given=ONE,
+        when=delete(MAP, b"{x"),
+        then=refused(
+            400,
+            "BadRequest",
+            "couldn't get version/kind; json parse error: invalid character 'x' looking for beginning of object key string",
+            None,
+        ),
+    ),
+    Row(
+        title="another uid is a conflict",
+        given=ONE,
+        when=delete(MAP, {"preconditions": {"uid": "other"}}),
+        then=refused(
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on ConfigMap "one": the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated',
+            {"name": "one", "kind": "ConfigMap"},
+        ),
+    ),
+    Row(
+        title="another uid is a conflict for a custom object",
+        given=CUSTOM,
+        when=delete(WIDGET, {"preconditions": {"uid": "other"}}),
+        then=refused(
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on Widget.shapes.example.io "one": the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated',
+            {"name": "one", "group": "shapes.example.io", "kind": "Widget"},
+        ),
+    ),
+    Row(
+        title="another uid is a conflict for an object with finalizers",
+        given=HELD,
+        when=delete(MAP, {"preconditions": {"uid": "other"}}),
+        then=refused(
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on ConfigMap "one": the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated',
+            {"name": "one", "kind": "ConfigMap"},
+        ),
+    ),
+    Row(
+        title="another resourceVersion is a conflict",
+        given=ONE,
+        when=delete(MAP, {"preconditions": {"resourceVersion": "1"}}),
+        then=refused(
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on ConfigMap "one": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ($version). The object might have been modified',
+            {"name": "one", "kind": "ConfigMap"},
+        ),
+    ),
+    Row(
+        title="another resourceVersion is a conflict for a dying object",
+        given=DYING,
+        when=delete(MAP, {"preconditions": {"resourceVersion": "1"}}),
+        look=("metadata.finalizers",),
+        then=refused(
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on ConfigMap "one": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ($version). The object might have been modified',
+            {"name": "one", "kind": "ConfigMap"},
+        ),
+    ),
+    Row(
+        title="the right preconditions are taken",
+        given=ONE,
+        when=delete(
+            MAP, {"preconditions": {"uid": "$0.metadata.uid", "resourceVersion": "$0.metadata.resourceVersion"}}
+        ),
+        look=("status",),
+        then=answered(200, status="Success"),
+    ),
+    Row(
+        title="an unknown propagation is refused",
+        given=ONE,
+        when=delete(MAP, {"propagationPolicy": "Sideways"}),
+        then=invalid(
+            "DeleteOptions.meta.k8s.io",
+            (
+                "propagationPolicy",
+                'Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"',
+            ),
+            name="",
+        ),
+    ),
+    Row(
+        title="an unknown propagation in the query is refused",
+        given=ONE,
+        when=delete(MAP, propagationPolicy="Sideways"),
+        then=invalid(
+            "DeleteOptions.meta.k8s.io",
+            (
+                "propagationPolicy",
+                'Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"',
+            ),
+            name="",
+        ),
+    ),
+    Row(
+        title="two ways to say propagation are refused",
+        given=ONE,
+        when=delete(MAP, {"propagationPolicy": "Orphan", "orphanDependents": True}),
+        then=invalid(
+            "DeleteOptions.meta.k8s.io",
+            (
+                "propagationPolicy",
+                'Invalid value: "Orphan": orphanDependents and deletionPropagation cannot be both set',
+            ),
+            name="",
+        ),
+    ),
+    Row(
+        title="a foreground deletion takes its finalizer",
+        given=HELD,
+        when=delete(MAP, {"propagationPolicy": "Foreground"}),
+        look=PLACED,
+        then=answered(
+            200,
+            **{
+                "metadata.deletionTimestamp": "$time",
+                "metadata.deletionGracePeriodSeconds": 0,
+                "metadata.finalizers": ["a.io/b", "foregroundDeletion"],
+                "metadata.generation": "absent",
+                "kind": "ConfigMap",
+                "status": "absent",
+                "details": "absent",
+            },
+        ),
+    ),
+    Row(
+        title="an orphaning deletion takes its finalizer",
+        given=HELD,
+        when=delete(MAP, {"propagationPolicy": "Orphan"}),
+        look=("metadata.finalizers",),
+        then=answered(200, **{"metadata.finalizers": ["a.io/b", "orphan"]}),
+    ),
+    Row(
+        title="orphanDependents orphans",
+        given=HELD,
+        when=delete(MAP, {"orphanDependents": True}),
+        look=("metadata.finalizers",),
+        then=answered(200, **{"metadata.finalizers": ["a.io/b", "orphan"]}),
+    ),
+    Row(
+        title="orphanDependents of false does not orphan",
+        given=HELD,
+        when=delete(MAP, {"orphanDependents": False}),
+        look=("metadata.finalizers",),
+        then=answered(202, **{"metadata.finalizers": ["a.io/b"]}),
+    ),
+    Row(
+        title="the propagation in the query counts without a body",
+        given=HELD,
+        when=delete(MAP, propagationPolicy="Orphan"),
+        look=("metadata.finalizers",),
+        then=answered(200, **{"metadata.finalizers": ["a.io/b", "orphan"]}),
+    ),
+    Row(
+        title="a body wins over the query",
+        given=HELD,
+        when=delete(MAP, {"propagationPolicy": "Background"}, propagationPolicy="Orphan"),
+        look=("metadata.finalizers",),
+        then=answered(200, **{"metadata.finalizers": ["a.io/b"]}),
+    ),
+    Row(
+        title="a background deletion leaves a finalizer of others alone",
+        given=HELD,
+        when=delete(MAP, {"propagationPolicy": "Background"}),
+        look=("metadata.finalizers",),
+        then=answered(200, **{"metadata.finalizers": ["a.io/b"]}),
+    ),
+    Row(
+        title="a custom object takes the foreground finalizer",
+        given=CUSTOM_HELD,
+        when=delete(WIDGET, {"propagationPolicy": "Foreground"}),
+        look=PLACED,
+        then=answered(
+            200,
+            **{
+                "metadata.deletionTimestamp": "$time",
+                "metadata.deletionGracePeriodSeconds": 0,
+                "metadata.finalizers": ["a.io/b", "foregroundDeletion"],
+                "metadata.generation": 2,
+                "kind": "Widget",
+                "status": "absent",
+                "details": "absent",
+            },
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_delete_options(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

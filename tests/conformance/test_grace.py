@@ -1,0 +1,173 @@
+"""The time that a Pod has to end."""
+# what the server says stays in one piece
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.exchange import Row, answered, delete, merge, play, post, refused
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+MAPS = "/api/v1/namespaces/$ns/configmaps"
+MAP = f"{MAPS}/one"
+PODS = "/api/v1/namespaces/$ns/pods"
+POD = f"{PODS}/one"
+ONE = (post(MAPS, {"metadata": {"name": "one"}}),)
+_SPEC = {"containers": [{"name": "c", "image": "i"}]}
+WAITING = (post(PODS, {"metadata": {"name": "one"}, "spec": _SPEC}),)
+RUNNING = (post(PODS, {"metadata": {"name": "one"}, "spec": _SPEC | {"nodeName": "none-$word"}}),)
+PLACED = (
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.finalizers",
+    "metadata.generation",
+    "kind",
+    "status",
+    "details",
+)
+
+ROWS = [
+    Row(
+        title="a Pod without a node goes at once",
+        given=WAITING,
+        when=delete(POD),
+        look=("kind", "metadata.deletionGracePeriodSeconds", "metadata.name", "metadata.deletionTimestamp"),
+        then=answered(
+            200,
+            **{
+                "kind": "Pod",
+                "metadata.deletionGracePeriodSeconds": 0,
+                "metadata.name": "one",
+                "metadata.deletionTimestamp": "$time",
+            },
+        ),
+    ),
+    Row(
+        title="a Pod with a node gets its grace",
+        given=RUNNING,
+        when=delete(POD),
+        look=("kind", "metadata.deletionGracePeriodSeconds", "metadata.name", "metadata.generation"),
+        then=answered(
+            200,
+            **{
+                "kind": "Pod",
+                "metadata.deletionGracePeriodSeconds": 30,
+                "metadata.name": "one",
+                "metadata.generation": 2,
+            },
+        ),
+    ),
+    Row(
+        title="a Pod with a node gets the grace of the request",
+        given=RUNNING,
+        when=delete(POD, {"gracePeriodSeconds": 5}),
+        look=("metadata.deletionGracePeriodSeconds",),
+        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 5}),
+    ),
+    Row(
+        title="a Pod with a node gets the grace of the query",
+        given=RUNNING,
+        when=delete(POD, gracePeriodSeconds="5"),
+        look=("metadata.deletionGracePeriodSeconds",),
+        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 5}),
+    ),
+    Row(
+        title="a Pod without grace goes at once",
+        given=RUNNING,
+        when=delete(POD, {"gracePeriodSeconds": 0}),
+        look=("kind", "metadata.deletionGracePeriodSeconds"),
+        then=answered(200, **{"kind": "Pod", "metadata.deletionGracePeriodSeconds": 0}),
+    ),
+    Row(
+        title="a negative grace is one second",
+        given=RUNNING,
+        when=delete(POD, {"gracePeriodSeconds": -5}),
+        look=("metadata.deletionGracePeriodSeconds",),
+        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 1}),
+    ),
+    Row(
+        title="a second delete of a Pod keeps its grace",
+        given=(*RUNNING, delete(POD, {"gracePeriodSeconds": 20})),
+        when=delete(POD),
+        look=("metadata.deletionGracePeriodSeconds", "metadata.resourceVersion"),
+        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 20, "metadata.resourceVersion": "$version"}),
+    ),
+    Row(
+        title="a second delete of a Pod may shorten its grace",
+        given=(*RUNNING, delete(POD, {"gracePeriodSeconds": 20})),
+        when=delete(POD, {"gracePeriodSeconds": 5}),
+        look=("metadata.deletionGracePeriodSeconds",),
+        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 5}),
+    ),
+    Row(
+        title="a second delete of a Pod cannot lengthen its grace",
+        given=(*RUNNING, delete(POD, {"gracePeriodSeconds": 20})),
+        when=delete(POD, {"gracePeriodSeconds": 50}),
+        look=("metadata.deletionGracePeriodSeconds",),
+        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 20}),
+    ),
+    Row(
+        title="a dying Pod goes when it is deleted without grace",
+        given=(*RUNNING, delete(POD)),
+        when=delete(POD, {"gracePeriodSeconds": 0}),
+        look=("kind", "metadata.deletionGracePeriodSeconds"),
+        then=answered(200, **{"kind": "Pod", "metadata.deletionGracePeriodSeconds": 0}),
+    ),
+    Row(
+        title="a Pod that has ended goes at once",
+        given=(*RUNNING, merge(f"{POD}/status", {"status": {"phase": "Succeeded"}})),
+        when=delete(POD),
+        look=("kind", "metadata.deletionGracePeriodSeconds"),
+        then=answered(200, **{"kind": "Pod", "metadata.deletionGracePeriodSeconds": 0}),
+    ),
+    Row(
+        title="a Pod without a node and with a finalizer stays",
+        given=(post(PODS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}, "spec": _SPEC}),),
+        when=delete(POD),
+        look=PLACED[:4],
+        then=answered(
+            200,
+            **{
+                "metadata.deletionTimestamp": "$time",
+                "metadata.deletionGracePeriodSeconds": 0,
+                "metadata.finalizers": ["a.io/b"],
+                "metadata.generation": 2,
+            },
+        ),
+    ),
+    Row(
+        title="a grace means nothing to other kinds",
+        given=ONE,
+        when=delete(MAP, {"gracePeriodSeconds": 5}),
+        look=("status",),
+        then=answered(200, status="Success"),
+    ),
+    Row(
+        title="a grace that is no number is refused",
+        given=ONE,
+        when=delete(MAP, {"gracePeriodSeconds": "x"}),
+        then=refused(
+            400,
+            "BadRequest",
+            "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+            None,
+        ),
+    ),
+    Row(
+        title="a grace in the query that is no number is refused",
+        given=ONE,
+        when=delete(MAP, gracePeriodSeconds="x"),
+        then=refused(400, "BadRequest", 'strconv.ParseInt: parsing "x": invalid syntax', None),
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+async def test_a_grace(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

@@ -10,6 +10,7 @@ import pytest
 from tests.support import servers
 from tests.support import simulate as simulating
 from tests.support.harvester import Harvester
+from tests.support.nodeupgrade import Stage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,6 +24,12 @@ async def cluster() -> AsyncIterator[Harvester]:
         harvester = Harvester(group)
         await harvester.install()
         yield harvester
+
+
+@pytest.fixture
+async def stage(cluster: Harvester) -> Stage:
+    """The node upgrade of that cluster."""
+    return Stage(cluster)
 
 
 @pytest.fixture

@@ -1,0 +1,138 @@
+"""The node upgrade in clusters that are not in order, or change meanwhile."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.nodeupgrade import ASK_POST, ASK_PRE, COMPLETE, POST, PRE, QUESTION, Stage
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import (
+    JOBS,
+    MACHINES,
+    NODES,
+    SECRETS,
+)
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
+from upgrade_manager.pipeline.phase import Completed
+from upgrade_manager.resources.jobs import JobSettings, node_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+
+@pytest.mark.parametrize(
+    ("namespace", "type_"),
+    [
+        pytest.param("fleet-local", "Opaque", id="of another type"),
+        pytest.param("harvester-system", "rke.cattle.io/machine-plan", id="elsewhere"),
+    ],
+)
+async def test_a_secret_is_no_question(stage: Stage, namespace: str, type_: str) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    labels = {"rke.cattle.io/machine-name": "m-n1"}
+    annotations = {ASK_PRE: QUESTION, ASK_POST: QUESTION}
+    metadata = {"name": "stray", "namespace": namespace, "labels": labels, "annotations": annotations}
+    await stage.cluster.put(SECRETS, {"metadata": metadata, "type": type_, "data": {}})
+    await stage.run()
+    assert await stage.cluster.names(JOBS) == []
+    scope = await stage.scope()
+    for node in ("n1", "n2"):
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
+    await scope.persist()
+    assert await stage.run() == Completed()
+
+
+async def test_an_earlier_upgrades_answers_are_removed_before_rancher_is_asked(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    left = MergePatch({"metadata": {"annotations": {PRE: QUESTION, POST: QUESTION, "other": "x"}}})
+    await stage.cluster.client.patch(SECRETS, "s-n1", left, namespace="fleet-local")
+    await stage.enter()
+    await stage.run()
+    secret = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
+    assert objects.annotations_of(secret) == {"other": "x"}
+
+
+async def test_answers_of_this_upgrade_are_not_removed_after_a_crash(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.run(record=False)
+    await stage.finish("n1", "pre-drain", COMPLETE)
+    await stage.run(record=False)
+    await stage.run(record=False)
+    assert await stage.answers("n1") == {PRE: QUESTION}
+
+
+async def test_a_question_of_the_built_in_flow_is_not_ours_to_answer(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.rancher("n1", pre=json.dumps({"preDrainHooks": [{"annotation": "harvesterhci.io/pre-hook"}]}))
+    await stage.run()
+    assert await stage.cluster.names(JOBS) == []
+
+
+async def test_a_node_that_leaves_does_not_hold_the_others_up(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.POST_DRAINED)
+    await scope.persist()
+    await stage.cluster.client.delete(NODES, "n2")
+    assert await stage.run() == Completed()
+
+
+async def test_a_node_that_joins_is_answered_when_rancher_asks(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    await stage.cluster.nodes("n3")
+    await stage.machine("n3")
+    await stage.run()
+    assert "n3" not in await stage.states()
+    await stage.rancher("n3", pre=QUESTION)
+    await stage.run()
+    assert (await stage.states())["n3"] == "PreDraining"
+
+
+async def test_a_secret_whose_machine_is_gone_does_not_hold_the_end_up(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n2", post=QUESTION)
+    await stage.cluster.client.delete(MACHINES, "m-n2", namespace="fleet-local")
+    scope = await stage.scope()
+    for node in ("n1", "n2"):
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
+    await scope.persist()
+    assert await stage.run() == Completed()
+
+
+async def test_a_cluster_whose_nodes_lost_their_label_is_not_done(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    patch = MergePatch({"metadata": {"labels": {"harvesterhci.io/managed": None}}})
+    for node in ("n1", "n2"):
+        await stage.cluster.client.patch(NODES, node, patch)
+    with pytest.raises(BadCluster, match="no Node carries"):
+        await stage.run()
+
+
+async def test_a_namesakes_job_is_not_taken_for_ours(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
+    old = node_job(Owner(name="up", uid="old"), settings, node="n1", job_type=JobType.PRE_DRAIN)
+    await stage.cluster.put(JOBS, old, status=COMPLETE)
+    await stage.run()
+    await stage.rancher("n1", pre=QUESTION)
+    with pytest.raises(ForeignObject):
+        await stage.run()
+    assert await stage.answers("n1") == {}

@@ -1,0 +1,157 @@
+"""The node upgrade with a list of nodes to hold back; between any two writes the manager may die."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.nodeupgrade import COMPLETE, PLACE, PRE, QUESTION, Stage
+from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict
+from upgrade_manager.kube.kinds import (
+    JOBS,
+    NODES,
+    UPGRADE_PLANS,
+)
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline.phase import Waiting
+
+
+async def listing(stage: Stage, *nodes: str) -> None:
+    patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": list(nodes)}}})
+    await stage.cluster.client.patch(UPGRADE_PLANS, "up", patch)
+
+
+async def suspend(stage: Stage, node: str) -> Any:
+    return objects.spec(await stage.cluster.find(JOBS, f"up-node-upgrade-pre-drain-{node}", PLACE)).get("suspend")
+
+
+async def begun(stage: Stage, *nodes: str) -> None:
+    await stage.set_up("n1", "n2", "n3")
+    await stage.enter()
+    await stage.run()
+    await listing(stage, *nodes)
+
+
+@pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record"])
+async def test_held_back_and_let_go(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+    await begun(stage, "n1")
+    await stage.rancher("n1", pre=QUESTION)
+    for _ in range(3):
+        outcome = await stage.run(record=record)
+        assert await suspend(stage, "n1") is True
+        assert outcome == Waiting(
+            message="waiting for node n1 to be taken off spec.nodeUpgradeOption.pauseNodes (0 of 3 nodes done)"
+        )
+    await listing(stage)
+    outcome = await stage.run(record=record)
+    assert await suspend(stage, "n1") is False
+    assert (await stage.states())["n1"] == "PreDraining"
+    job = "Job harvester-system/up-node-upgrade-pre-drain-n1"
+    assert outcome == Waiting(message=f"waiting for node n1: {job} (0 of 3 nodes done)")
+    # It has started: listing it once more does not stop it.
+    await listing(stage, "n1")
+    await stage.run(record=record)
+    assert await suspend(stage, "n1") is False
+    await stage.finish("n1", "pre-drain", COMPLETE)
+    await stage.run()
+    assert await stage.answers("n1") == {PRE: QUESTION}
+    assert len(await stage.cluster.names(JOBS)) == 1
+    assert stage.warned() == []
+
+
+async def test_rancher_gets_no_answer_meanwhile(stage: Stage) -> None:
+    await begun(stage, "n1")
+    await stage.rancher("n1", pre=QUESTION)
+    for _ in range(3):
+        await stage.run()
+    assert await stage.answers("n1") == {}
+    assert (await stage.states())["n1"] == "UpgradePaused"
+
+
+async def test_a_name_that_was_added_after_the_plan_was_read_is_seen_before_the_node_begins(stage: Stage) -> None:
+    await begun(stage)
+    await stage.rancher("n1", pre=QUESTION)
+    scope = await stage.scope()
+    await listing(stage, "n1")
+    with pytest.raises(Conflict):
+        await stage.phase.run(scope)
+    assert await stage.cluster.names(JOBS) == []
+    await stage.run()
+    assert await suspend(stage, "n1") is True
+
+
+async def test_killed_between_the_record_and_the_resumption_it_goes_on_although_listed_again(stage: Stage) -> None:
+    await begun(stage, "n1")
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.run()
+    await listing(stage)
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.PRE_DRAINING)
+    await scope.persist()
+    await listing(stage, "n1")
+    await stage.run()
+    assert await suspend(stage, "n1") is False
+
+
+async def test_a_suspended_job_that_vanishes_is_made_again_and_one_to_be_resumed_too(stage: Stage) -> None:
+    await begun(stage, "n1")
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.run()
+    job = "up-node-upgrade-pre-drain-n1"
+    await stage.cluster.client.delete(JOBS, job, namespace=PLACE)
+    await stage.run()
+    assert await suspend(stage, "n1") is True
+    await listing(stage)
+    await stage.cluster.client.delete(JOBS, job, namespace=PLACE)
+    await stage.run()
+    assert not await suspend(stage, "n1")
+
+
+async def test_the_message_names_who_is_held_back_beside_who_is_under_way(stage: Stage) -> None:
+    await begun(stage, "n1", "n3")
+    for node in ("n1", "n2", "n3"):
+        await stage.rancher(node, pre=QUESTION)
+    outcome = await stage.run()
+    job = "Job harvester-system/up-node-upgrade-pre-drain-n2"
+    held = "nodes n1, n3 to be taken off spec.nodeUpgradeOption.pauseNodes"
+    assert await stage.states() == {"n1": "UpgradePaused", "n2": "PreDraining", "n3": "ImagePreloaded"}
+    assert isinstance(outcome, Waiting)
+    assert outcome.message.startswith("waiting for node n1 to be taken off")
+    assert f"node n2: {job}" in outcome.message
+    await stage.finish("n2", "pre-drain", COMPLETE)
+    await stage.run()
+    await stage.rancher("n2", post=QUESTION)
+    await stage.run()
+    await stage.finish("n2", "post-drain", COMPLETE)
+    await stage.reboot("n2")
+    await stage.run()
+    outcome = await stage.run()
+    assert outcome == Waiting(message=f"waiting for {held} (1 of 3 nodes done)")
+
+
+async def test_let_go_while_another_node_is_away_it_waits_for_its_turn(stage: Stage) -> None:
+    await begun(stage, "n1")
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n2", pre=QUESTION)
+    await stage.run()
+    await stage.run()
+    await listing(stage)
+    outcome = await stage.run()
+    assert await suspend(stage, "n1") is True
+    assert isinstance(outcome, Waiting)
+    assert "node n2 to be done before node n1" in outcome.message
+
+
+async def test_a_node_that_leaves_while_it_is_held_back_holds_up_nobody(stage: Stage) -> None:
+    await begun(stage, "n1")
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.run()
+    await stage.cluster.client.delete(NODES, "n1")
+    await stage.rancher("n2", pre=QUESTION)
+    outcome = await stage.run()
+    assert (await stage.states())["n2"] == "PreDraining"
+    assert isinstance(outcome, Waiting)
+    assert "names n1, which no managed node is called" in outcome.message

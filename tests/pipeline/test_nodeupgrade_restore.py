@@ -1,0 +1,109 @@
+"""The node upgrade with VMs that are to be started again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.nodeupgrade import COMPLETE, PLACE, POST, PRE, QUESTION, Stage
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.kinds import (
+    CONFIG_MAPS,
+    JOBS,
+    UPGRADE_PLANS,
+)
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.pipeline.phase import Failed, Waiting
+
+
+async def back(stage: Stage, *nodes: str) -> None:
+    """All nodes but the last have been upgraded up to their reboot, with VMs listed for them."""
+    await stage.set_up(*nodes)
+    patch = MergePatch({"spec": {"restoreVM": True}})
+    await stage.cluster.client.patch(UPGRADE_PLANS, "up", patch)
+    await stage.enter()
+    await stage.run()
+    data = {node: f"default/vm-{node}" for node in nodes}
+    await stage.cluster.put(CONFIG_MAPS, {"metadata": {"name": "up-restore-vm", "namespace": PLACE}, "data": data})
+    await stage.rancher(nodes[0], pre=QUESTION)
+    await stage.run()
+    await stage.finish(nodes[0], "pre-drain", COMPLETE)
+    await stage.run()
+    await stage.rancher(nodes[0], post=QUESTION)
+    await stage.run()
+    await stage.finish(nodes[0], "post-drain", COMPLETE)
+    await stage.run()
+    assert "restore-vm" not in "".join(await stage.cluster.names(JOBS))
+    await stage.reboot(nodes[0])
+
+
+@pytest.mark.parametrize("deaths", [0, 3], ids=["recorded", "killed before the record, three times"])
+async def test_there_is_one_job_and_none_after_the_record(stage: Stage, deaths: int) -> None:
+    await back(stage, "n1", "n2")
+    for _ in range(deaths):
+        await stage.run(record=False)
+    await stage.run()
+    job = "up-node-upgrade-restore-vm-n1"
+    assert job in await stage.cluster.names(JOBS)
+    await stage.cluster.client.delete(JOBS, job, namespace=PLACE)
+    await stage.run()
+    assert job not in await stage.cluster.names(JOBS)
+    assert stage.warned() == []
+
+
+async def test_the_next_node_begins_while_vms_are_started(stage: Stage) -> None:
+    await back(stage, "n1", "n2")
+    await stage.rancher("n2", pre=QUESTION)
+    await stage.run()
+    await stage.run()
+    assert await stage.states() == {"n1": "PostDrained", "n2": "PreDraining"}
+
+
+async def test_an_error_holds_up_neither_rancher_nor_the_next_node_and_is_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await back(stage, "n1", "n2")
+    await stage.rancher("n2", pre=QUESTION)
+
+    async def fails(*_: Any, **__: Any) -> Any:
+        raise Transient("no answer")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("upgrade_manager.pipeline.vmrestore._is_listed", fails)
+        with pytest.raises(Transient):
+            await stage.run()
+    assert await stage.answers("n1") == {PRE: QUESTION, POST: QUESTION}
+    assert "up-node-upgrade-pre-drain-n2" in await stage.cluster.names(JOBS)
+    assert (await stage.states())["n1"] == "WaitingReboot"
+    await stage.run()
+    assert (await stage.states())["n1"] == "PostDrained"
+    assert "up-node-upgrade-restore-vm-n1" in await stage.cluster.names(JOBS)
+
+
+async def test_its_failure_fails_neither_the_node_nor_the_plan(stage: Stage) -> None:
+    await back(stage, "n1", "n2")
+    await stage.run()
+    reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    await stage.finish("n1", "restore-vm", {"conditions": [reason], "failed": 3})
+    for _ in range(3):
+        assert isinstance(await stage.run(), Waiting)
+    plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
+    job = "Job harvester-system/up-node-upgrade-restore-vm-n1 failed: BackoffLimitExceeded"
+    message = f"its VMs were not all started again: {job}"
+    assert plan["status"]["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": message}
+    assert {reason for reason, _ in stage.warned()} == {"RestoreVMFailed"}
+    assert len({name for _, name in stage.warned()}) == 1
+
+
+async def test_the_failure_of_another_node_is_not_mistaken_for_it(stage: Stage) -> None:
+    await back(stage, "n1", "n2")
+    await stage.rancher("n2", pre=QUESTION)
+    await stage.run()
+    await stage.run()
+    reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    await stage.finish("n1", "restore-vm", {"conditions": [reason]})
+    await stage.finish("n2", "pre-drain", {"conditions": [reason]})
+    outcome = await stage.run()
+    assert isinstance(outcome, Failed)
+    assert outcome.cause.startswith("node n2 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n2 failed")

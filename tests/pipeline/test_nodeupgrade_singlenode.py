@@ -1,0 +1,140 @@
+"""The node upgrade of an only node."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.harvester import RELEASE
+from tests.support.nodeupgrade import COMPLETE, PENDING, POST, QUESTION, Stage
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.kinds import (
+    JOBS,
+    LONGHORN_SETTINGS,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    UPGRADE_PLANS,
+)
+from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
+
+
+@pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])
+async def test_one_job_does_all_of_it(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+    await stage.set_up("n1")
+    await stage.enter()
+    await stage.run(record=record)
+    assert await stage.cluster.names(JOBS) == ["up-node-upgrade-single-node-upgrade-n1"]
+    await stage.finish("n1", "single-node-upgrade", COMPLETE)
+    outcome = await stage.run()
+    assert outcome == Waiting(message=f'waiting for node n1 to come back with "{RELEASE["os"]}" (0 of 1 nodes done)')
+    assert await stage.states() == {"n1": "WaitingReboot"}
+    assert objects.annotations_of(await stage.cluster.find(NODES, "n1"))[PENDING] == RELEASE["os"]
+    await stage.reboot("n1")
+    assert await stage.run() == Completed()
+    assert await stage.states() == {"n1": "SingleNodeUpgraded"}
+    assert PENDING not in objects.annotations_of(await stage.cluster.find(NODES, "n1"))
+    assert len(await stage.cluster.names(JOBS)) == 1
+
+
+async def test_rancher_is_not_asked_and_nothing_of_it_is_noted(stage: Stage) -> None:
+    await stage.set_up("n1")
+    before = await stage.cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    await stage.enter()
+    await stage.run()
+    assert await stage.cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local") == before
+    plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
+    assert "provisionGeneration" not in objects.status(plan)
+    assert objects.annotations_of(plan) == {}
+
+
+async def test_longhorns_interval_is_raised_all_the_same(stage: Stage) -> None:
+    await stage.set_up("n1")
+    name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
+    await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
+    await stage.enter()
+    setting = await stage.cluster.find(LONGHORN_SETTINGS, "replica-replenishment-wait-interval", "longhorn-system")
+    assert setting["value"] == "1800"
+
+
+async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(stage: Stage) -> None:
+    await stage.set_up("n1")
+    await stage.enter()
+    await stage.run()
+    await stage.finish("n1", "single-node-upgrade", COMPLETE)
+    await stage.reboot("n1")
+    await stage.rancher("n1", post="{}")
+    question = f"node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain that does not ask for {POST}"
+    waits = f"waiting for {question}: whoever set it has to answer or to remove it (1 of 1 nodes done)"
+    assert await stage.run() == Waiting(message=waits)
+    await stage.rancher("n1", post=None)
+    assert await stage.run() == Completed()
+
+
+async def test_a_stale_question_of_rancher_is_not_answered(stage: Stage) -> None:
+    await stage.set_up("n1")
+    await stage.rancher("n1", pre=QUESTION, post=QUESTION)
+    await stage.enter()
+    await stage.run()
+    assert await stage.cluster.names(JOBS) == ["up-node-upgrade-single-node-upgrade-n1"]
+    assert await stage.answers("n1") == {}
+    await stage.finish("n1", "single-node-upgrade", COMPLETE)
+    await stage.reboot("n1")
+    outcome = await stage.run()
+    assert isinstance(outcome, Waiting)
+    assert "Secret fleet-local/s-n1 with rke.cattle.io/post-drain, left by an earlier upgrade" in outcome.message
+    assert await stage.answers("n1") == {}
+
+
+async def test_a_node_that_joins_before_the_phase_begins_makes_it_rancher_driven(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    scope = await stage.scope()
+    scope.draft["singleNode"] = "n1"
+    await scope.persist()
+    await stage.enter()
+    await stage.run()
+    plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
+    assert "singleNode" not in objects.status(plan)
+    assert await stage.generation() == 5
+
+
+async def test_a_node_that_is_alone_when_the_phase_begins_is_upgraded_by_one_job(stage: Stage) -> None:
+    await stage.set_up("n1")
+    await stage.enter()
+    assert objects.status(await stage.cluster.client.get(UPGRADE_PLANS, "up"))["singleNode"] == "n1"
+
+
+async def test_a_node_that_joins_later_takes_no_part_and_changes_nothing(stage: Stage) -> None:
+    await stage.set_up("n1")
+    await stage.enter()
+    await stage.run()
+    await stage.cluster.nodes("n2")
+    await stage.machine("n2")
+    await stage.rancher("n2", pre=QUESTION)
+    await stage.run()
+    assert await stage.states() == {"n1": "SingleNodeUpgrading"}
+    await stage.finish("n1", "single-node-upgrade", COMPLETE)
+    await stage.reboot("n1")
+    assert await stage.run() == Completed()
+    assert await stage.generation() == 4
+
+
+async def test_a_node_that_is_gone_is_named(stage: Stage) -> None:
+    await stage.set_up("n1")
+    await stage.enter()
+    await stage.run()
+    await stage.cluster.client.delete(NODES, "n1")
+    with pytest.raises(BadCluster, match="Node n1 does not exist"):
+        await stage.run()
+
+
+async def test_a_failed_job_fails_the_plan(stage: Stage) -> None:
+    await stage.set_up("n1")
+    await stage.enter()
+    await stage.run()
+    reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "no luck"}
+    await stage.finish("n1", "single-node-upgrade", {"conditions": [reason], "failed": 3})
+    assert await stage.run() == Failed(
+        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-single-node-upgrade-n1 failed: "
+        "BackoffLimitExceeded: no luck"
+    )
+    assert await stage.states() == {"n1": "SingleNodeUpgradeFailed"}

@@ -55,10 +55,9 @@ def _pre_drain(view: NodeView) -> Decision:
     if first is not None:
         return first
     job = view.jobs[JobType.PRE_DRAIN]
-    if job.progress is Progress.FAILED:
-        return Decision(state=NodeState.PRE_DRAIN_FAILED, note=job.cause, failure=job.cause)
-    if job.progress is Progress.RUNNING:
-        return Decision(state=NodeState.PRE_DRAINING, waits_for=running(view, job), note=job.trouble)
+    unfinished = not_complete(view, job, running=NodeState.PRE_DRAINING, failed=NodeState.PRE_DRAIN_FAILED)
+    if unfinished is not None:
+        return unfinished
     return Decision(
         state=NodeState.PRE_DRAINED,
         waits_for=f"Rancher to drain node {view.name} and upgrade its Kubernetes",
@@ -75,10 +74,9 @@ def _post_drain(view: NodeView, release_os: str) -> Decision:
         start = StartJob(node=view.name, job_type=JobType.POST_DRAIN)
         effects = (start, *_answer(view, view.pre_drain, ANNOTATION_PRE_HOOK))
         return Decision(state=NodeState.POST_DRAINING, waits_for=f"node {view.name}: post-drain", effects=effects)
-    if job.progress is Progress.FAILED:
-        return Decision(state=NodeState.POST_DRAIN_FAILED, note=job.cause, failure=job.cause)
-    if job.progress is Progress.RUNNING:
-        return Decision(state=NodeState.POST_DRAINING, waits_for=running(view, job), note=job.trouble)
+    unfinished = not_complete(view, job, running=NodeState.POST_DRAINING, failed=NodeState.POST_DRAIN_FAILED)
+    if unfinished is not None:
+        return unfinished
     return _back(view, release_os)
 
 
@@ -112,7 +110,12 @@ def _answer(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
     return (AnswerHook(secret=view.secret, annotation=annotation, value=hook.asked),) if hook.open else ()
 
 
-def running(view: NodeView, job: JobState) -> str:
-    """What a node waits for while its Job runs, for a person."""
+def not_complete(view: NodeView, job: JobState, *, running: NodeState, failed: NodeState) -> Decision | None:
+    """The decision about a node whose Job runs or has failed; None where it is complete."""
+    if job.progress is Progress.FAILED:
+        return Decision(state=failed, note=job.cause, failure=job.cause)
+    if job.progress is Progress.COMPLETE:
+        return None
     trouble = f" ({job.trouble})" if job.trouble else ""
-    return f"node {view.name}: Job {job.namespace}/{job.name}{trouble}"
+    waits_for = f"node {view.name}: Job {job.namespace}/{job.name}{trouble}"
+    return Decision(state=running, waits_for=waits_for, note=job.trouble)

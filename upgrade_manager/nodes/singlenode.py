@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.nodes.decision import Decision
-from upgrade_manager.nodes.drain import is_back, reboot, running
+from upgrade_manager.nodes.drain import is_back, not_complete, reboot
 from upgrade_manager.nodes.effects import ForgetOS
-from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.nodes.pause import first_step
 from upgrade_manager.nodes.restoration import complaint, restoration
 
@@ -35,11 +34,9 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
     if first is not None:
         return first
     job = view.jobs[JobType.SINGLE_NODE_UPGRADE]
-    if job.progress is Progress.FAILED:
-        return Decision(state=NodeState.SINGLE_NODE_UPGRADE_FAILED, note=job.cause, failure=job.cause)
-    if job.progress is Progress.RUNNING:
-        return Decision(state=NodeState.SINGLE_NODE_UPGRADING, waits_for=running(view, job), note=job.trouble)
-    return _back(view, release_os)
+    running, failed = NodeState.SINGLE_NODE_UPGRADING, NodeState.SINGLE_NODE_UPGRADE_FAILED
+    unfinished = not_complete(view, job, running=running, failed=failed)
+    return _back(view, release_os) if unfinished is None else unfinished
 
 
 def _back(view: NodeView, release_os: str) -> Decision:

@@ -32,6 +32,6 @@ def test_numbers_of_chance_are_left_out(message: str, what_stays: str) -> None:
 
 @pytest.mark.parametrize("part", ["1", "1a", "1.", "1.1", "0x", "-0", "1s"])
 def test_a_message_of_many_digits_takes_no_time(part: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     gist(part * 20_000 + "-")
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1

@@ -24,6 +24,7 @@ WAITING = (
 )
 
 
+@pytest.mark.timeout(300)
 def test_every_rule_is_held_by_tests_that_exist(request: pytest.FixtureRequest) -> None:
     exist = {item.nodeid for item in request.session.items}
     if rules.complaints(INDEX, rules.spellings(exist)):

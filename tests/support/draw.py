@@ -23,6 +23,9 @@ _WRITES = (12, 50, 110)
 #: Virtual seconds after a manager's death until there is another one.
 _GAPS = (0.0, 0.0, 3.0, 30.0)
 _LOST = "answers lost after the write"
+#: With these a kubelet may well seem dead for a minute, which is a final failure, as it has to be.
+_DEAFENING = {"429", "500", "503", "resets"}
+_NO_DISKS = {ANNOTATION_SKIP_DISK_CHECK: "true"}
 #: What goes wrong and is borne.
 _NUISANCES: tuple[dict[str, Any], ...] = (
     {"image_import": {"attempts": 1}},
@@ -74,6 +77,8 @@ class Draw:
     seed: int
     scenario: Curable
     spec: dict[str, Any]
+    #: Of all plans.
+    annotations: dict[str, str]
     #: Names of faults of the API server.
     faults: tuple[str, ...]
     #: Of each manager.
@@ -123,6 +128,10 @@ def draw(seed: int) -> Draw:
     deleted = _instant(dice, len(PHASE_VALUES)) if dice.random() < 0.25 else None
     # A rival of a plan that fails may come too late to be one.
     rival = _instant(dice, PHASE_VALUES.index("NodeUpgrading")) if failing is None and dice.random() < 0.25 else None
+    faults = _bearable(dice.sample(sorted(FAULTS), dice.choice([0, 0, 1, 1, 2])))
+    is_deaf = not _DEAFENING.isdisjoint(faults)
+    if failing is not None and failing.phase is PhaseName.INITIALIZE:
+        faults, is_deaf = (), False
     if failing is not None:
         scenario = plain.changed(**failing.changes)
     else:
@@ -131,7 +140,8 @@ def draw(seed: int) -> Draw:
         seed=seed,
         scenario=Curable.model_validate(scenario.model_dump()),
         spec=spec,
-        faults=_bearable(dice.sample(sorted(FAULTS), dice.choice([0, 0, 1, 1, 2]))),
+        annotations=_NO_DISKS if is_deaf else {},
+        faults=faults,
         fates=_fates(dice),
         pauses=tuple((dice.uniform(0, 20), tuple(_some(dice, names))) for _ in range(dice.choice([0, 0, 1, 2]))),
         failing=failing,
@@ -179,9 +189,8 @@ def _ways_to_fail(scenario: Scenario, spec: dict[str, Any], dice: Random) -> lis
     nodes = scenario.nodes.names
     node = dice.choice(nodes)
     full = {"nodes": {"disks": {node: {"used_gib": 250}}}}
-    skip = {ANNOTATION_SKIP_DISK_CHECK: "true"}
     found = [
-        Failing(what="a full disk", changes=full, phase=PhaseName.INITIALIZE, annotations=skip),
+        Failing(what="a full disk", changes=full, phase=PhaseName.INITIALIZE, annotations=_NO_DISKS),
         _work("manifests", "", PhaseName.CLUSTER_UPGRADE),
         _work("image-cleanup", node, PhaseName.IMAGE_CLEANUP),
     ]

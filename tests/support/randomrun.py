@@ -145,15 +145,17 @@ class Story:
         """The plan that has the cluster, after whatever fight for it there is."""
         stage, drawn = self._stage, self._drawn
         if drawn.rival is None:
-            await _create(stage, drawn.spec)
+            await _create(stage, drawn.spec, drawn.annotations)
             return stage
         rival = replace(stage, name=RIVAL)
         if drawn.rival.phases:
-            await _create(stage, drawn.spec)
+            await _create(stage, drawn.spec, drawn.annotations)
             await _reach(stage, drawn.rival)
-            await _create(rival, BY_VERSION)
+            await _create(rival, BY_VERSION, drawn.annotations)
         else:
-            await asyncio.gather(_create(stage, drawn.spec), _create(rival, drawn.spec))
+            await asyncio.gather(
+                _create(stage, drawn.spec, drawn.annotations), _create(rival, drawn.spec, drawn.annotations)
+            )
             await _until(stage, _is_decided)
         await _until(rival, _is_decided)
         is_first = condition(await rival.plan(), "Available")[1] == "ConcurrentUpgradeBlocked"
@@ -168,7 +170,7 @@ class Story:
         if is_there and not following.overlaps:
             await _delete(first)
         self._last = first if following.same_name else replace(first, name=NEXT)
-        await _create(self._last, following.spec, following.annotations)
+        await _create(self._last, following.spec, {**self._drawn.annotations, **following.annotations})
         if is_there and following.overlaps:
             await self._last.until("ClusterUpgrading", *TERMINAL)
             await _delete(first)
@@ -181,8 +183,8 @@ async def _delete(stage: Stage) -> None:
     await stage.until("gone")
 
 
-async def _create(stage: Stage, spec: dict[str, Any], annotations: dict[str, str] | None = None) -> None:
-    await _insist(lambda: stage.create_plan(spec, annotations=annotations or {}))
+async def _create(stage: Stage, spec: dict[str, Any], annotations: dict[str, str]) -> None:
+    await _insist(lambda: stage.create_plan(spec, annotations=annotations))
 
 
 def _is_decided(plan: Object) -> bool:

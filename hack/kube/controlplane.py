@@ -62,9 +62,7 @@ class ControlPlane:
     `api_flags` are kube-apiserver's, besides those that it needs. Raises ControlPlaneError.
     """
 
-    def __init__(
-        self, assets: Assets, *, accounts: tuple[Account, ...] = (), api_flags: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, assets: Assets, *, accounts: tuple[Account, ...] = (), api_flags: tuple[str, ...] = ()) -> None:
         self._assets = assets
         self._api_flags = api_flags
         self._accounts = (ADMIN, *accounts)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support import randomrun
-from tests.support.sweep import count
 
 #: So many runs, dealt out to so many tests, which may run at the same time.
-RUNS, SHARES = count(every=200, some=60), 20
+RUNS, SHARES = 200, 20
 
 
 @pytest.mark.timeout(300)

@@ -18,17 +18,12 @@ STRIDE = 5
 _Point = TypeVar("_Point")
 
 
-def points(first: int, last: int, *, share: int = 0, shares: int = 1) -> range:
-    """One share of the numbers from first to last, dealt out evenly."""
-    stride = 1 if FULL else STRIDE
-    return range(first + share * stride, last + 1, shares * stride)
+def points(first: int, last: int, *, share: int = 0, shares: int = 1, stride: int = STRIDE) -> range:
+    """One share of the numbers from first to last, or of every few of them, dealt out evenly."""
+    step = 1 if FULL else stride
+    return range(first + share * step, last + 1, shares * step)
 
 
 def some(of: Sequence[_Point], *, beginning: int, stride: int = STRIDE) -> Sequence[_Point]:
     """All of them when all are asked for, else every few from that one on: sweeps that begin apart meet others."""
     return of if FULL else of[beginning % stride :: stride]
-
-
-def count(every: int, some: int) -> int:
-    """So many runs when all are asked for, else so many."""
-    return every if FULL else some

@@ -153,14 +153,8 @@ async def fail(stage: Stage) -> Object:
     return await stage.plan()
 
 
-@pytest.mark.servers
-@failures
-async def test_the_plan_says_what_failed_and_why(simulate: Simulate, failure: Failure) -> None:
-    async with simulate(Curable.of(**failure.faults)) as simulation:
-        stage = await Stage.set_up(simulation)
-        async with stage.life():
-            plan = await fail(stage)
-        events = await stage.events()
+def assert_told(plan: Object, events: list[Object], failure: Failure, *, in_order: bool) -> None:
+    """The plan and its events say what failed and why, and how nodes stand; `in_order` where that is known."""
     beginning, end = failure.cause
     recorded = PHASE_VALUES[: PHASE_VALUES.index(failure.last) + 1]
     assert phases_of(plan) == [*recorded, FAILED]
@@ -171,45 +165,44 @@ async def test_the_plan_says_what_failed_and_why(simulate: Simulate, failure: Fa
     assert cause.endswith(end)
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     states = {name: entry["state"] for name, entry in objects.status(plan).get("nodeUpgradeStatuses", {}).items()}
-    # In which order others take the nodes is chance, which only the embedded server's dice repeat.
-    is_real = simulation.ground.has_controllers
-    assert states == states | {node: state for node, state in failure.nodes.items() if node == SECOND or not is_real}
+    assert states == states | {node: state for node, state in failure.nodes.items() if node == SECOND or in_order}
     warnings = [(event["reason"], event["message"], event["count"]) for event in events if event["type"] == "Warning"]
     assert warnings == [("UpgradeFailed", f"Upgrade failed: {cause}", 1)]
-    assert stage.ledger.conflicts == []
+
+
+async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
+    """Of what the upgrade has made there are the objects whose titles begin so, and their Pods, and no others."""
+    kept = await ours(simulation)
+    assert len(kept) == len(titles)
+    assert all(title.startswith(wanted) for title, wanted in zip(kept, titles, strict=True))
+    pods = (await simulation.client().list(PODS, label_selector="management.harvesterhci.io/upgrade-plan")).items
+    owners = {objects.uid(obj) for obj in await simulation.ground.objects() if objects.title(obj) in kept}
+    assert {objects.owner_uid(pod) for pod in pods} == owners
 
 
 @pytest.mark.servers
 @failures
-async def test_only_what_failed_is_kept_and_only_until_the_plan_is_deleted(
+async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is_deleted(
     simulate: Simulate, failure: Failure
 ) -> None:
     async with simulate(Curable.of(**failure.faults)) as simulation:
-        before, client = await settings(simulation), simulation.client()
-        stage = await Stage.set_up(simulation)
-
-        async def pods() -> list[str]:
-            found = (await client.list(PODS, label_selector="management.harvesterhci.io/upgrade-plan")).items
-            return [objects.owner_uid(pod) for pod in found]
-
+        is_real = simulation.ground.has_controllers
+        before, stage = await settings(simulation), await Stage.set_up(simulation)
         async with stage.life():
-            await fail(stage)
-            if not simulation.ground.has_controllers:
+            plan = await fail(stage)
+            # In which order others take the nodes is chance, which only the embedded server's dice repeat.
+            assert_told(plan, await stage.events(), failure, in_order=not is_real)
+            if not is_real:
                 await asyncio.sleep(LONG)
-            kept = await ours(simulation)
-            assert len(kept) == len(failure.kept)
-            assert all(title.startswith(wanted) for title, wanted in zip(kept, failure.kept, strict=True))
-            owners = {objects.uid(obj) for obj in await simulation.ground.objects() if objects.title(obj) in kept}
-            assert set(await pods()) == owners
+            await assert_kept(simulation, failure.kept)
             assert await settings(simulation) == before
-            plan = await stage.plan()
-            assert objects.finalizers(plan) == [FINALIZER]
-            await client.delete(UPGRADE_PLANS, stage.name)
+            assert objects.finalizers(await stage.plan()) == [FINALIZER]
+            await simulation.client().delete(UPGRADE_PLANS, stage.name)
             assert await stage.until("gone") == "gone"
             await stage.settle()
-            assert await ours(simulation) == []
-            assert await pods() == []
+            await assert_kept(simulation, ())
             assert await settings(simulation) == before
+        assert stage.ledger.conflicts == []
 
 
 @pytest.mark.servers

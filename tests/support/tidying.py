@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _before: WeakKeyDictionary[ControlPlane, frozenset[str]] = WeakKeyDictionary()
 #: Stay: namespaces take long to go and come back with their accounts, definitions take long to be served.
 _KEPT = {"Namespace", "ServiceAccount", "CustomResourceDefinition", "APIService"}
-#: Go even if they were there before the first cluster: a test of the API alone has left them.
-_FOREIGN = {"Node"}
+#: Where a server has something of its own. What is elsewhere before the first cluster is there, and any Node, was left
+#: by a test of the API alone, perhaps held for good.
+_OWN_PLACES = {"", "default", "kube-system", "kube-public", "kube-node-lease"}
 _PATIENCE = 60.0
 _LOOK = 0.05
 _AT_ONCE = json.dumps({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}).encode()
@@ -35,7 +36,7 @@ async def tidy(plane: ControlPlane, transport: Transport, client: Client) -> Non
     """Delete what tests have created, finalizers or not. Raises TimeoutError when something keeps coming back."""
     found = await inventory(client)
     if plane not in _before:
-        _before[plane] = frozenset(objects.uid(obj) for obj in found if obj["kind"] not in _FOREIGN)
+        _before[plane] = frozenset(objects.uid(obj) for obj in found if _is_its_own(obj))
     served = {(resource.api_version, resource.kind): resource for resource in await kinds(client)}
     async with asyncio.timeout(_PATIENCE):
         while left := [obj for obj in found if obj["kind"] not in _KEPT and objects.uid(obj) not in _before[plane]]:
@@ -44,6 +45,10 @@ async def tidy(plane: ControlPlane, transport: Transport, client: Client) -> Non
             )
             await asyncio.sleep(_LOOK)
             found = await inventory(client)
+
+
+def _is_its_own(obj: Object) -> bool:
+    return objects.namespace(obj) in _OWN_PLACES and obj["kind"] != "Node"
 
 
 async def _remove(resource: Resource, obj: Object, transport: Transport, client: Client) -> None:

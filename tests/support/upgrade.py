@@ -23,7 +23,7 @@ from upgrade_manager.kube.kinds import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PL
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
 
@@ -209,13 +209,15 @@ class Stage:
         if not self.simulation.ground.has_controllers:
             await asyncio.sleep(FAREWELL)
             return
+        clock = asyncio.get_running_loop().time
         async with asyncio.timeout(REAL_STUCK):
-            state, since = await end_state(self.simulation), asyncio.get_running_loop().time()
-            while asyncio.get_running_loop().time() - since < REAL_FAREWELL:
+            state, since = lasting(await stored(self.simulation)), clock()
+            while clock() - since < REAL_FAREWELL:
                 await asyncio.sleep(REAL_FAREWELL / 10)
-                now = await end_state(self.simulation)
-                if now != state or not await is_collected(self.simulation):
-                    state, since = now, asyncio.get_running_loop().time()
+                found = await stored(self.simulation)
+                now = lasting(found)
+                if now != state or not is_collected(found):
+                    state, since = now, clock()
 
     async def events(self, reason: str = "") -> list[Object]:
         """The plan's events, oldest first."""
@@ -257,17 +259,21 @@ _CHANCE = {
 
 async def end_state(simulation: Simulation) -> dict[str, Any]:
     """Every lasting object of the cluster, without what chance decides: equal for runs that ended alike."""
-    found = {}
-    for line in (await simulation.dump()).splitlines():
-        obj = json.loads(line)
-        if obj["kind"] not in _PASSING:
-            found[objects.title(obj)] = _settled(obj)
-    return found
+    return lasting(await stored(simulation))
 
 
-async def is_collected(simulation: Simulation) -> bool:
+async def stored(simulation: Simulation) -> list[Object]:
+    """Every object of the cluster."""
+    return [json.loads(line) for line in (await simulation.dump()).splitlines()]
+
+
+def lasting(found: Iterable[Object]) -> dict[str, Any]:
+    """Of these objects, by title, those that stay, without what chance decides."""
+    return {objects.title(obj): _settled(obj) for obj in found if obj["kind"] not in _PASSING}
+
+
+def is_collected(found: Collection[Object]) -> bool:
     """Whether everything whose owner is gone is gone too; how long that takes is the garbage collector's affair."""
-    found = [json.loads(line) for line in (await simulation.dump()).splitlines()]
     living = {objects.uid(obj) for obj in found}
     owners = (owner for obj in found for owner in objects.metadata(obj).get("ownerReferences") or [])
     return all(owner["uid"] in living for owner in owners)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from upgrade_manager.api.nodestates import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES, PODS
+from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.jobstate import Progress
 from upgrade_manager.pipeline.errors import BadCluster
@@ -243,6 +245,27 @@ class TestFollow:
         outcome = await follow(cluster.scope(await cluster.plan()), raw, stored(), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
         assert "no Job has started for 60 s (no such secret): see kubectl describe" in outcome.message
+
+    async def test_the_events_are_asked_once_a_minute_however_often_it_looks(
+        self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[float] = []
+
+        async def asks(*_: Any, **__: Any) -> str:
+            asked.append(loop_time())
+            return "quota exceeded"
+
+        monkeypatch.setattr("upgrade_manager.pipeline.sucwork.newest_warning", asks)
+        await cluster.nodes("n1")
+        raw = plan("False", "Resolved")
+        raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
+        scope = cluster.scope(await cluster.plan())
+        for _ in range(50):
+            outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
+            await asyncio.sleep(2)
+        assert isinstance(outcome, Waiting)
+        assert "(quota exceeded)" in outcome.message
+        assert len(asked) == 2
 
     async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")

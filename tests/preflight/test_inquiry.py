@@ -8,7 +8,16 @@ import pytest
 
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.preflight.errors import Unanswered
-from upgrade_manager.preflight.inquiry import BREADTH, ENOUGH, LONGEST_PAUSE, LOOK, PATIENCE, Inquiry, Survey
+from upgrade_manager.preflight.inquiry import (
+    BREADTH,
+    ENOUGH,
+    LONGEST_PAUSE,
+    LOOK,
+    MOST_PATIENCE,
+    PATIENCE,
+    Inquiry,
+    Survey,
+)
 
 GOOD, BAD = "good", "bad"
 
@@ -82,6 +91,15 @@ async def test_a_minute_in_which_nobody_could_ask_proves_nothing() -> None:
     assert (dict(survey.silent), dict(survey.given_up)) == ({"a": "it sleeps"}, {})
     assert (await people.look_until_complete()).given_up == {"a": "it sleeps"}
     assert people.times("a") == ENOUGH
+
+
+async def test_three_minutes_are_enough_where_nobodys_turn_comes_often() -> None:
+    people = People({"a": SILENT})
+    for _ in range(3):
+        await people.look()
+        await asyncio.sleep(MOST_PATIENCE / 2)
+    assert (await people.look()).given_up == {"a": "it sleeps"}
+    assert people.times("a") < ENOUGH
 
 
 async def test_the_pauses_grow_to_ten_seconds_so_a_minute_costs_few_questions() -> None:

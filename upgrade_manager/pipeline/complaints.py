@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.kinds import EVENTS
+from upgrade_manager.pipeline.explanation import explaining
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _CONDITIONS = ("Validated", "LatestResolved")
 
 
-async def complaint_about(client: Client, plan: Object) -> str:
-    """What the Plan's own conditions find wrong with it, else its newest Warning event; may be empty."""
+def own_complaint(plan: Object) -> str:
+    """What the Plan's own conditions find wrong with it; empty where that is nothing."""
     for type_ in _CONDITIONS:
         found = objects.condition(plan, type_) or {}
         if found.get("status") == "False" and found.get("message"):
             return _one_line(found["message"])
-    return await newest_warning(client, plan, kind="Plan")
+    return ""
 
 
 async def newest_warning(client: Client, about: Object, *, kind: str) -> str:
@@ -30,12 +30,9 @@ async def newest_warning(client: Client, about: Object, *, kind: str) -> str:
 
     Nothing is decided by it: where the events cannot be read the reader has to look for himself.
     """
-    try:
-        selector = f"involvedObject.kind={kind},involvedObject.name={objects.name(about)},type=Warning"
-        events = await client.list(EVENTS, namespace=objects.namespace(about), field_selector=selector)
-    except KubeError:
-        return ""
-    about_this = [event for event in events.items if event["involvedObject"].get("uid") in {None, objects.uid(about)}]
+    selector = f"involvedObject.kind={kind},involvedObject.name={objects.name(about)},type=Warning"
+    events = await explaining(client, EVENTS, namespace=objects.namespace(about), field_selector=selector)
+    about_this = [event for event in events if event["involvedObject"].get("uid") in {None, objects.uid(about)}]
     newest = max(about_this, key=_time, default={})
     return _one_line(newest.get("message") or newest.get("reason") or "")
 

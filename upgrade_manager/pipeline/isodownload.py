@@ -86,6 +86,7 @@ def _attempt(image: Object) -> str:
     failed = objects.status(image).get("failed") or 0
     if not failed:
         return ""
-    retries = objects.spec(image).get("retry", RETRIES)
+    asked = objects.spec(image).get("retry")
+    retries = asked if isinstance(asked, int) else RETRIES
     said = (objects.condition(image, "RetryLimitExceeded") or {}).get("message")
     return f"attempt {min(failed, retries) + 1} of {retries + 1} (the last one failed{f': {said}' if said else ''}), "

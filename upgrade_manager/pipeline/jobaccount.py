@@ -45,7 +45,8 @@ async def account(scope: Scope, job: Object) -> Waiting:
     if age < PATIENCE:
         return Waiting(message=message, detail=detail, after=PATIENCE - age)
     # Nothing that is watched tells of these.
-    why = await scope.observations.inquiries.answer(f"start of {state.name}", partial(_hindrance, scope, job))
+    question = f"start {state.failed_attempts} of {state.namespace}/{state.name}"
+    why = await scope.observations.inquiries.answer(question, partial(_hindrance, scope, job))
     return Waiting(message=message, detail=why or detail, after=PATIENCE)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.kinds import PODS
+from upgrade_manager.pipeline.explanation import explaining
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
@@ -25,13 +25,9 @@ async def last_words(client: Client, job: JobState) -> str:
 
     Nothing hangs on it: where the Pods cannot be read the Job's own words must do.
     """
-    try:
-        pods = await client.list(
-            PODS, namespace=job.namespace, label_selector=f"batch.kubernetes.io/job-name={job.name}"
-        )
-    except KubeError:
-        return ""
-    words = [word for pod in sorted(pods.items, key=_started) if (word := _termination(pod))]
+    selector = f"batch.kubernetes.io/job-name={job.name}"
+    pods = await explaining(client, PODS, namespace=job.namespace, label_selector=selector)
+    words = [word for pod in sorted(pods, key=_started) if (word := _termination(pod))]
     return words[-1] if words else ""
 
 

@@ -173,10 +173,15 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
             if key in metadata
         },
         "status": {
-            "conditions": [c for c in status.get("conditions") or [] if c.get("type") == "Ready"],
+            "conditions": [_lasting(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
             "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in ("osImage", "kubeletVersion")},
         },
     }
+
+
+def _lasting(condition: dict[str, Any]) -> dict[str, Any]:
+    """Without the time of the kubelet's last report, which changes every five minutes and says nothing else."""
+    return {key: value for key, value in condition.items() if key != "lastHeartbeatTime"}
 
 
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:

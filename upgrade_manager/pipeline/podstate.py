@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.kinds import PODS
+from upgrade_manager.pipeline.explanation import explaining
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,11 +24,8 @@ async def unready_pod(client: Client, *, namespace: str, label_selector: str) ->
 
     One that somebody says something about comes before one that is merely slow.
     """
-    try:
-        pods = await client.list(PODS, namespace=namespace, label_selector=label_selector)
-    except KubeError:
-        return ""
-    unready = [(_fault(pod), pod) for pod in sorted(pods.items, key=objects.name) if _is_expected(pod)]
+    pods = await explaining(client, PODS, namespace=namespace, label_selector=label_selector)
+    unready = [(_fault(pod), pod) for pod in sorted(pods, key=objects.name) if _is_expected(pod)]
     unready.sort(key=lambda found: not found[0])
     return next((describe(pod) for _, pod in unready), "")
 

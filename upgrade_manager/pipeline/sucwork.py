@@ -8,6 +8,7 @@ gone is no sign at all.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES, SUC_PLANS
 from upgrade_manager.nodes.jobstate import JobState, Progress
-from upgrade_manager.pipeline.complaints import complaint_about
+from upgrade_manager.pipeline.complaints import newest_warning, own_complaint
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.inquiries import PATIENCE
 from upgrade_manager.pipeline.jobaccount import attempt, limit_of
@@ -163,8 +164,9 @@ async def _idle(scope: Scope, waiting: Waiting, plan: Object) -> Waiting:
     age = scope.draft.age(plan)
     if age < PATIENCE:
         return replace(waiting, after=PATIENCE - age)
-    complaint = await complaint_about(scope.client, plan)
     place, name = objects.namespace(plan), objects.name(plan)
+    ask = partial(newest_warning, scope.client, plan, kind="Plan")
+    complaint = own_complaint(plan) or await scope.observations.inquiries.answer(f"start of {place}/{name}", ask)
     text = (
         f"; no Job has started for {PATIENCE:.0f} s{complaint and f' ({complaint})'}: "
         f"see kubectl describe -n {place} plans.upgrade.cattle.io {name}"

@@ -22,6 +22,8 @@ Ask: TypeAlias = "Callable[[], Awaitable[Answer]]"
 
 #: Seconds for which somebody is asked again before that counts as a failure.
 PATIENCE = 60.0
+#: Seconds after which that is enough in any case.
+MOST_PATIENCE = 180.0
 #: Attempts in a row that must have failed as well: where we could hardly ask ourselves, a minute proves nothing.
 ENOUGH = 6
 #: Asked at the same time.
@@ -50,7 +52,9 @@ class _Asked(Generic[Answer]):
     @property
     def given_up(self) -> bool:
         """Whether it was silent for all of its minute; the last attempt was after that, and one of several."""
-        return bool(self.reason) and self.until - self.since >= PATIENCE and self.failures >= ENOUGH
+        silent = self.until - self.since if self.reason else 0.0
+        # Among hundreds of the dead nobody's turn comes often.
+        return silent >= PATIENCE and (self.failures >= ENOUGH or silent >= MOST_PATIENCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

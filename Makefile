@@ -30,7 +30,7 @@ demo: setup $(if $(findstring real,$(DEMO_ARGS)),real-kube) ## Watch an upgrade 
 
 .PHONY: test
 test: setup kubectl ## Run all tests; TEST_ARGS=tests/kube narrows them
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 $(TEST_ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(TEST_ARGS)
 
 .PHONY: sweep
 sweep: setup ## Kill managers at every write, and lose every event of a watch; the tests do so at every fifth or tenth
@@ -40,7 +40,7 @@ sweep: setup ## Kill managers at every write, and lose every event of a watch; t
 
 .PHONY: test-real
 test-real: real-kube kubectl ## Run all tests on the real API server too, which is built first where that was not done
-	@$(BIN)/python -m pytest -n $(REAL_WORKERS) $(TEST_ARGS)
+	@$(BIN)/python -m pytest -n $(REAL_WORKERS) --dist worksteal $(TEST_ARGS)
 
 .PHONY: real-kube
 real-kube: setup ## Build a real control plane into the user's cache, once; takes about 5 minutes

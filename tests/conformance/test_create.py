@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.exchange import Row, answered, invalid, play, post, refused
+from tests.support.maps import MAPS, config_map
 from tests.support.shapes import PLAINS, VERSION, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -15,21 +16,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-MAPS = "/api/v1/namespaces/$ns/configmaps"
 SPACES = "/api/v1/namespaces"
 NODES = "/api/v1/nodes"
 SERVICES = "/api/v1/namespaces/$ns/services"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/$ns/roles"
 
 
-def _map(**metadata: object) -> dict[str, object]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-
-
 ROWS = [
     Row(
         title="an object gets its system fields",
-        when=post(MAPS, _map(name="one")),
+        when=post(MAPS, config_map(name="one")),
         look=(
             "kind",
             "apiVersion",
@@ -171,7 +167,7 @@ ROWS = [
     ),
     Row(
         title="another namespace than the path's is refused",
-        when=post(MAPS, _map(name="one", namespace="other")),
+        when=post(MAPS, config_map(name="one", namespace="other")),
         then=refused(
             400,
             "BadRequest",
@@ -197,7 +193,7 @@ ROWS = [
     ),
     Row(
         title="a namespace that does not exist is refused",
-        when=post("/api/v1/namespaces/$ns-none/configmaps", _map(name="one")),
+        when=post("/api/v1/namespaces/$ns-none/configmaps", config_map(name="one")),
         then=refused(404, "NotFound", 'namespaces "$ns-none" not found', {"name": "$ns-none", "kind": "namespaces"}),
     ),
     Row(
@@ -207,8 +203,8 @@ ROWS = [
     ),
     Row(
         title="a name that is taken is refused",
-        given=(post(MAPS, _map(name="one")),),
-        when=post(MAPS, _map(name="one")),
+        given=(post(MAPS, config_map(name="one")),),
+        when=post(MAPS, config_map(name="one")),
         then=refused(409, "AlreadyExists", 'configmaps "one" already exists', {"name": "one", "kind": "configmaps"}),
     ),
     Row(
@@ -224,7 +220,7 @@ ROWS = [
     ),
     Row(
         title="no name at all is refused",
-        when=post(MAPS, _map()),
+        when=post(MAPS, config_map()),
         then=invalid("ConfigMap", ("metadata.name", "Required value: name or generateName is required"), name=""),
     ),
     Row(
@@ -236,7 +232,7 @@ ROWS = [
     ),
     Row(
         title="a name in capitals is refused",
-        when=post(MAPS, _map(name="One")),
+        when=post(MAPS, config_map(name="One")),
         then=invalid(
             "ConfigMap",
             (
@@ -248,7 +244,7 @@ ROWS = [
     ),
     Row(
         title="a name with a slash is refused",
-        when=post(MAPS, _map(name="a/b")),
+        when=post(MAPS, config_map(name="a/b")),
         then=invalid(
             "ConfigMap",
             (
@@ -272,7 +268,7 @@ ROWS = [
     ),
     Row(
         title="a name that is too long is refused",
-        when=post(MAPS, _map(name="a" * 254)),
+        when=post(MAPS, config_map(name="a" * 254)),
         then=invalid(
             "ConfigMap",
             (
@@ -332,13 +328,13 @@ ROWS = [
     ),
     Row(
         title="a generated name begins as asked",
-        when=post(MAPS, _map(generateName="one-")),
+        when=post(MAPS, config_map(generateName="one-")),
         look=("metadata.generateName",),
         then=answered(201, **{"metadata.generateName": "one-"}),
     ),
     Row(
         title="a prefix that is no name is refused",
-        when=post(MAPS, _map(generateName="One-")),
+        when=post(MAPS, config_map(generateName="One-")),
         then=invalid(
             "ConfigMap",
             (
@@ -354,12 +350,12 @@ ROWS = [
     ),
     Row(
         title="a name on the path of a create is refused",
-        when=post(f"{MAPS}/one", _map(name="one")),
+        when=post(f"{MAPS}/one", config_map(name="one")),
         then=refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}),
     ),
     Row(
         title="a namespaced kind is not created without a namespace",
-        when=post("/api/v1/configmaps", _map(name="one")),
+        when=post("/api/v1/configmaps", config_map(name="one")),
         then=refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}),
     ),
     Row(
@@ -369,7 +365,7 @@ ROWS = [
     ),
     Row(
         title="data that is a number is refused",
-        when=post(MAPS, _map(name="one") | {"data": {"a": 1}}),
+        when=post(MAPS, config_map(name="one") | {"data": {"a": 1}}),
         then=refused(
             400,
             "BadRequest",
@@ -387,5 +383,5 @@ async def test_a_create(api: BareApi, row: Row) -> None:
 
 @pytest.mark.parametrize("length", [58, 59, 200, 248])
 async def test_a_generated_name_is_cut_to_63_characters(api: BareApi, length: int) -> None:
-    answer = await api.admin.post(api.path("configmaps"), _map(generateName="a" * length))
+    answer = await api.admin.post(api.path("configmaps"), config_map(generateName="a" * length))
     assert len(answer.body["metadata"]["name"]) == min(length, 58) + 5

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.exchange import Row, answered, invalid, play, post, refused
+from tests.support.maps import MAPS, config_map
 from tests.support.shapes import VERSION, WIDGETS, widget
 
 if TYPE_CHECKING:
@@ -15,17 +16,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-MAPS = "/api/v1/namespaces/$ns/configmaps"
-
-
-def _map(**metadata: object) -> dict[str, object]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-
 
 ROWS = [
     Row(
         title="a resourceVersion is refused",
-        when=post(MAPS, _map(name="one", resourceVersion="5")),
+        when=post(MAPS, config_map(name="one", resourceVersion="5")),
         then=refused(500, "", "resourceVersion should not be set on objects to be created", None),
     ),
     Row(
@@ -37,7 +32,7 @@ ROWS = [
         title="system fields that are sent are replaced",
         when=post(
             MAPS,
-            _map(
+            config_map(
                 name="one",
                 uid="mine",
                 creationTimestamp="2001-01-01T00:00:00Z",
@@ -92,7 +87,7 @@ ROWS = [
     ),
     Row(
         title="a label key with a space is refused",
-        when=post(MAPS, _map(name="one", labels={"a b": "c"})),
+        when=post(MAPS, config_map(name="one", labels={"a b": "c"})),
         then=invalid(
             "ConfigMap",
             (
@@ -103,7 +98,7 @@ ROWS = [
     ),
     Row(
         title="a label value with a space is refused",
-        when=post(MAPS, _map(name="one", labels={"a": "b c"})),
+        when=post(MAPS, config_map(name="one", labels={"a": "b c"})),
         then=invalid(
             "ConfigMap",
             (
@@ -114,7 +109,7 @@ ROWS = [
     ),
     Row(
         title="a label value that is too long is refused",
-        when=post(MAPS, _map(name="one", labels={"a": "b" * 64})),
+        when=post(MAPS, config_map(name="one", labels={"a": "b" * 64})),
         then=invalid(
             "ConfigMap",
             (
@@ -136,7 +131,7 @@ ROWS = [
     ),
     Row(
         title="a label value that is a number is refused",
-        when=post(MAPS, _map(name="one", labels={"a": 1})),
+        when=post(MAPS, config_map(name="one", labels={"a": 1})),
         then=refused(
             400,
             "BadRequest",
@@ -156,7 +151,7 @@ ROWS = [
     ),
     Row(
         title="an annotation that is a boolean is refused",
-        when=post(MAPS, _map(name="one", annotations={"a": True})),
+        when=post(MAPS, config_map(name="one", annotations={"a": True})),
         then=refused(
             400,
             "BadRequest",
@@ -166,7 +161,7 @@ ROWS = [
     ),
     Row(
         title="an annotation key with a space is refused",
-        when=post(MAPS, _map(name="one", annotations={"a b": "c"})),
+        when=post(MAPS, config_map(name="one", annotations={"a b": "c"})),
         then=invalid(
             "ConfigMap",
             (
@@ -177,13 +172,13 @@ ROWS = [
     ),
     Row(
         title="annotation keys are judged without regard to case",
-        when=post(MAPS, _map(name="one", annotations={"Example.IO/a": "b"})),
+        when=post(MAPS, config_map(name="one", annotations={"Example.IO/a": "b"})),
         look=("metadata.annotations",),
         then=answered(201, **{"metadata.annotations": {"Example.IO/a": "b"}}),
     ),
     Row(
         title="annotations that are too large are refused",
-        when=post(MAPS, _map(name="one", annotations={"a": "b" * 262144})),
+        when=post(MAPS, config_map(name="one", annotations={"a": "b" * 262144})),
         then=invalid("ConfigMap", ("metadata.annotations", "Too long: may not be more than 262144 bytes")),
     ),
     Row(

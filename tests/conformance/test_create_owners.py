@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.exchange import Row, answered, invalid, play, post
+from tests.support.maps import MAPS, config_map
 from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
@@ -15,17 +16,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-MAPS = "/api/v1/namespaces/$ns/configmaps"
-
-
-def _map(**metadata: object) -> dict[str, object]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-
 
 ROWS = [
     Row(
         title="a finalizer without a domain is refused",
-        when=post(MAPS, _map(name="one", finalizers=["mine"])),
+        when=post(MAPS, config_map(name="one", finalizers=["mine"])),
         look=("metadata.finalizers",),
         then=invalid(
             "ConfigMap",
@@ -37,7 +32,7 @@ ROWS = [
     ),
     Row(
         title="a finalizer that is no qualified name is refused",
-        when=post(MAPS, _map(name="one", finalizers=["a b/c"])),
+        when=post(MAPS, config_map(name="one", finalizers=["a b/c"])),
         then=invalid(
             "ConfigMap",
             (
@@ -76,7 +71,7 @@ ROWS = [
     ),
     Row(
         title="both collector finalizers are refused",
-        when=post(MAPS, _map(name="one", finalizers=["orphan", "foregroundDeletion"])),
+        when=post(MAPS, config_map(name="one", finalizers=["orphan", "foregroundDeletion"])),
         then=invalid(
             "ConfigMap",
             (
@@ -87,12 +82,14 @@ ROWS = [
     ),
     Row(
         title="an owner without a uid is refused",
-        when=post(MAPS, _map(name="one", ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}])),
+        when=post(
+            MAPS, config_map(name="one", ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}])
+        ),
         then=invalid("ConfigMap", ("metadata.ownerReferences.uid", 'Invalid value: "": must not be empty')),
     ),
     Row(
         title="an owner without anything is refused",
-        when=post(MAPS, _map(name="one", ownerReferences=[{}])),
+        when=post(MAPS, config_map(name="one", ownerReferences=[{}])),
         then=invalid(
             "ConfigMap",
             ("metadata.ownerReferences.apiVersion", 'Invalid value: "": version must not be empty'),
@@ -104,7 +101,8 @@ ROWS = [
     Row(
         title="an Event may own nothing",
         when=post(
-            MAPS, _map(name="one", ownerReferences=[{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}])
+            MAPS,
+            config_map(name="one", ownerReferences=[{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"}]),
         ),
         then=invalid(
             "ConfigMap",
@@ -118,7 +116,7 @@ ROWS = [
         title="two controlling owners are refused",
         when=post(
             MAPS,
-            _map(
+            config_map(
                 name="one",
                 ownerReferences=[
                     {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": f"u-{name}", "controller": True}
@@ -161,7 +159,9 @@ ROWS = [
         title="the same owner twice brings a warning",
         when=post(
             MAPS,
-            _map(name="one", ownerReferences=[{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "u-a"}] * 2),
+            config_map(
+                name="one", ownerReferences=[{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "u-a"}] * 2
+            ),
         ),
         look=("metadata.ownerReferences",),
         then=answered(
@@ -178,7 +178,7 @@ ROWS = [
         title="the owner is kept as it is sent",
         when=post(
             MAPS,
-            _map(
+            config_map(
                 name="one",
                 ownerReferences=[
                     {

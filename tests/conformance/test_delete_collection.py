@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, delete, get, play, post, refused
+from tests.support.exchange import Row, answered, conflict, delete, get, play, post, refused
+from tests.support.maps import MAPS
 from tests.support.shapes import WIDGETS, widget
+from tests.support.specimens import CUSTOM, HELD, WIDGET
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 
-MAPS = "/api/v1/namespaces/$ns/configmaps"
-WIDGET = f"{WIDGETS}/one"
-HELD = (post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
-CUSTOM = (post(WIDGETS, widget()),)
 
 ROWS = [
     Row(
@@ -105,11 +103,9 @@ ROWS = [
         title="a collection with a precondition on the uid is a conflict",
         given=CUSTOM,
         when=delete(WIDGETS, {"preconditions": {"uid": "other"}}),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on Widget.shapes.example.io "one": the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated',
-            {"name": "one", "group": "shapes.example.io", "kind": "Widget"},
+        then=conflict(
+            "Widget.shapes.example.io",
+            "the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated",
         ),
     ),
     Row(

@@ -7,31 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, delete, invalid, play, post, refused
-from tests.support.shapes import WIDGETS, widget
+from tests.support.exchange import Row, answered, conflict, delete, invalid, play, refused
+from tests.support.specimens import CUSTOM, CUSTOM_HELD, DYING, HELD, MAP, ONE, PLACED, WIDGET
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 
-MAPS = "/api/v1/namespaces/$ns/configmaps"
-MAP = f"{MAPS}/one"
-WIDGET = f"{WIDGETS}/one"
-ONE = (post(MAPS, {"metadata": {"name": "one"}}),)
-HELD = (post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
-DYING = (*HELD, delete(MAP))
-CUSTOM = (post(WIDGETS, widget()),)
-CUSTOM_HELD = (post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
-PLACED = (
-    "metadata.deletionTimestamp",
-    "metadata.deletionGracePeriodSeconds",
-    "metadata.finalizers",
-    "metadata.generation",
-    "kind",
-    "status",
-    "details",
-)
 
 ROWS = [
     Row(
@@ -86,44 +69,36 @@ ROWS = [
         title="another uid is a conflict",
         given=ONE,
         when=delete(MAP, {"preconditions": {"uid": "other"}}),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on ConfigMap "one": the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated',
-            {"name": "one", "kind": "ConfigMap"},
+        then=conflict(
+            "ConfigMap",
+            "the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated",
         ),
     ),
     Row(
         title="another uid is a conflict for a custom object",
         given=CUSTOM,
         when=delete(WIDGET, {"preconditions": {"uid": "other"}}),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on Widget.shapes.example.io "one": the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated',
-            {"name": "one", "group": "shapes.example.io", "kind": "Widget"},
+        then=conflict(
+            "Widget.shapes.example.io",
+            "the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated",
         ),
     ),
     Row(
         title="another uid is a conflict for an object with finalizers",
         given=HELD,
         when=delete(MAP, {"preconditions": {"uid": "other"}}),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on ConfigMap "one": the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated',
-            {"name": "one", "kind": "ConfigMap"},
+        then=conflict(
+            "ConfigMap",
+            "the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated",
         ),
     ),
     Row(
         title="another resourceVersion is a conflict",
         given=ONE,
         when=delete(MAP, {"preconditions": {"resourceVersion": "1"}}),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on ConfigMap "one": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ($version). The object might have been modified',
-            {"name": "one", "kind": "ConfigMap"},
+        then=conflict(
+            "ConfigMap",
+            "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ($version). The object might have been modified",
         ),
     ),
     Row(
@@ -131,11 +106,9 @@ ROWS = [
         given=DYING,
         when=delete(MAP, {"preconditions": {"resourceVersion": "1"}}),
         look=("metadata.finalizers",),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on ConfigMap "one": the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ($version). The object might have been modified',
-            {"name": "one", "kind": "ConfigMap"},
+        then=conflict(
+            "ConfigMap",
+            "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ($version). The object might have been modified",
         ),
     ),
     Row(

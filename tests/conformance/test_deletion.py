@@ -8,32 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.exchange import Row, answered, delete, get, invalid, merge, play, post, refused
+from tests.support.maps import MAPS
 from tests.support.shapes import WIDGETS, widget
+from tests.support.specimens import CUSTOM, CUSTOM_HELD, DYING, HELD, MAP, ONE, PLACED, WIDGET
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 
-MAPS = "/api/v1/namespaces/$ns/configmaps"
-MAP = f"{MAPS}/one"
-WIDGET = f"{WIDGETS}/one"
 JOBS = "/apis/batch/v1/namespaces/$ns/jobs"
-ONE = (post(MAPS, {"metadata": {"name": "one"}}),)
-HELD = (post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
-DYING = (*HELD, delete(MAP))
-CUSTOM = (post(WIDGETS, widget()),)
-CUSTOM_HELD = (post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
 _SPEC = {"containers": [{"name": "c", "image": "i"}]}
-PLACED = (
-    "metadata.deletionTimestamp",
-    "metadata.deletionGracePeriodSeconds",
-    "metadata.finalizers",
-    "metadata.generation",
-    "kind",
-    "status",
-    "details",
-)
 _JOB = {"suspend": True, "template": {"spec": _SPEC | {"restartPolicy": "Never"}}}
 
 ROWS = [

@@ -1,5 +1,4 @@
 """The time that a Pod has to end."""
-# what the server says stays in one piece
 
 from __future__ import annotations
 
@@ -8,29 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.exchange import Row, answered, delete, merge, play, post, refused
+from tests.support.specimens import MAP, ONE, PLACED
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 
-MAPS = "/api/v1/namespaces/$ns/configmaps"
-MAP = f"{MAPS}/one"
 PODS = "/api/v1/namespaces/$ns/pods"
 POD = f"{PODS}/one"
-ONE = (post(MAPS, {"metadata": {"name": "one"}}),)
 _SPEC = {"containers": [{"name": "c", "image": "i"}]}
 WAITING = (post(PODS, {"metadata": {"name": "one"}, "spec": _SPEC}),)
 RUNNING = (post(PODS, {"metadata": {"name": "one"}, "spec": _SPEC | {"nodeName": "none-$word"}}),)
-PLACED = (
-    "metadata.deletionTimestamp",
-    "metadata.deletionGracePeriodSeconds",
-    "metadata.finalizers",
-    "metadata.generation",
-    "kind",
-    "status",
-    "details",
-)
 
 ROWS = [
     Row(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, invalid, merge, play, post, put, refused
+from tests.support.exchange import Row, answered, conflict, invalid, merge, play, post, put
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -74,11 +74,9 @@ ROWS = [
                 "spec": {"holderIdentity": "you"},
             },
         ),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on leases.coordination.k8s.io "one": the object has been modified; please apply your changes to the latest version and try again',
-            {"name": "one", "group": "coordination.k8s.io", "kind": "leases"},
+        then=conflict(
+            "leases.coordination.k8s.io",
+            "the object has been modified; please apply your changes to the latest version and try again",
         ),
     ),
     Row(

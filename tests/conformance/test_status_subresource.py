@@ -1,5 +1,4 @@
 """Who may write the status, and who may write all else; when the generation moves."""
-# ruff: noqa: E501  # what the server says stays in one piece
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.exchange import Row, answered, delete, get, invalid, merge, play, post, put, refused
+from tests.support.exchange import Row, answered, conflict, delete, get, invalid, merge, play, post, put, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -226,11 +225,9 @@ ROWS = [
         title="an old resourceVersion is a conflict at the status",
         given=(*ONE, merge(WIDGET, {"spec": {"size": 4}})),
         when=put(f"{WIDGET}/status", widget() | {"metadata": {"name": "one"} | NOW, "status": {"phase": "x"}}),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on widgets.shapes.example.io "one": the object has been modified; please apply your changes to the latest version and try again',
-            {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
+        then=conflict(
+            "widgets.shapes.example.io",
+            "the object has been modified; please apply your changes to the latest version and try again",
         ),
     ),
     Row(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, invalid, play, post, refused, strategic
+from tests.support.exchange import Row, answered, conflict, invalid, play, post, refused, strategic
 from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
@@ -401,11 +401,8 @@ ROWS = [
     _map(
         "an old resourceVersion is a conflict",
         {"metadata": {"resourceVersion": "1"}},
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply your changes to the latest version and try again',
-            {"name": "one", "kind": "configmaps"},
+        then=conflict(
+            "configmaps", "the object has been modified; please apply your changes to the latest version and try again"
         ),
     ),
     _map(

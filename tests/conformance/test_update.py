@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, invalid, merge, play, post, put, refused
+from tests.support.exchange import Row, answered, conflict, invalid, merge, play, post, put, refused
 from tests.support.shapes import PLAINS, VERSION, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -68,22 +68,17 @@ ROWS = [
         title="another resourceVersion is a conflict",
         given=(post(MAPS, ONE),),
         when=put(MAP, _map(resourceVersion=OLD)),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply your changes to the latest version and try again',
-            {"name": "one", "kind": "configmaps"},
+        then=conflict(
+            "configmaps", "the object has been modified; please apply your changes to the latest version and try again"
         ),
     ),
     Row(
         title="another resourceVersion is a conflict for a custom kind",
         given=(post(WIDGETS, widget()),),
         when=put(f"{WIDGETS}/one", _widget(resourceVersion=OLD)),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on widgets.shapes.example.io "one": the object has been modified; please apply your changes to the latest version and try again',
-            {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
+        then=conflict(
+            "widgets.shapes.example.io",
+            "the object has been modified; please apply your changes to the latest version and try again",
         ),
     ),
     Row(
@@ -96,22 +91,18 @@ ROWS = [
         title="another uid is a conflict",
         given=(post(MAPS, ONE),),
         when=put(MAP, _map(uid="other")),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on configmaps "one": StorageError: invalid object, Code: 4, Key: /registry/configmaps/$ns/one, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: $uid',
-            {"name": "one", "kind": "configmaps"},
+        then=conflict(
+            "configmaps",
+            "StorageError: invalid object, Code: 4, Key: /registry/configmaps/$ns/one, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: $uid",
         ),
     ),
     Row(
         title="another uid is a conflict for a custom kind",
         given=(post(WIDGETS, widget()),),
         when=put(f"{WIDGETS}/one", _widget(uid="other", resourceVersion="$0.metadata.resourceVersion")),
-        then=refused(
-            409,
-            "Conflict",
-            'Operation cannot be fulfilled on widgets.shapes.example.io "one": StorageError: invalid object, Code: 4, Key: /registry/shapes.example.io/widgets/$ns/one, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: $uid',
-            {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
+        then=conflict(
+            "widgets.shapes.example.io",
+            "StorageError: invalid object, Code: 4, Key: /registry/shapes.example.io/widgets/$ns/one, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: $uid",
         ),
     ),
     Row(

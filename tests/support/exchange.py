@@ -125,14 +125,20 @@ def invalid(kind: str, *causes: tuple[str, ...], name: str = "one", **more: Any)
     The reason follows from how the message begins; a third part names another one. A kind has its group behind it.
     """
     texts = list(dict.fromkeys(f"{field}: {message}" for field, message, *_ in causes))
-    plain, _, group = kind.partition(".")
     found = [
         {"reason": reason[0] if reason else _REASONS[message.partition(":")[0]], "message": message, "field": field}
         for field, message, *reason in causes
     ]
-    details = {key: value for key, value in {"name": name, "group": group, "kind": plain}.items() if value}
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    return refused(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', details | {"causes": found}, **more)
+    return refused(
+        422, "Invalid", f'{kind} "{name}" is invalid: {joined}', _object(kind, name) | {"causes": found}, **more
+    )
+
+
+def conflict(kind: str, message: str) -> dict[str, Any]:
+    """A refusal to write the object "one", which has another state than was thought. A kind has its group behind it."""
+    text = f'Operation cannot be fulfilled on {kind} "one": {message}'
+    return refused(409, "Conflict", text, _object(kind, "one"))
 
 
 async def play(api: BareApi, row: Row) -> dict[str, Any]:
@@ -154,6 +160,12 @@ async def play(api: BareApi, row: Row) -> dict[str, Any]:
         text = re.sub(rf"(?<={prefix})[b-z2-9]{{5}}\b", "$suffix", text)
     plain: dict[str, Any] = json.loads(text)
     return plain
+
+
+def _object(kind: str, name: str) -> dict[str, Any]:
+    """How a refusal's details name it."""
+    plain, _, group = kind.partition(".")
+    return {key: value for key, value in {"name": name, "group": group, "kind": plain}.items() if value}
 
 
 async def send(api: BareApi, ask: Ask, answers: list[Answer]) -> Answer:

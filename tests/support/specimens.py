@@ -1,0 +1,25 @@
+"""Objects that are there already, in rows of the conformance table about their end; each of them is called "one"."""
+
+from __future__ import annotations
+
+from tests.support.exchange import delete, post
+from tests.support.maps import MAPS
+from tests.support.shapes import WIDGETS, widget
+
+MAP = f"{MAPS}/one"
+WIDGET = f"{WIDGETS}/one"
+ONE = (post(MAPS, {"metadata": {"name": "one"}}),)
+HELD = (post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
+DYING = (*HELD, delete(MAP))
+CUSTOM = (post(WIDGETS, widget()),)
+CUSTOM_HELD = (post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
+#: Which parts of the answer tell whether an object has gone, or is about to.
+PLACED = (
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.finalizers",
+    "metadata.generation",
+    "kind",
+    "status",
+    "details",
+)

@@ -21,7 +21,7 @@ from hack.demo.processes import family
 from hack.kube.controlplane import ADMIN
 from hack.simulation import Simulation
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import ENDPOINT_SLICES, UPGRADE_PLANS
 

@@ -11,7 +11,7 @@ import yaml
 
 from upgrade_manager.api import crd
 from upgrade_manager.api.crd import crd_manifest, crd_yaml
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 
 if TYPE_CHECKING:

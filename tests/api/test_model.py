@@ -26,7 +26,7 @@ def test_a_value_of_another_type_reads_as_absent() -> None:
 #: Prints the top-level modules that reading a plan needs.
 LISTING = """
 import sys
-import upgrade_manager.api.upgradeplan, upgrade_manager.api.version
+import upgrade_manager.api.upgrade_plan, upgrade_manager.api.version
 print(*{name.partition(".")[0] for name in sys.modules})
 """
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.status import UpgradePlanStatus, node_entry, record_phase
 
 NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)

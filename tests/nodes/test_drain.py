@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
-from upgrade_manager.api.nodestates import NodeState, merge, state_of
+from upgrade_manager.api.node_states import NodeState, merge, state_of
 from upgrade_manager.nodes.drain import decide
 from upgrade_manager.nodes.effects import AnswerHook, Effect, ExpectOS, ForgetOS, StartJob
-from upgrade_manager.nodes.jobstate import JobState, Progress
-from upgrade_manager.nodes.view import Hook, NodeView
+from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.nodes.model import Hook, NodeView
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.decision import Decision

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.api.nodestates import NodeState, merge
-from upgrade_manager.nodes import drain, singlenode
+from upgrade_manager.api.node_states import NodeState, merge
+from upgrade_manager.nodes import drain, single_node
 from upgrade_manager.nodes.effects import AnswerHook, Effect, ExpectOS, ForgetOS, RestoreVMs, ResumeJob, StartJob
-from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.nodes.model import Hook, NodeView
 from upgrade_manager.nodes.pause import begins, first_step
-from upgrade_manager.nodes.view import Hook, NodeView
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 VIEW = NodeView(
@@ -101,7 +101,7 @@ def test_a_node_whose_turn_has_not_come_is_not_held_back_yet() -> None:
 
 def test_both_kinds_of_cluster_ask_the_same_question() -> None:
     view = replace(VIEW, paused=True)
-    for decide, job_type in ((drain.decide, JobType.PRE_DRAIN), (singlenode.decide, JobType.SINGLE_NODE_UPGRADE)):
+    for decide, job_type in ((drain.decide, JobType.PRE_DRAIN), (single_node.decide, JobType.SINGLE_NODE_UPGRADE)):
         decision = decide(view, release_os=NEW)
         assert decision.state is NodeState.UPGRADE_PAUSED
         assert decision.effects == (StartJob(node="n1", job_type=job_type, suspended=True),)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.api.nodestates import NodeState
-from upgrade_manager.nodes import drain, singlenode
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.nodes import drain, single_node
 from upgrade_manager.nodes.effects import AnswerHook, RestoreVMs
-from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.nodes.model import Hook, NodeView
 from upgrade_manager.nodes.restoration import complaint
-from upgrade_manager.nodes.view import Hook, NodeView
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 DONE = JobState(namespace="h", name="j", progress=Progress.COMPLETE)
@@ -40,7 +40,7 @@ ONLY = replace(BACK, post_drain=Hook(), jobs={JobType.SINGLE_NODE_UPGRADE: DONE}
 )
 def test_vms_are_started_again_when(*, change: dict[str, object], restores: bool, single: bool) -> None:
     view = replace(ONLY if single else BACK, **change)  # type: ignore[arg-type]  # a table
-    decide = singlenode.decide if single else drain.decide
+    decide = single_node.decide if single else drain.decide
     assert (RestoreVMs(node="n1") in decide(view, release_os=NEW).effects) is restores
 
 
@@ -52,7 +52,7 @@ def test_vms_are_started_again_when(*, change: dict[str, object], restores: bool
     ],
 )
 def test_once_it_is_on_record_that_the_node_is_back_no_job_is_made(view: NodeView, state: NodeState) -> None:
-    decide = singlenode.decide if view is ONLY else drain.decide
+    decide = single_node.decide if view is ONLY else drain.decide
     assert RestoreVMs(node="n1") not in decide(replace(view, state=state), release_os=NEW).effects
 
 

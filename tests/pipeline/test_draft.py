@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.pipeline.draft import StatusDraft
 

@@ -16,7 +16,7 @@ from upgrade_manager.kube.kinds import JOBS, SUC_PLANS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.pipeline import evidence
 from upgrade_manager.pipeline.evidence import make_lasting, take_over
-from upgrade_manager.resources.sucplan import PlanSettings, image_preload_plan
+from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
 from upgrade_manager.pipeline.imagepreload import ImagePreload, resolve_concurrency
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
 from upgrade_manager.resources.owner import Owner
-from upgrade_manager.resources.sucplan import PlanSettings, image_preload_plan
+from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.harvester import RELEASE
 from tests.support.nodeupgrade import COMPLETE, PENDING, POST, PRE, QUESTION, Stage
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.kinds import (

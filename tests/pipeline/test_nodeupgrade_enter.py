@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.harvester import RELEASE
 from upgrade_manager.api.keys import MANAGED_LABEL
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.kinds import (

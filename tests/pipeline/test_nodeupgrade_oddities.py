@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.nodeupgrade import ASK_POST, ASK_PRE, COMPLETE, POST, PRE, QUESTION, Stage
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import (
     JOBS,

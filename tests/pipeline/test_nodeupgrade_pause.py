@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.nodeupgrade import COMPLETE, PLACE, PRE, QUESTION, Stage
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.kinds import (

@@ -8,10 +8,10 @@ import pytest
 
 from upgrade_manager.api.keys import WITNESS_LABEL, JobType
 from upgrade_manager.api.names import label_value
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube.store import Store
-from upgrade_manager.nodes.jobstate import Progress
+from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.pipeline.draft import StatusDraft
 from upgrade_manager.pipeline.nodeviews import Aim, Judged, Observed, judged_nodes
 from upgrade_manager.resources.owner import Owner

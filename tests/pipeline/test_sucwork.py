@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES, PODS
 from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.store import Store
-from upgrade_manager.nodes.jobstate import Progress
+from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
 from upgrade_manager.pipeline.sucwork import PlanJob, States, follow, judge, one_by_one, prepare_nodes

@@ -31,12 +31,12 @@ from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.pipeline.teardown import tear_down
 from upgrade_manager.pipeline.watches import MANAGED_NODES
-from upgrade_manager.resources.imagelist import ImageList
-from upgrade_manager.resources.isoimage import iso_image
+from upgrade_manager.resources.image_list import ImageList
+from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
-from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, image_preload_plan
+from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:

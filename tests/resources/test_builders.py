@@ -11,12 +11,12 @@ from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_NODE, LABEL_PLAN, Co
 from upgrade_manager.api.names import is_object_name, label_value, repo_service_name, restore_vm_config_map
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
-from upgrade_manager.resources.imagelist import PIECE, ImageList
-from upgrade_manager.resources.isoimage import iso_image
+from upgrade_manager.resources.image_list import PIECE, ImageList
+from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
-from upgrade_manager.resources.sucplan import PlanSettings, image_cleanup_plan, image_preload_plan
+from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
-from upgrade_manager.api.nodestates import state_of
+from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 

@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from upgrade_manager.api import keys
-from upgrade_manager.api.upgradeplan import UpgradePlan
+from upgrade_manager.api.upgrade_plan import UpgradePlan
 
 PLURAL = "upgradeplans"
 SINGULAR = "upgradeplan"

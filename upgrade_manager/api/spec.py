@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from upgrade_manager.api.imagereference import ImageReference
+from upgrade_manager.api.image_reference import ImageReference
 from upgrade_manager.api.model import ApiModel, StringList
 
 #: An object's name and `namespace/name` have at most so many characters.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
-from upgrade_manager.api.imagereference import ImageReference
+from upgrade_manager.api.image_reference import ImageReference
 from upgrade_manager.api.model import ApiModel
-from upgrade_manager.api.nodestates import NodeState, merge
+from upgrade_manager.api.node_states import NodeState, merge
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.api.timestamps import format_time, parse_time
 

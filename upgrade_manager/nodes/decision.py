@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from upgrade_manager.api.nodestates import NodeState
+    from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.nodes.effects import Effect
 
 

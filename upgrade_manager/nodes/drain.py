@@ -15,16 +15,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.decision import Decision
 from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, StartJob
-from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.pause import first_step
 from upgrade_manager.nodes.restoration import complaint, restoration
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.effects import Effect
-    from upgrade_manager.nodes.view import Hook, NodeView
+    from upgrade_manager.nodes.model import Hook, NodeView
 
 
 def decide(view: NodeView, *, release_os: str) -> Decision:

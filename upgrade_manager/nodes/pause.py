@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.decision import Decision
 from upgrade_manager.nodes.effects import ResumeJob, StartJob
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.effects import Effect
-    from upgrade_manager.nodes.view import NodeView
+    from upgrade_manager.nodes.model import NodeView
 
 #: The field that users take a name off.
 LIST = "spec.nodeUpgradeOption.pauseNodes"

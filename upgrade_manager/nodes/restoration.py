@@ -12,7 +12,7 @@ from upgrade_manager.nodes.effects import RestoreVMs
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.effects import Effect
-    from upgrade_manager.nodes.view import NodeView
+    from upgrade_manager.nodes.model import NodeView
 
 
 def restoration(view: NodeView) -> tuple[Effect, ...]:

@@ -6,7 +6,7 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.kinds import JOBS
-from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.jobaccount import account, not_started
 from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase

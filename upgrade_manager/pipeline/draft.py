@@ -18,7 +18,7 @@ from upgrade_manager.api.conditions import (
     find_condition,
     set_condition,
 )
-from upgrade_manager.api.nodestates import state_of
+from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
-    from upgrade_manager.api.nodestates import NodeState
+    from upgrade_manager.api.node_states import NodeState
 
 
 class StatusDraft:

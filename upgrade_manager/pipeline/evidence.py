@@ -12,7 +12,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.kinds import JOBS, SUC_PLANS
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.vmrestore import is_restoring
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.kinds import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, pack, parse_list, removable
@@ -17,9 +17,9 @@ from upgrade_manager.pipeline.repository import read
 from upgrade_manager.pipeline.sucwork import States, follow, not_done, out_of_reach, prepare_nodes
 from upgrade_manager.pipeline.vmrestore import report, unfinished
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
-from upgrade_manager.resources.imagelist import ImageList
+from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT
-from upgrade_manager.resources.sucplan import image_cleanup_plan
+from upgrade_manager.resources.suc_plan import image_cleanup_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.phase import Outcome

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube.kinds import SUC_PLANS
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase
 from upgrade_manager.pipeline.sucwork import States, follow, not_done, one_by_one, prepare_nodes
 from upgrade_manager.pipeline.watches import MANAGED_NODES, suc_jobs, suc_plans
-from upgrade_manager.resources.sucplan import image_preload_plan
+from upgrade_manager.resources.suc_plan import image_preload_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.phase import Outcome

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.imagereference import ImageReference
+from upgrade_manager.api.image_reference import ImageReference
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
@@ -10,7 +10,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.watches import one_image
-from upgrade_manager.resources.isoimage import iso_image
+from upgrade_manager.resources.iso_image import iso_image
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

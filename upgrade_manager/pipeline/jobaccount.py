@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.jobstate import JobState
+from upgrade_manager.nodes.job_state import JobState
 from upgrade_manager.pipeline.complaints import newest_warning
 from upgrade_manager.pipeline.inquiries import PATIENCE
 from upgrade_manager.pipeline.lastwords import last_words

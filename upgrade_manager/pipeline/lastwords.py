@@ -11,7 +11,7 @@ from upgrade_manager.pipeline.explanation import explaining
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.jobstate import JobState
+    from upgrade_manager.nodes.job_state import JobState
 
 
 async def with_last_words(client: Client, job: JobState) -> str:

@@ -11,17 +11,17 @@ from upgrade_manager.api.keys import (
     MANAGED_LABEL,
     JobType,
 )
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.nodes import machineplan, uncleared
+from upgrade_manager.nodes import machine_plan, pending_hooks
 from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, RestoreVMs, ResumeJob, StartJob
-from upgrade_manager.nodes.jobstate import Progress
+from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.nodes.pause import LIST, begins
-from upgrade_manager.nodes.turns import in_turn
+from upgrade_manager.nodes.sequencing import in_turn
 from upgrade_manager.pipeline import rancher, temporary
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.initialize import single_node
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.decision import Decision
     from upgrade_manager.nodes.effects import Effect
-    from upgrade_manager.nodes.view import NodeView
+    from upgrade_manager.nodes.model import NodeView
     from upgrade_manager.pipeline.nodeviews import Judged
     from upgrade_manager.pipeline.phase import Outcome
     from upgrade_manager.pipeline.scope import Scope
@@ -124,7 +124,7 @@ async def _originals(scope: Scope) -> dict[str, str]:
         found.update(await temporary.originals(scope))
 
     await together(settings(), rancher.read_cluster(scope), scope.observe(MACHINE_PLANS))
-    asking = machineplan.all_asking((await scope.observe(MACHINE_PLANS)).list())
+    asking = machine_plan.all_asking((await scope.observe(MACHINE_PLANS)).list())
     return found | rancher.original(await rancher.read_cluster(scope), asking=asking)
 
 
@@ -202,7 +202,7 @@ async def _note_os(scope: Scope, node: str, os_image: str | None) -> None:
 async def _forget_old_answers(scope: Scope, secrets: Iterable[Object]) -> None:
     """Remove an earlier upgrade's answers: Rancher asks the same words again, and would not wait for us."""
     for secret in secrets:
-        left = machineplan.answers_left(secret)
+        left = machine_plan.answers_left(secret)
         if left:
             log.info("old drain hook answers removed", secret=objects.name(secret), answers=left)
             await _annotate_secret(scope, objects.name(secret), dict.fromkeys(left))
@@ -240,7 +240,7 @@ def _asking(observed: Observed, *, is_driven: bool) -> str:
     """Which of Rancher's questions are not taken back yet, by node; empty where all are."""
     machines = {objects.name(machine): machine for machine in observed.machines.list()}
     managed = set(observed.nodes.made(objects.name))
-    found = uncleared.still_there(observed.secrets.list(), machines, managed=managed, is_driven=is_driven)
+    found = pending_hooks.still_there(observed.secrets.list(), machines, managed=managed, is_driven=is_driven)
     return "; ".join([*found[:NAMED], *([f"{len(found) - NAMED} more"] if len(found) > NAMED else [])])
 
 

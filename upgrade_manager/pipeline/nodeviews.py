@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_JOB_TYPE, LABEL_NODE, WITNESS_LABEL, JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes import machineplan, singlenode
+from upgrade_manager.nodes import machine_plan, single_node
 from upgrade_manager.nodes.drain import decide
-from upgrade_manager.nodes.jobstate import JobState
+from upgrade_manager.nodes.job_state import JobState
 from upgrade_manager.nodes.kubernetes import is_older
-from upgrade_manager.nodes.view import Hook, NodeView
+from upgrade_manager.nodes.model import Hook, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from upgrade_manager.api.nodestates import NodeState
+    from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.api.spec import UpgradePlanSpec
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
@@ -146,7 +146,7 @@ class _Card:
         """The same again, as long as it rests on the same."""
         if self._latest is None or self._latest[0] != basis:
             view = self._view(basis)
-            judge = singlenode.decide if basis.is_single else decide
+            judge = single_node.decide if basis.is_single else decide
             self._latest = basis, (view, judge(view, release_os=basis.aim.release_os))
         return self._latest[1]
 
@@ -196,16 +196,16 @@ def _present(steps: Iterable[_Step | None]) -> Iterable[_Step]:
 
 
 def _node_of(machine: Object) -> tuple[str, str]:
-    return objects.name(machine), machineplan.node_of_machine(machine)
+    return objects.name(machine), machine_plan.node_of_machine(machine)
 
 
 def _question(secret: Object) -> _Question:
     return _Question(
         secret=objects.name(secret),
-        machine=machineplan.machine_of(secret),
-        pre_drain=machineplan.pre_drain(secret),
-        post_drain=machineplan.post_drain(secret),
-        tier=machineplan.tier_of(secret),
+        machine=machine_plan.machine_of(secret),
+        pre_drain=machine_plan.pre_drain(secret),
+        post_drain=machine_plan.post_drain(secret),
+        tier=machine_plan.tier_of(secret),
     )
 
 

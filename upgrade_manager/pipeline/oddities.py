@@ -13,7 +13,7 @@ import structlog
 
 from upgrade_manager.api.keys import RKE_POST_DRAIN, RKE_PRE_DRAIN
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes import machineplan
+from upgrade_manager.nodes import machine_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -78,13 +78,13 @@ def _nodes(draft: StatusDraft, nodes: Store) -> list[tuple[str, str]]:
 
 
 def _node_of(machine: Object) -> tuple[str, str]:
-    return objects.name(machine), machineplan.node_of_machine(machine)
+    return objects.name(machine), machine_plan.node_of_machine(machine)
 
 
 def _asked(secret: Object) -> tuple[str, str, bool, bool]:
     """Name, Machine, whether we are asked and have not answered, whether somebody else is asked."""
-    first, second = machineplan.pre_drain(secret), machineplan.post_drain(secret)
+    first, second = machine_plan.pre_drain(secret), machine_plan.post_drain(secret)
     asked = {RKE_PRE_DRAIN: first.asked, RKE_POST_DRAIN: second.asked}
     present = objects.annotations_of(secret)
     is_others = any(key in present and not ours for key, ours in asked.items())
-    return objects.name(secret), machineplan.machine_of(secret), first.open or second.open, is_others
+    return objects.name(secret), machine_plan.machine_of(secret), first.open or second.open, is_others

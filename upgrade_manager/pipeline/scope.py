@@ -17,7 +17,7 @@ from upgrade_manager.pipeline.observation import Written
 from upgrade_manager.pipeline.records import NOTES
 from upgrade_manager.resources.jobs import JobSettings
 from upgrade_manager.resources.owner import Owner
-from upgrade_manager.resources.sucplan import PlanSettings
+from upgrade_manager.resources.suc_plan import PlanSettings
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:

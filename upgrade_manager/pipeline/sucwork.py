@@ -16,7 +16,7 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, LABEL_HOSTN
 from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.kinds import NODES, SUC_PLANS
-from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.complaints import newest_warning, own_complaint
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.inquiries import PATIENCE
@@ -28,7 +28,7 @@ from upgrade_manager.pipeline.watches import MANAGED_NODES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from upgrade_manager.api.nodestates import NodeState
+    from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.phase import Outcome

@@ -13,7 +13,7 @@ from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal
 from upgrade_manager.kube.kinds import CONFIG_MAPS, JOBS
-from upgrade_manager.nodes.jobstate import JobState, Progress
+from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.watches import own_jobs

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from upgrade_manager.api import keys
 from upgrade_manager.api.annotations import Flag
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.api.upgradeplan import UpgradePlan
+from upgrade_manager.api.upgrade_plan import UpgradePlan
 
 PLAN: dict[str, Any] = {
     "apiVersion": "management.harvesterhci.io/v1beta1",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.nodes.uncleared import still_there
+from upgrade_manager.nodes.pending_hooks import still_there
 
 ASKED, ANSWER = "rke.cattle.io/post-drain", "management.harvesterhci.io/post-hook"
 QUESTION = json.dumps({"postDrainHooks": [{"annotation": ANSWER}]})

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.decision import Decision
 from upgrade_manager.nodes.drain import is_back, not_complete, reboot
 from upgrade_manager.nodes.effects import ForgetOS
@@ -20,7 +20,7 @@ from upgrade_manager.nodes.pause import first_step
 from upgrade_manager.nodes.restoration import complaint, restoration
 
 if TYPE_CHECKING:
-    from upgrade_manager.nodes.view import NodeView
+    from upgrade_manager.nodes.model import NodeView
 
 
 def decide(view: NodeView, *, release_os: str) -> Decision:

@@ -14,9 +14,9 @@ from hack.scenario import UpgradeController
 from tests.resources.test_builders import NAMES, PLAN
 from upgrade_manager.kube.kinds import JOBS
 from upgrade_manager.pipeline.imagelists import SIZE_LIMIT, pack
-from upgrade_manager.resources.imagelist import LIST_KEY, PIECE, ImageList
+from upgrade_manager.resources.image_list import LIST_KEY, PIECE, ImageList
 from upgrade_manager.resources.owner import Owner
-from upgrade_manager.resources.sucplan import image_cleanup_plan, image_preload_plan
+from upgrade_manager.resources.suc_plan import image_cleanup_plan, image_preload_plan
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester

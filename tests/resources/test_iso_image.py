@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from upgrade_manager.resources.isoimage import iso_image
+from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.owner import Owner
 
 IMAGE = iso_image(Owner(name="up", uid="u-1"), version="v1.7.0", url="https://x/a.iso", checksum="ab")

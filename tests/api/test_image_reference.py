@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.imagereference import ImageReference
+from upgrade_manager.api.image_reference import ImageReference
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from itertools import product
 import pytest
 
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.api.nodestates import NodeState, merge, state_of
+from upgrade_manager.api.node_states import NodeState, merge, state_of
 from upgrade_manager.nodes.effects import Effect, ExpectOS, ForgetOS, StartJob
-from upgrade_manager.nodes.jobstate import JobState, Progress
-from upgrade_manager.nodes.singlenode import decide
-from upgrade_manager.nodes.view import Hook, NodeView
+from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.nodes.model import Hook, NodeView
+from upgrade_manager.nodes.single_node import decide
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 JOB = JobType.SINGLE_NODE_UPGRADE

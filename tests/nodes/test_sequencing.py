@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.decision import Decision
 from upgrade_manager.nodes.effects import ResumeJob, StartJob
-from upgrade_manager.nodes.turns import UNDER_WAY, in_turn
-from upgrade_manager.nodes.view import NodeView
+from upgrade_manager.nodes.model import NodeView
+from upgrade_manager.nodes.sequencing import UNDER_WAY, in_turn
 
 
 def node(name: str, state: NodeState | None = NodeState.IMAGE_PRELOADED) -> NodeView:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.nodestates import NodeState
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.effects import ResumeJob, StartJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from upgrade_manager.nodes.decision import Decision
-    from upgrade_manager.nodes.view import NodeView
+    from upgrade_manager.nodes.model import NodeView
 
 #: From the first Job to the return from the reboot.
 UNDER_WAY = frozenset(

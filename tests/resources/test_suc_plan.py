@@ -10,9 +10,9 @@ import pytest
 
 from upgrade_manager.api.names import label_value
 from upgrade_manager.pipeline.imagelists import pack
-from upgrade_manager.resources.imagelist import LIST_KEY, LIST_PATH, ImageList
+from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH, ImageList
 from upgrade_manager.resources.owner import Owner
-from upgrade_manager.resources.sucplan import (
+from upgrade_manager.resources.suc_plan import (
     REMOVE,
     PlanSettings,
     image_cleanup_plan,

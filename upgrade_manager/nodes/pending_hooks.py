@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
-from upgrade_manager.nodes import machineplan
+from upgrade_manager.nodes import machine_plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -29,7 +29,7 @@ def still_there(
     a Machine or a node is passed over: Rancher will never come back to it.
     """
     asking = [secret for secret in secrets if RKE_POST_DRAIN in (secret["metadata"].get("annotations") or {})]
-    by_node = sorted(((machineplan.node_of(secret, machines), secret) for secret in asking), key=itemgetter(0))
+    by_node = sorted(((machine_plan.node_of(secret, machines), secret) for secret in asking), key=itemgetter(0))
     return [
         f"node {node}: Secret {FLEET_LOCAL}/{secret['metadata']['name']} with {RKE_POST_DRAIN}"
         f"{_awaited(secret, is_managed=node in managed, is_driven=is_driven)}"
@@ -40,7 +40,7 @@ def still_there(
 
 def _awaited(secret: Mapping[str, Any], *, is_managed: bool, is_driven: bool) -> str:
     """The state of the question, and who has to do what about it."""
-    hook = machineplan.post_drain(secret)
+    hook = machine_plan.post_drain(secret)
     if not hook.asked:
         return f" that does not ask for {ANNOTATION_POST_HOOK}: whoever set it has to answer or to remove it"
     if not hook.open or (is_driven and is_managed):

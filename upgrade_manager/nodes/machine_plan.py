@@ -17,7 +17,7 @@ from upgrade_manager.api.keys import (
     RKE_PRE_DRAIN,
     RKE_WORKER_ROLE,
 )
-from upgrade_manager.nodes.view import Hook
+from upgrade_manager.nodes.model import Hook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

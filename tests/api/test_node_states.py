@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.nodestates import NodeState, merge, state_of
+from upgrade_manager.api.node_states import NodeState, merge, state_of
 
 GROUPS = [
     {"ImagePreloading"},

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from upgrade_manager.api.keys import JobType
-    from upgrade_manager.api.nodestates import NodeState
-    from upgrade_manager.nodes.jobstate import JobState
+    from upgrade_manager.api.node_states import NodeState
+    from upgrade_manager.nodes.job_state import JobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from upgrade_manager.nodes.view import Hook
+from upgrade_manager.nodes.model import Hook
 
 
 @pytest.mark.parametrize(

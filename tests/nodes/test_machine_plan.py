@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.nodes.machineplan import (
+from upgrade_manager.nodes.machine_plan import (
     all_asking,
     answers_left,
     node_of,
@@ -13,7 +13,7 @@ from upgrade_manager.nodes.machineplan import (
     pre_drain,
     tier_of,
 )
-from upgrade_manager.nodes.view import Hook
+from upgrade_manager.nodes.model import Hook
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"

@@ -26,7 +26,7 @@ from upgrade_manager.kube.backoff import Backoff
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resource import Resource
-from upgrade_manager.runtime.leaderelection import LeaseLost
+from upgrade_manager.runtime.leader_election import LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

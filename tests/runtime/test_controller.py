@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 
 from upgrade_manager.kube.errors import Conflict, Forbidden
 from upgrade_manager.runtime.controller import After, Again, Controller, Done, Result, TerminalError
-from upgrade_manager.runtime.health import Unhealthy
+from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.metrics import Metrics
-from upgrade_manager.runtime.ratelimit import ItemExponential
+from upgrade_manager.runtime.rate_limiter import ItemExponential
 from upgrade_manager.runtime.workqueue import WorkQueue
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hack.virtualtime import run
 from tests.support.runtime_lease_server import LeaseLine, LeaseServer, Line, candidate
-from upgrade_manager.runtime.leaderelection import LeaseLost
+from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import GraceExceeded, Manager, Stage
 
 REPLICAS = 3

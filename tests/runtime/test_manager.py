@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.runtime_lease_server import LeaseLine, LeaseServer, Line, candidate
 from tests.support.runtime_recorder import Recorder
-from upgrade_manager.runtime.leaderelection import LeaseLost
+from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import (
     Forced,
     GraceExceeded,

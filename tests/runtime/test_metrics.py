@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from upgrade_manager.runtime.lanes import Priority
 from upgrade_manager.runtime.metrics import QUEUE_BUCKETS, RECONCILE_BUCKETS, Metrics
-from upgrade_manager.runtime.ratelimit import ItemExponential
+from upgrade_manager.runtime.rate_limiter import ItemExponential
 from upgrade_manager.runtime.workqueue import WorkQueue
 
 #: Name, type and labels of the reference (4.4), and of our own.

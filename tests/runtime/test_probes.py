@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from upgrade_manager.runtime.bindaddress import BindAddress
-from upgrade_manager.runtime.health import Unhealthy
+from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.probes import Probes
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from upgrade_manager.runtime.lanes import Priority
-from upgrade_manager.runtime.ratelimit import ItemExponential
+from upgrade_manager.runtime.rate_limiter import ItemExponential
 from upgrade_manager.runtime.workqueue import ShutDown, WorkQueue
 
 if TYPE_CHECKING:

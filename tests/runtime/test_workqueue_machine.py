@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hack.virtualtime import VirtualEventLoop
 from upgrade_manager.runtime.lanes import Priority
-from upgrade_manager.runtime.ratelimit import ItemExponential
+from upgrade_manager.runtime.rate_limiter import ItemExponential
 from upgrade_manager.runtime.workqueue import ShutDown, WorkQueue
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.runtime.leaderelection import LeaseLost
+from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import NotReady
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from hack.virtualtime import virtual_now
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
-from upgrade_manager.runtime.leaderelection import UNMEASURED, LeaderElector
+from upgrade_manager.runtime.leader_election import UNMEASURED, LeaderElector
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from upgrade_manager.kube.transport import Stream
-    from upgrade_manager.runtime.leaderelection import LeaderMetrics
+    from upgrade_manager.runtime.leader_election import LeaderMetrics
 
 NAME, NAMESPACE = "manager.example", "harvester-system"
 

@@ -8,11 +8,11 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.pipeline.controller import PlanController, Surroundings
 from upgrade_manager.pipeline.settings import Settings
 from upgrade_manager.runtime.fence import Fence
-from upgrade_manager.runtime.kubemetrics import InformerMetrics
-from upgrade_manager.runtime.leaderelection import LeaderElector, new_identity
-from upgrade_manager.runtime.looplag import LoopLag
+from upgrade_manager.runtime.kube_metrics import InformerMetrics
+from upgrade_manager.runtime.leader_election import LeaderElector, new_identity
+from upgrade_manager.runtime.loop_watchdog import LoopLag
 from upgrade_manager.runtime.manager import Manager, Stage
-from upgrade_manager.runtime.metricsserver import metrics_server, plain_metrics_server
+from upgrade_manager.runtime.metrics_server import metrics_server, plain_metrics_server
 from upgrade_manager.runtime.probes import Probes
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from upgrade_manager.kube.fetcher import HttpFetcher
 from upgrade_manager.kube.http import HttpTransport
 from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.runtime.clock import SystemClock
-from upgrade_manager.runtime.kubemetrics import RequestMetrics
+from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
 from upgrade_manager.runtime.manager import Stage
 from upgrade_manager.runtime.metrics import Metrics

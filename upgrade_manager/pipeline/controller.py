@@ -20,8 +20,8 @@ from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.table import PIPELINE
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
-from upgrade_manager.runtime.health import Unhealthy
-from upgrade_manager.runtime.ratelimit import ItemExponential, spread
+from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.rate_limiter import ItemExponential, spread
 from upgrade_manager.runtime.workqueue import WorkQueue
 
 if TYPE_CHECKING:

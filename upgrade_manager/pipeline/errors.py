@@ -11,7 +11,7 @@ Whatever ends an upgrade is no exception but an outcome: `Failed` in phase.py.
 
 from __future__ import annotations
 
-from upgrade_manager.runtime.outcome import Retry
+from upgrade_manager.runtime.result import Retry
 
 
 class RetryError(Retry):

@@ -18,7 +18,7 @@ from upgrade_manager.pipeline.phase import Failed, Waiting
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN
 from upgrade_manager.pipeline.scope import Scope, parse_plan
 from upgrade_manager.pipeline.teardown import tear_down
-from upgrade_manager.runtime.outcome import After, Again, Done
+from upgrade_manager.runtime.result import After, Again, Done
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.phase import Outcome as PhaseOutcome
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.preflight.check import Preflight
-    from upgrade_manager.runtime.outcome import Outcome
+    from upgrade_manager.runtime.result import Outcome
 
 #: Seconds between two writes that only inform: what becomes known within one of them is written together. A status
 #: grows with the cluster, so a thousand nodes that preload images at once must not make for a write each.

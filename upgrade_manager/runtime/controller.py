@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import structlog
 
-from upgrade_manager.runtime.failures import EXPECTED, FailureLog
-from upgrade_manager.runtime.health import Unhealthy
-from upgrade_manager.runtime.outcome import After, Again, Done, Outcome, TerminalError
+from upgrade_manager.runtime.error_log import EXPECTED, FailureLog
+from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.result import After, Again, Done, Outcome, TerminalError
 from upgrade_manager.runtime.workqueue import ShutDown
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.runtime.leaderelection import LeaseLost
+from upgrade_manager.runtime.leader_election import LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from structlog.typing import FilteringBoundLogger
 
-    from upgrade_manager.runtime.leaderelection import LeaderElector
+    from upgrade_manager.runtime.leader_election import LeaderElector
 
 #: Seconds for an orderly stop, all stages together (controller-runtime's default).
 GRACE = 30.0

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from upgrade_manager.runtime.health import Answer, CheckGroup
-from upgrade_manager.runtime.httpserver import HttpServer
+from upgrade_manager.runtime.healthz import Answer, CheckGroup
+from upgrade_manager.runtime.http_server import HttpServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -19,7 +19,7 @@ from upgrade_manager.runtime.lanes import Lanes, Priority
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from upgrade_manager.runtime.ratelimit import RateLimiter
+    from upgrade_manager.runtime.rate_limiter import RateLimiter
 
 K = TypeVar("K", bound="Hashable")
 

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry, Counter
 from tests.support.runtime_reviews import Reviews
 from upgrade_manager.runtime.bindaddress import BindAddress
 from upgrade_manager.runtime.metrics import Metrics
-from upgrade_manager.runtime.metricsserver import metrics_server, plain_metrics_server
-from upgrade_manager.runtime.selfsigned import make_pem
+from upgrade_manager.runtime.metrics_server import metrics_server, plain_metrics_server
+from upgrade_manager.runtime.self_signed import make_pem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from upgrade_manager.runtime.httpserver import HttpServer
+    from upgrade_manager.runtime.http_server import HttpServer
 
 pytestmark = pytest.mark.real_loop
 

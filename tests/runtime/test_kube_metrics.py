@@ -4,7 +4,7 @@ import asyncio
 
 from prometheus_client import CollectorRegistry
 
-from upgrade_manager.runtime.kubemetrics import InformerMetrics, RequestMetrics
+from upgrade_manager.runtime.kube_metrics import InformerMetrics, RequestMetrics
 from upgrade_manager.runtime.metrics import Metrics
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from upgrade_manager.runtime.health import Answer, CheckGroup, Unhealthy
+from upgrade_manager.runtime.healthz import Answer, CheckGroup, Unhealthy
 
 
 async def good() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube.looptime import loop_time
-from upgrade_manager.runtime.health import Unhealthy
+from upgrade_manager.runtime.healthz import Unhealthy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from upgrade_manager.runtime.certificate import CertificateError, context_from_pem
+from upgrade_manager.runtime.cert_watcher import CertificateError, context_from_pem
 
 if TYPE_CHECKING:
     import ssl
@@ -24,7 +24,7 @@ _VALID = timedelta(days=365)
 _SKEW = timedelta(hours=1)
 #: Seconds for making a certificate.
 _PATIENCE = 60.0
-_COMMAND = (sys.executable, "-m", "upgrade_manager.runtime.selfsigned")
+_COMMAND = (sys.executable, "-m", "upgrade_manager.runtime.self_signed")
 
 
 async def self_signed() -> ssl.SSLContext:

@@ -9,24 +9,24 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 
-from upgrade_manager.runtime import selfsigned
-from upgrade_manager.runtime.certificate import CertificateError, context_from_pem
+from upgrade_manager.runtime import self_signed
+from upgrade_manager.runtime.cert_watcher import CertificateError, context_from_pem
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_certificate_is_valid_for_a_year_and_for_clocks_that_are_behind() -> None:
-    certificate = x509.load_pem_x509_certificate(selfsigned.make_pem(now=NOW))
+    certificate = x509.load_pem_x509_certificate(self_signed.make_pem(now=NOW))
     assert certificate.not_valid_before_utc == NOW - timedelta(hours=1)
     assert certificate.not_valid_after_utc == NOW + timedelta(days=365)
 
 
 async def test_the_program_makes_a_pair_that_serves() -> None:
-    assert isinstance(await selfsigned.self_signed(), ssl.SSLContext)
+    assert isinstance(await self_signed.self_signed(), ssl.SSLContext)
 
 
 def test_what_the_program_prints_loads(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    selfsigned.main()
+    self_signed.main()
     context_from_pem(capfdbinary.readouterr().out)
 
 
@@ -36,20 +36,20 @@ def test_what_the_program_prints_loads(capfdbinary: pytest.CaptureFixture[bytes]
 async def test_a_program_that_fails_is_one_clear_error(
     monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(selfsigned, "_COMMAND", command)
+    monkeypatch.setattr(self_signed, "_COMMAND", command)
     with pytest.raises(CertificateError, match="the program that makes a self-signed certificate failed"):
-        await selfsigned.self_signed()
+        await self_signed.self_signed()
 
 
 def test_the_process_that_asks_never_loads_the_library_that_makes_certificates() -> None:
     code = (
         "import asyncio, sys; from upgrade_manager.runtime import metricsserver, selfsigned;"
-        "asyncio.run(selfsigned.self_signed()); sys.exit('cryptography' in sys.modules)"
+        "asyncio.run(self_signed.self_signed()); sys.exit('cryptography' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own interpreter
 
 
 def test_it_runs_as_a_program(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "upgrade_manager.runtime.selfsigned")
-    runpy.run_module("upgrade_manager.runtime.selfsigned", run_name="__main__")
+    monkeypatch.delitem(sys.modules, "upgrade_manager.runtime.self_signed")
+    runpy.run_module("upgrade_manager.runtime.self_signed", run_name="__main__")
     assert capfdbinary.readouterr().out.startswith(b"-----BEGIN PRIVATE KEY-----")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.runtime_reviews import Reviews
-from upgrade_manager.runtime.scraper import Scrapers, Verdict
+from upgrade_manager.runtime.metrics_auth import Scrapers, Verdict
 
 
 def scrapers(reviews: Reviews) -> Scrapers:

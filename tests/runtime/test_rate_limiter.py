@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from upgrade_manager.runtime.ratelimit import Bucket, ItemExponential, MaxOf, spread
+from upgrade_manager.runtime.rate_limiter import Bucket, ItemExponential, MaxOf, spread
 
 
 def test_waits_double_from_the_base_and_stop_at_the_cap() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from upgrade_manager.kube.errors import Conflict, Gone, KubeError, Throttled, Transient
-from upgrade_manager.runtime.outcome import Retry, TerminalError
+from upgrade_manager.runtime.result import Retry, TerminalError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

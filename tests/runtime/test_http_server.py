@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 
 from upgrade_manager.runtime.bindaddress import BindAddress
-from upgrade_manager.runtime.health import Unhealthy
-from upgrade_manager.runtime.httpserver import HttpServer
+from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.http_server import HttpServer
 
 pytestmark = pytest.mark.real_loop
 

@@ -10,13 +10,13 @@ from prometheus_client import CollectorRegistry
 
 from tests.support.runtime_lease_server import NAME, LeaseLine, LeaseServer, Line, candidate
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.runtime.health import Unhealthy
-from upgrade_manager.runtime.leaderelection import LeaseLost, new_identity
+from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.leader_election import LeaseLost, new_identity
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
-    from upgrade_manager.runtime.leaderelection import LeaderElector
+    from upgrade_manager.runtime.leader_election import LeaderElector
 
 
 def time() -> float:

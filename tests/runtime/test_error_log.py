@@ -5,8 +5,8 @@ import structlog
 from structlog.testing import capture_logs
 
 from upgrade_manager.kube.errors import Conflict, Forbidden, Gone, Throttled, Transient
-from upgrade_manager.runtime.failures import FailureLog, fingerprint
-from upgrade_manager.runtime.outcome import TerminalError
+from upgrade_manager.runtime.error_log import FailureLog, fingerprint
+from upgrade_manager.runtime.result import TerminalError
 
 
 def new_log() -> FailureLog[str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from upgrade_manager.runtime.certificate import CertificateDirectory, CertificateError, context_from_pem
-from upgrade_manager.runtime.selfsigned import make_pem
+from upgrade_manager.runtime.cert_watcher import CertificateDirectory, CertificateError, context_from_pem
+from upgrade_manager.runtime.self_signed import make_pem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

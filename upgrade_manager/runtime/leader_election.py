@@ -18,7 +18,7 @@ import structlog
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from upgrade_manager.kube.kinds import LEASES
 from upgrade_manager.kube.looptime import loop_time
-from upgrade_manager.runtime.health import Unhealthy
+from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.lease import (
     Timing,
     duration_of,
@@ -28,7 +28,7 @@ from upgrade_manager.runtime.lease import (
     record_of,
     released_lease,
 )
-from upgrade_manager.runtime.ratelimit import spread
+from upgrade_manager.runtime.rate_limiter import spread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

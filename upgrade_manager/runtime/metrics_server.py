@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
-from upgrade_manager.runtime.certificate import CertificateDirectory
-from upgrade_manager.runtime.httpserver import HttpServer
-from upgrade_manager.runtime.scraper import YES, Scrapers
-from upgrade_manager.runtime.selfsigned import self_signed
+from upgrade_manager.runtime.cert_watcher import CertificateDirectory
+from upgrade_manager.runtime.http_server import HttpServer
+from upgrade_manager.runtime.metrics_auth import YES, Scrapers
+from upgrade_manager.runtime.self_signed import self_signed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

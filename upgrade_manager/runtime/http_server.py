@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from upgrade_manager.runtime.health import Unhealthy
+from upgrade_manager.runtime.healthz import Unhealthy
 
 if TYPE_CHECKING:
     import ssl

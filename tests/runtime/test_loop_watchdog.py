@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from structlog.testing import capture_logs
 
-from upgrade_manager.runtime.health import Unhealthy
-from upgrade_manager.runtime.looplag import LoopLag
+from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.loop_watchdog import LoopLag
 
 if TYPE_CHECKING:
     from hack.virtualtime import VirtualEventLoop

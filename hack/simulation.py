@@ -19,7 +19,7 @@ from hack.embeddedground import EmbeddedGround, virtual_ground
 from hack.middleware import Middleware
 from hack.strict import Strict
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from hack.actors.keyed import KeyedLoop
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import ADDONS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import ADDONS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hack.scenario import ApiServer
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
-from upgrade_manager.kube.validity import Validity
+from upgrade_manager.preflight.certificate_validity import Validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,8 +12,8 @@ from hack.actors.keyed import KeyedLoop
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import DEPLOYMENTS, PODS
 from upgrade_manager.kube.patch import MergePatch, merge_diff
+from upgrade_manager.kube.resources import DEPLOYMENTS, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

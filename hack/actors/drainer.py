@@ -16,8 +16,8 @@ from hack.actors.pod_status import is_over
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import MACHINES, NODES, PODS, SECRETS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MACHINES, NODES, PODS, SECRETS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -10,7 +10,7 @@ from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.api.keys import LABEL_SERVICE_NAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES, PODS, SERVICES
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, PODS, SERVICES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -18,8 +18,8 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
-from upgrade_manager.kube.kinds import VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -15,8 +15,8 @@ from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.kinds import JOBS, PODS
 from upgrade_manager.kube.patch import MergePatch, merge_diff
+from upgrade_manager.kube.resources import JOBS, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

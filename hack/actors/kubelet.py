@@ -15,8 +15,8 @@ from hack.actors.timers import Timers
 from hack.actors.toolkit import Ended
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import NODES, PODS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, PODS
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:

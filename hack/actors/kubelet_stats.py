@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.answers import document, refused
 from hack.scenario import Disk
-from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,8 @@ from hack.actors.keyed import KeyedLoop
 from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import MACHINES, NODES
 from upgrade_manager.kube.patch import MergePatch, merge_diff
+from upgrade_manager.kube.resources import MACHINES, NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -15,8 +15,8 @@ from hack.actors.virtual_machines import running_on
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.kinds import NODES
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

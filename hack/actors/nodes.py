@@ -10,8 +10,8 @@ from hack.actors.taints import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, 
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import NODES
 from upgrade_manager.kube.patch import MergePatch, merge_diff
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

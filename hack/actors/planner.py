@@ -11,8 +11,8 @@ from hack.actors.keyed import KeyedLoop
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, UNCORDON
 from upgrade_manager.api.keys import FLEET_LOCAL, MACHINE_PLAN_SECRET_TYPE, PROVISIONING_CLUSTER, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.kube.patch import MergePatch, merge_diff
+from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -9,7 +9,7 @@ import yaml
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_SERVICE_NAME
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES, SERVICES
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, SERVICES
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:

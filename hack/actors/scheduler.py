@@ -14,8 +14,8 @@ from hack.actors.timers import Timers
 from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
-from upgrade_manager.kube.kinds import NODES, PODS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -14,8 +14,8 @@ from hack.actors.planner import SECRET_SELECTOR
 from hack.actors.timers import Timers
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import MACHINES, SECRETS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MACHINES, SECRETS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

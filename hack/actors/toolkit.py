@@ -22,13 +22,13 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
     NODES,
     PODS,
     PROVISIONING_CLUSTERS,
     SETTINGS,
 )
-from upgrade_manager.kube.patch import MergePatch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

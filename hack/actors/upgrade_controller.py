@@ -20,8 +20,8 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, suc_node_label
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS, SUC_PLANS
 from upgrade_manager.kube.patch import StrategicMergePatch
+from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, SUC_PLANS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

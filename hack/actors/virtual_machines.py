@@ -13,8 +13,8 @@ from hack.actors.placement import place
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
-from upgrade_manager.kube.kinds import NODES
 from upgrade_manager.kube.patch import MergePatch, merge_diff
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -10,8 +10,8 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
-from upgrade_manager.kube.kinds import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver.namespaces import CONTENTS, NAME_LABEL
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.kube.kinds import NAMESPACES
+from upgrade_manager.kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.apiserver.schema.workloads import UID_LABEL
-from upgrade_manager.kube.kinds import JOBS
+from upgrade_manager.kube.resources import JOBS
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object, Operation, WriteOptions

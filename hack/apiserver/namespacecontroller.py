@@ -9,7 +9,7 @@ from hack.apiserver.deletion import DeleteOptions, settle
 from hack.apiserver.identity import User
 from hack.apiserver.route import Route
 from hack.apiserver.worker import Worker
-from upgrade_manager.kube.kinds import NAMESPACES
+from upgrade_manager.kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
     from hack.apiserver.history import Entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.apiserver.status import forbidden, not_found
-from upgrade_manager.kube.kinds import NAMESPACES
+from upgrade_manager.kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object, Operation, WriteOptions

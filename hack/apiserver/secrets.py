@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube.kinds import SECRETS
+from upgrade_manager.kube.resources import SECRETS
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object, Operation, WriteOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube.kinds import SERVICES
+from upgrade_manager.kube.resources import SERVICES
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object, Operation, WriteOptions

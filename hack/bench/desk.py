@@ -23,10 +23,10 @@ from hack.demo.options import parse
 from hack.demo.processes import family
 from hack.demo.stage import READY_WITHIN, cluster_command, ready_line, repo_url
 from hack.gateway import Gateway
-from upgrade_manager.kube import kinds, objects
+from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.connection import connect
-from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.config import connect
+from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ class Desk:
 
     async def apply(self) -> Object:
         """Create the plan."""
-        return await self.client.create(kinds.UPGRADE_PLANS, plan_manifest())
+        return await self.client.create(resources.UPGRADE_PLANS, plan_manifest())
 
     async def succeeded(self) -> None:
         """Wait until the plan has succeeded."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                phase = objects.status(await self.client.get(kinds.UPGRADE_PLANS, PLAN)).get("currentPhase")
+                phase = objects.status(await self.client.get(resources.UPGRADE_PLANS, PLAN)).get("currentPhase")
                 if phase == "Succeeded":
                     return
                 if phase == "Failed":
@@ -89,7 +89,7 @@ class Desk:
 
 def plan_manifest() -> dict[str, Any]:
     """Build the plan that all benchmarks apply."""
-    kind = kinds.UPGRADE_PLANS
+    kind = resources.UPGRADE_PLANS
     head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": PLAN}}
     return {**head, "spec": {"version": "v1.8.0"}}
 

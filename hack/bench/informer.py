@@ -14,11 +14,11 @@ from random import Random
 from time import process_time
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube import garbage
+from upgrade_manager.cli import gc_tuning
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.kinds import PODS
 from upgrade_manager.kube.objects import labels
+from upgrade_manager.kube.resources import PODS
 from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
@@ -220,8 +220,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     # As the manager does when it starts.
-    garbage.relax()
-    garbage.settle()
+    gc_tuning.relax()
+    gc_tuning.settle()
     runs = [asyncio.run(measure(options.events)) for _ in range(options.runs)]
     print(f"event_bytes={runs[0][1]}")
     print(f"events_per_second={max(rate for rate, _ in runs):.0f}")

@@ -19,7 +19,7 @@ from upgrade_manager.cli.application import Outside, assemble
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from hack.bench.stalls import WatchedSelector
 from hack.kube.assets import find_assets
 from hack.kube.controlplane import ADMIN, ControlPlane
 from hack.kube.direct import direct
-from upgrade_manager.kube import garbage
+from upgrade_manager.cli import gc_tuning
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.kinds import CONFIG_MAPS
+from upgrade_manager.kube.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -44,7 +44,7 @@ class Filled:
 
 def measure() -> list[Figure]:
     """Fill a server, and fill informers from it. Raises AssetsError."""
-    garbage.relax()
+    gc_tuning.relax()
     with ControlPlane(find_assets(os.environ)) as plane:
         asyncio.run(_plant(plane))
         runs = [(_filled(plane, streamed=True), _filled(plane, streamed=False)) for _ in range(RUNS)]

@@ -23,7 +23,7 @@ from hack.simulation import Simulation
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

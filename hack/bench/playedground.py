@@ -8,7 +8,7 @@ from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.kube.ground import RealGround
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.kinds import NAMESPACES
+from upgrade_manager.kube.resources import NAMESPACES
 
 
 class PlayedGround(RealGround):

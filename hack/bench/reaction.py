@@ -20,8 +20,8 @@ from hack.certificates import Authority, server_context
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.gateway import Gateway
 from hack.simulation import Simulation
-from upgrade_manager.kube.connection import connect
-from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.config import connect
+from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:

@@ -23,7 +23,9 @@ from hack.cluster import seed_harvester, seed_machines, seed_nodes
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import (
     ADDONS,
     ENDPOINT_SLICES,
     LONGHORN_SETTINGS,
@@ -36,8 +38,6 @@ from upgrade_manager.kube.kinds import (
     VERSIONS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable

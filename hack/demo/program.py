@@ -24,11 +24,11 @@ from hack.demo.screen import Lines, Terminal
 from hack.demo.stage import DemoError, prepare
 from hack.kube.assets import find_assets
 from upgrade_manager.api.phases import SUCCEEDED
-from upgrade_manager.kube import kinds, objects
+from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.connection import connect
+from upgrade_manager.kube.config import connect
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.observer import RequestObserver
 
@@ -101,7 +101,7 @@ async def _play(options: Options, screen: Screen, relatives: Family) -> int:
     screen.say(f"Starting a simulated Harvester cluster ({options.scenario}) and the upgrade manager …")
     stage = await prepare(options, relatives)
     async with _client(stage.kubeconfig) as client:
-        plan = await client.create(kinds.UPGRADE_PLANS, requested)
+        plan = await client.create(resources.UPGRADE_PLANS, requested)
         screen.say(introduction(stage, plan, kubectl=own_kubectl(options.api)))
         view = await _watch(client, stage, screen, plan=plan, within=options.timeout)
     screen.say(verdict(view))
@@ -125,7 +125,7 @@ def manifest(options: Options) -> dict[str, Any]:
     if options.plan_file is not None:
         return _read(options.plan_file)
     spec = {"image": options.image} if options.image else {"version": "v1.8.0"}
-    kind = kinds.UPGRADE_PLANS
+    kind = resources.UPGRADE_PLANS
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "demo"}, "spec": spec}
 
 
@@ -134,7 +134,7 @@ def _read(path: Path) -> dict[str, Any]:
         found = yaml.safe_load(path.read_text())
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise DemoError(f"cannot read the plan in {path}: {error}") from error
-    if not isinstance(found, dict) or found.get("kind") != kinds.UPGRADE_PLANS.kind:
+    if not isinstance(found, dict) or found.get("kind") != resources.UPGRADE_PLANS.kind:
         raise DemoError(f"{path} holds no UpgradePlan")
     return found
 
@@ -171,8 +171,8 @@ def own_kubectl(api: str) -> tuple[str, str]:
 
 
 async def _watch(client: Client, stage: Stage, screen: Screen, *, plan: Object, within: float) -> View:
-    plans = Informer(client, kinds.UPGRADE_PLANS, random=random.Random())
-    events = Informer(client, kinds.EVENTS, namespace="default", random=random.Random())
+    plans = Informer(client, resources.UPGRADE_PLANS, random=random.Random())
+    events = Informer(client, resources.EVENTS, namespace="default", random=random.Random())
     async with asyncio.TaskGroup() as group:
         watches = [group.create_task(informer.run()) for informer in (plans, events)]
         await asyncio.gather(plans.synced(), events.synced())

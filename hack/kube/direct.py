@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube.connection import Connection, Tls
-from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.config import Connection, Tls
+from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:

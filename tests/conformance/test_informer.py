@@ -12,8 +12,8 @@ import pytest
 from tests.support.servers import REAL
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.kinds import CONFIG_MAPS
 from upgrade_manager.kube.objects import name, resource_version
+from upgrade_manager.kube.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,12 +18,12 @@ from hack.cluster.kubeconfig import write
 from hack.kube.controlplane import API_SERVER
 from tests.support import servers
 from tests.support.processes import eventually, program_of, started_with
-from upgrade_manager.kube.certificateprobe import TlsProbe
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.connection import connect
-from upgrade_manager.kube.http import HttpTransport
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES
+from upgrade_manager.kube.config import connect
+from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.observer import RequestObserver
+from upgrade_manager.kube.resources import ENDPOINT_SLICES
+from upgrade_manager.preflight.certificate_probe import TlsProbe
 
 if TYPE_CHECKING:
     from pathlib import Path

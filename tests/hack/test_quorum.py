@@ -10,7 +10,7 @@ import pytest
 from hack import scenario as scenarios
 from hack.simulation import Simulation
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import NODES
+from upgrade_manager.kube.resources import NODES
 
 
 def scenario(count: int, management: int, *witness: int) -> Any:

@@ -16,7 +16,7 @@ from tests.support.upgrade_script import UpgradeScript, job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Forbidden, NotFound, Throttled, Transient
-from upgrade_manager.kube.kinds import JOBS, NODES, PODS, SECRETS, SETTINGS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, NODES, PODS, SECRETS, SETTINGS, UPGRADE_PLANS
 
 
 def small(**values: Any) -> Scenario:

@@ -9,9 +9,9 @@ import pytest
 from tests.support.kube_server import FedStream, ScriptedTransport, answer, event, listing, node, refusal
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Gone, Terminal, Transient
-from upgrade_manager.kube.kinds import JOBS, NODES, SECRETS
-from upgrade_manager.kube.listing import Selection
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, NODES, SECRETS
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from tests.support.kube_server import (
     node,
 )
 from tests.support.reflecting import reflecting, scripted
-from upgrade_manager.kube.kinds import SECRETS
-from upgrade_manager.kube.listing import Selection
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import SECRETS
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

@@ -23,9 +23,9 @@ from tests.support.kube_server import (
 )
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.kinds import NODES
 from upgrade_manager.kube.objects import Object, name
 from upgrade_manager.kube.observer import InformerObserver
+from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.store import Change, ChangeKind
 
 if TYPE_CHECKING:

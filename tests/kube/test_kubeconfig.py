@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.support.kube_tls import Authority
-from upgrade_manager.kube.connection import ConfigError, Connection
+from upgrade_manager.kube.config import ConfigError, Connection
 from upgrade_manager.kube.kubeconfig import Kubeconfig, _imported, config_library
 
 TOKEN = {"token": "t"}
@@ -242,7 +242,8 @@ def test_the_loader_is_the_one_that_this_was_written_for() -> None:
 
 def test_a_pod_needs_nothing_of_the_library() -> None:
     code = (
-        "import sys; import upgrade_manager.kube.http, upgrade_manager.kube.informer, upgrade_manager.kube.connection;"
+        "import sys; import upgrade_manager.kube.http_transport, upgrade_manager.kube.informer;"
+        "import upgrade_manager.kube.config;"
         "assert not [name for name in sys.modules if 'kubernetes' in name]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import EVENTS
+from upgrade_manager.kube.resources import EVENTS
 from upgrade_manager.pipeline.complaints import newest_warning, own_complaint
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from tests.support.upgrade import BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import LEASES, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import LEASES, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.manager import Life

@@ -21,8 +21,8 @@ from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, end_state, phases
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -17,15 +17,15 @@ from tests.support.upgrade import BY_VERSION, Stage, phases_of, provision_genera
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import (
     ADDONS,
     LONGHORN_SETTINGS,
     NAMESPACES,
     NODES,
     UPGRADE_PLANS,
 )
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resource import Resource
 from upgrade_manager.pipeline.controller import PlanController
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ import pytest
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.pipeline.engine import Engine
 from upgrade_manager.pipeline.errors import RetryError
-from upgrade_manager.pipeline.phase import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.table import PIPELINE, Row
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
-    from upgrade_manager.pipeline.phase import Outcome
-    from upgrade_manager.pipeline.scope import Scope
+    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.phases.base import Outcome
 
 FIRST, SECOND = PhaseName.INITIALIZE, PhaseName.ISO_DOWNLOAD
 

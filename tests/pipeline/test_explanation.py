@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError, Throttled, Transient
-from upgrade_manager.kube.kinds import PODS
-from upgrade_manager.kube.looptime import loop_time
+from upgrade_manager.kube.resources import PODS
 from upgrade_manager.pipeline.explanation import PATIENCE, explaining
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import PODS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate

@@ -19,8 +19,8 @@ from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.kinds import NODES, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

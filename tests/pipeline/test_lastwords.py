@@ -7,7 +7,7 @@ import pytest
 
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Forbidden, Transient
-from upgrade_manager.kube.kinds import PODS
+from upgrade_manager.kube.resources import PODS
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.lastwords import with_last_words
 

@@ -10,8 +10,8 @@ from hack.actors import suc_plan
 from tests.support.upgrade import BY_VERSION, Stage
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import EVENTS, NODES
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import EVENTS, NODES
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate

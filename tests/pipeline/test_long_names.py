@@ -13,7 +13,7 @@ from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases
 from upgrade_manager.api.keys import LABEL_PLAN
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,

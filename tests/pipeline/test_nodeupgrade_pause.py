@@ -10,13 +10,13 @@ from tests.support.nodeupgrade import COMPLETE, PLACE, PRE, QUESTION, Stage
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
     JOBS,
     NODES,
     UPGRADE_PLANS,
 )
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.pipeline.phase import Waiting
+from upgrade_manager.pipeline.phases.base import Waiting
 
 
 async def listing(stage: Stage, *nodes: str) -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from tests.support.nodeupgrade import COMPLETE, PLACE, POST, PRE, QUESTION, Stage
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     JOBS,
     UPGRADE_PLANS,
 )
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.pipeline.phase import Failed, Waiting
+from upgrade_manager.pipeline.phases.base import Failed, Waiting
 
 
 async def back(stage: Stage, *nodes: str) -> None:
@@ -70,7 +70,7 @@ async def test_an_error_holds_up_neither_rancher_nor_the_next_node_and_is_tried_
         raise Transient("no answer")
 
     with monkeypatch.context() as broken:
-        broken.setattr("upgrade_manager.pipeline.vmrestore._is_listed", fails)
+        broken.setattr("upgrade_manager.pipeline.vm_restore._is_listed", fails)
         with pytest.raises(Transient):
             await stage.run()
     assert await stage.answers("n1") == {PRE: QUESTION, POST: QUESTION}

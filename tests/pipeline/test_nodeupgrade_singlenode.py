@@ -7,7 +7,7 @@ import pytest
 from tests.support.harvester import RELEASE
 from tests.support.nodeupgrade import COMPLETE, PENDING, POST, QUESTION, Stage
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.resources import (
     JOBS,
     LONGHORN_SETTINGS,
     NODES,
@@ -15,7 +15,7 @@ from upgrade_manager.kube.kinds import (
     UPGRADE_PLANS,
 )
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.phase import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 
 
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])

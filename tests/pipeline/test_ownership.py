@@ -10,7 +10,7 @@ import pytest
 from tests.support.upgrade import BY_VERSION, Stage, condition
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,

@@ -11,8 +11,8 @@ from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, Stage, condition
 from upgrade_manager.api.phases import PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import JOBS, PODS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, PODS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from upgrade_manager.pipeline.pauselist import enumerated, misnamed
-from upgrade_manager.pipeline.watches import MANAGED_NODES
+from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.kube.errors import Forbidden, Transient
-from upgrade_manager.kube.kinds import PODS
+from upgrade_manager.kube.resources import PODS
 from upgrade_manager.pipeline.podstate import describe, unready_pod
 
 if TYPE_CHECKING:

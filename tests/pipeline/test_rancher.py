@@ -9,13 +9,13 @@ import pytest
 
 from tests.support.harvester import RELEASE
 from upgrade_manager.kube.errors import Conflict, Invalid
-from upgrade_manager.kube.kinds import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline import rancher
+from upgrade_manager.pipeline.context import Scope
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
-from upgrade_manager.pipeline.scope import Scope
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester

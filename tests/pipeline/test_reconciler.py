@@ -14,11 +14,11 @@ from tests.support.upgrade import BY_VERSION, Stage, condition, end_state, phase
 from tests.support.witness import Witness, assert_succeeds_once
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import EVENTS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import RetryError
-from upgrade_manager.pipeline.initialize import Initialize
-from upgrade_manager.pipeline.phase import Waiting
+from upgrade_manager.pipeline.phases.base import Waiting
+from upgrade_manager.pipeline.phases.initialize import Initialize
 from upgrade_manager.pipeline.reconciler import DETAIL_SPACING, INFORMATION_SPACING
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hack.call import Call
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.transport import Response
-    from upgrade_manager.pipeline.scope import Scope
+    from upgrade_manager.pipeline.context import Scope
 
 #: Virtual seconds in which a manager says what it has to say.
 WHILE = 30.0

@@ -20,15 +20,15 @@ from tests.support.witness import Witness, assert_readable, assert_succeeds_once
 from upgrade_manager.api.phases import PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal, Transient
-from upgrade_manager.kube.kinds import SETTINGS, VERSIONS
+from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.controller import RETRY_CAP
 
 if TYPE_CHECKING:
     from hack.call import Call
-    from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.pipeline.repository_client import Fetcher
 
 RELEASE_FILE = "harvester-release.yaml"
 #: Virtual seconds for which something is broken.

@@ -15,8 +15,8 @@ from tests.support.curable import Curable
 from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of, provision_generation
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.nodes.strategy import upgrade_strategy
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.resources import (
     DEPLOYMENTS,
     JOBS,
     LONGHORN_SETTINGS,

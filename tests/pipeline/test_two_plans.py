@@ -13,7 +13,7 @@ from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate

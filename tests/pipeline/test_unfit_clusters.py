@@ -14,8 +14,8 @@ from tests.support.simulate import PACE
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, SimulatedClock, Stage, condition, phases_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES, NODES, UPGRADE_PLANS, VERSIONS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, NODES, UPGRADE_PLANS, VERSIONS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from hack.scenario import Scenario

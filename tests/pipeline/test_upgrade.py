@@ -11,7 +11,7 @@ from hack.simulation import Simulation
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, end_state, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.resources import (
     ADDONS,
     DEPLOYMENTS,
     JOBS,

@@ -12,8 +12,8 @@ from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, Stage, condition
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from hack.scenario import Scenario

@@ -14,7 +14,7 @@ from upgrade_manager import __version__
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import VERSIONS
+from upgrade_manager.kube.resources import VERSIONS
 
 if TYPE_CHECKING:
     from hack.call import Call

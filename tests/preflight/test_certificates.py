@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from upgrade_manager.kube.validity import Validity
+from upgrade_manager.preflight.certificate_validity import Validity
 from upgrade_manager.preflight.certificates import chain_validity, outlasts, verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

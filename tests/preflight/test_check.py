@@ -28,7 +28,7 @@ from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED as NOBODY
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES
+from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.preflight.check import Passed, Preflight, Refused, Undecided
 
 if TYPE_CHECKING:

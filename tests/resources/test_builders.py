@@ -10,7 +10,7 @@ import pytest
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_NODE, LABEL_PLAN, Component, JobType
 from upgrade_manager.api.names import is_object_name, label_value, repo_service_name, restore_vm_config_map
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.resources.image_list import PIECE, ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hack.virtualtime import virtual_now
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.kube.validity import Validity
+from upgrade_manager.preflight.certificate_validity import Validity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

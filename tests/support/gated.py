@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from hack.certificates import Authority, server_context
 from hack.gateway import Gateway
 from hack.line import Line
-from upgrade_manager.kube.connection import InCluster
-from upgrade_manager.kube.http import HttpTransport
+from upgrade_manager.kube.config import InCluster
+from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:

@@ -20,16 +20,16 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.pipeline.announcements import Announcements
-from upgrade_manager.pipeline.draft import StatusDraft
+from upgrade_manager.pipeline.context import Scope, parse_plan
+from upgrade_manager.pipeline.events import Announcements
+from upgrade_manager.pipeline.informers import Observations
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
-from upgrade_manager.pipeline.observation import Observations
-from upgrade_manager.pipeline.scope import Scope, parse_plan
 from upgrade_manager.pipeline.settings import Settings
+from upgrade_manager.pipeline.status import StatusDraft
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.metrics import Metrics
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.observation import Watch
+    from upgrade_manager.pipeline.informers import Watch
 
 DEFINITIONS = Resource(
     group="apiextensions.k8s.io",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.harvester import RELEASE
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
     ADDONS,
     JOBS,
     LONGHORN_SETTINGS,
@@ -17,14 +18,13 @@ from upgrade_manager.kube.kinds import (
     SECRETS,
     UPGRADE_PLANS,
 )
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.pipeline.nodeupgrade import NodeUpgrade
+from upgrade_manager.pipeline.phases.node_upgrade import NodeUpgrade
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.phase import Outcome
-    from upgrade_manager.pipeline.scope import Scope
+    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.phases.base import Outcome
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"

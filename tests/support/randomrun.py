@@ -24,8 +24,8 @@ from tests.support.upgrade import BY_VERSION, STUCK, Stage, condition, phases_of
 from upgrade_manager.api.phases import FAILED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 
 if TYPE_CHECKING:

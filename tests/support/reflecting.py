@@ -13,10 +13,10 @@ import pytest
 from tests.support.kube_server import Reply, ScriptedTransport, event, listing, status_object
 from upgrade_manager.kube.backoff import Backoff
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.kinds import NODES
-from upgrade_manager.kube.listing import Selection
 from upgrade_manager.kube.observer import InformerObserver
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.reflector import Reflector
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

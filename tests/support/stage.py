@@ -17,7 +17,7 @@ from hack.latency import SlowTransport
 from hack.virtualtime import virtual_now
 from tests.support.apiserver import make_server
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.kinds import NAMESPACES, NODES
+from upgrade_manager.kube.resources import NAMESPACES, NODES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -19,8 +19,8 @@ from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
-from upgrade_manager.kube.kinds import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hack.simulation import Simulation
-    from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.pipeline.repository_client import Fetcher
 
 PLAN = "upgrade"
 BY_VERSION: dict[str, Any] = {"version": "v1.8.0"}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tests.support.patience import eventually
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, HARVESTER_SYSTEM, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import (
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
     DEPLOYMENTS,
     JOBS,
     MACHINES,
@@ -22,7 +23,6 @@ from upgrade_manager.kube.kinds import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.kube.patch import MergePatch
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client

@@ -10,7 +10,7 @@ from tests.support.upgrade import condition, phases_of
 from upgrade_manager.api.keys import LABEL_PLAN, PREFIX
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, phase_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import PROVISIONING_CLUSTERS, SECRETS, SERVICES
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Collection

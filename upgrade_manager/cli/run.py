@@ -13,15 +13,15 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from upgrade_manager import __version__
+from upgrade_manager.cli import gc_tuning
 from upgrade_manager.cli.application import USER_AGENT, Outside, assemble
-from upgrade_manager.kube import garbage
-from upgrade_manager.kube.certificateprobe import TlsProbe
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.connection import ConfigError, connect
+from upgrade_manager.kube.config import ConfigError, connect
 from upgrade_manager.kube.errors import KubeError, NotFound
-from upgrade_manager.kube.fetcher import HttpFetcher
-from upgrade_manager.kube.http import HttpTransport
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
+from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.pipeline.repository_client import HttpFetcher
+from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.runtime.clock import SystemClock
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
@@ -44,7 +44,7 @@ def run(options: RunOptions) -> int:
     """Run until stopped; the exit status."""
     clock = SystemClock()
     configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
-    garbage.relax()
+    gc_tuning.relax()
     try:
         asyncio.run(_serve(options, clock))
     except (StartError, ConfigError) as error:
@@ -80,7 +80,7 @@ async def _serve(options: RunOptions, clock: SystemClock) -> None:
 
 async def _settle_garbage() -> None:
     """Once the caches are filled: what is in them is there to stay."""
-    garbage.settle()
+    gc_tuning.settle()
 
 
 async def _greet(outside: Outside, server: str) -> None:

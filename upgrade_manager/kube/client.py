@@ -8,12 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upgrade_manager.kube.errors import Terminal, Transient
-from upgrade_manager.kube.listing import Listing, Page, PageQuery, Selection, read_pages
 from upgrade_manager.kube.objects import key, metadata, name, namespace, resource_version
-from upgrade_manager.kube.rest import Rest
+from upgrade_manager.kube.pager import Listing, Page, PageQuery, Selection, read_pages
+from upgrade_manager.kube.retry import Rest
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.kube.watch import IDLE_TIMEOUT, Watch, deadline_of
-from upgrade_manager.kube.watchlist import WatchLists
+from upgrade_manager.kube.watch_list import WatchLists
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,8 +12,8 @@ from upgrade_manager.kube.status import error_from_status
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.decoder import WatchEvent
-    from upgrade_manager.kube.listing import Selection
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.pager import Selection
     from upgrade_manager.kube.resource import Resource
 
 _log = structlog.get_logger(__name__)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NoReturn
 import structlog
 
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Throttled, Transient
-from upgrade_manager.kube.eventseries import Correlator, Series, body, latest, progress, take_up
-from upgrade_manager.kube.kinds import EVENTS
-from upgrade_manager.kube.looptime import loop_time
+from upgrade_manager.kube.event_correlator import Correlator, Series, body, latest, progress, take_up
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

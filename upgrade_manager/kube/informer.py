@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 import structlog
 
 from upgrade_manager.kube.backoff import Backoff
-from upgrade_manager.kube.listing import Selection
 from upgrade_manager.kube.objects import metadata
 from upgrade_manager.kube.observer import InformerObserver
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.reflector import Reflector
 from upgrade_manager.kube.store import Change, Store
 

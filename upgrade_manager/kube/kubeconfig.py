@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from upgrade_manager.kube.connection import FILE_AGE, ConfigError, Connection, Tls
+from upgrade_manager.kube.config import FILE_AGE, ConfigError, Connection, Tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable

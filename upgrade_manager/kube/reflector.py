@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import structlog
 
 from upgrade_manager.kube.decoder import Undecodable
-from upgrade_manager.kube.ending import (
+from upgrade_manager.kube.errors import KubeError, Transient
+from upgrade_manager.kube.eventreader import EventReader, Keeper
+from upgrade_manager.kube.pager import PAGE_SIZE, Listing, Page, PageQuery, Selection, read_pages
+from upgrade_manager.kube.watch_errors import (
     QUICK,
     VERY_SHORT,
     Ending,
@@ -26,10 +29,7 @@ from upgrade_manager.kube.ending import (
     calls_for_list,
     is_out_of_reach,
 )
-from upgrade_manager.kube.errors import KubeError, Transient
-from upgrade_manager.kube.eventreader import EventReader, Keeper
-from upgrade_manager.kube.listing import PAGE_SIZE, Listing, Page, PageQuery, Selection, read_pages
-from upgrade_manager.kube.watchlist import InitialEvents, is_not_offered
+from upgrade_manager.kube.watch_list import InitialEvents, is_not_offered
 
 if TYPE_CHECKING:
     from random import Random

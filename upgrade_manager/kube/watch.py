@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Self
 
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.decoder import LineSplitter, Undecodable, WatchEvent, decode_lines
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
-from upgrade_manager.kube.looptime import loop_time
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Stream

@@ -7,12 +7,12 @@ import structlog
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, NotFound
-from upgrade_manager.kube.kinds import NAMESPACES
+from upgrade_manager.kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from upgrade_manager.pipeline.scope import Scope
+    from upgrade_manager.pipeline.context import Scope
 
 #: Those that can be missed; kube-system is always there, and in harvester-system we are ourselves.
 DISPENSABLE = frozenset({CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM})

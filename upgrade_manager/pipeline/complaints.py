@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import EVENTS
+from upgrade_manager.kube.resources import EVENTS
 from upgrade_manager.pipeline.explanation import explaining
 
 if TYPE_CHECKING:

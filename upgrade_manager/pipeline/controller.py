@@ -10,12 +10,12 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
-from upgrade_manager.kube.kinds import JOBS, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
-from upgrade_manager.pipeline.announcements import Announcements
 from upgrade_manager.pipeline.engine import Engine
+from upgrade_manager.pipeline.events import Announcements
+from upgrade_manager.pipeline.informers import PlanObservations, Watch, slim_job, slim_node
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
-from upgrade_manager.pipeline.observation import PlanObservations, Watch, slim_job, slim_node
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.table import PIPELINE
 from upgrade_manager.preflight.check import Preflight
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
-    from upgrade_manager.kube.certificateprobe import CertificateProbe
     from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.observer import InformerObserver
     from upgrade_manager.kube.store import Change
+    from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.pipeline.settings import Settings
+    from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.runtime.clock import Clock
     from upgrade_manager.runtime.metrics import Metrics
 

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import phase_of
 from upgrade_manager.pipeline.errors import RetryError
-from upgrade_manager.pipeline.phase import Completed
+from upgrade_manager.pipeline.phases.base import Completed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from upgrade_manager.pipeline.phase import Outcome
-    from upgrade_manager.pipeline.scope import Scope
+    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.phases.base import Outcome
     from upgrade_manager.pipeline.table import Row
 
 

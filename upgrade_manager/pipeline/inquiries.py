@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube.looptime import loop_time
+from upgrade_manager.kube.clock import loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

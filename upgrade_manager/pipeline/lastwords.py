@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import PODS
+from upgrade_manager.kube.resources import PODS
 from upgrade_manager.pipeline.explanation import explaining
 
 if TYPE_CHECKING:

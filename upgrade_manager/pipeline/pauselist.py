@@ -8,7 +8,7 @@ from upgrade_manager.nodes.pause import LIST
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.pipeline.scope import Scope
+    from upgrade_manager.pipeline.context import Scope
 
 #: Names that a sentence holds; more would help nobody.
 NAMED = 10

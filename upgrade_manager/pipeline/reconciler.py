@@ -9,15 +9,15 @@ from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
-from upgrade_manager.kube.looptime import loop_time
-from upgrade_manager.pipeline.draft import StatusDraft
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.pipeline.cleanup import tear_down
+from upgrade_manager.pipeline.context import Scope, parse_plan
 from upgrade_manager.pipeline.errors import RetryError
-from upgrade_manager.pipeline.phase import Failed, Waiting
+from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN
-from upgrade_manager.pipeline.scope import Scope, parse_plan
-from upgrade_manager.pipeline.teardown import tear_down
+from upgrade_manager.pipeline.status import StatusDraft
 from upgrade_manager.runtime.result import After, Again, Done
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.fetcher import Fetcher
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.announcements import Announcements
     from upgrade_manager.pipeline.engine import Engine
+    from upgrade_manager.pipeline.events import Announcements
+    from upgrade_manager.pipeline.informers import PlanObservations
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
-    from upgrade_manager.pipeline.observation import PlanObservations
-    from upgrade_manager.pipeline.phase import Outcome as PhaseOutcome
+    from upgrade_manager.pipeline.phases.base import Outcome as PhaseOutcome
+    from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.preflight.check import Preflight
     from upgrade_manager.runtime.result import Outcome

@@ -8,7 +8,7 @@ from upgrade_manager.kube.errors import KubeError, Transient
 from upgrade_manager.pipeline.errors import BadRepository
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.fetcher import Fetcher
+    from upgrade_manager.pipeline.repository_client import Fetcher
 
 #: Seconds for one file.
 TIMEOUT = 10.0

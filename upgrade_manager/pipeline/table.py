@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.pipeline.clusterupgrade import ClusterUpgrade
-from upgrade_manager.pipeline.imagecleanup import ImageCleanup
-from upgrade_manager.pipeline.imagepreload import ImagePreload
-from upgrade_manager.pipeline.initialize import Initialize
-from upgrade_manager.pipeline.isodownload import ISODownload
-from upgrade_manager.pipeline.metadatapopulate import MetadataPopulate
-from upgrade_manager.pipeline.nodeupgrade import NodeUpgrade
-from upgrade_manager.pipeline.repocreate import RepoCreate
+from upgrade_manager.pipeline.phases.cluster_upgrade import ClusterUpgrade
+from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
+from upgrade_manager.pipeline.phases.image_preload import ImagePreload
+from upgrade_manager.pipeline.phases.initialize import Initialize
+from upgrade_manager.pipeline.phases.iso_download import ISODownload
+from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
+from upgrade_manager.pipeline.phases.node_upgrade import NodeUpgrade
+from upgrade_manager.pipeline.phases.repo_create import RepoCreate
 
 if TYPE_CHECKING:
-    from upgrade_manager.pipeline.phase import Phase
+    from upgrade_manager.pipeline.phases.base import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.kube.validity import Validity
+from upgrade_manager.preflight.certificate_validity import Validity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

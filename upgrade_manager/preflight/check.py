@@ -9,24 +9,24 @@ import structlog
 from upgrade_manager.api.annotations import BadAnnotation, Flag
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK, LABEL_SERVICE_NAME
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES
-from upgrade_manager.preflight import report
+from upgrade_manager.kube.resources import ENDPOINT_SLICES
+from upgrade_manager.preflight import messages
 from upgrade_manager.preflight.certificates import chain_validity, outlasts, verdict
 from upgrade_manager.preflight.endpoints import endpoints_of
 from upgrade_manager.preflight.errors import Unanswered
-from upgrade_manager.preflight.inquiry import Inquiry
 from upgrade_manager.preflight.kubelet import read_disk
+from upgrade_manager.preflight.poller import Inquiry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.api.annotations import PlanAnnotations
-    from upgrade_manager.kube.certificateprobe import CertificateProbe
     from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.validity import Validity
+    from upgrade_manager.preflight.certificate_probe import CertificateProbe
+    from upgrade_manager.preflight.certificate_validity import Validity
     from upgrade_manager.preflight.disk import Disk
     from upgrade_manager.preflight.endpoints import Endpoint
-    from upgrade_manager.preflight.inquiry import Ask, Survey
+    from upgrade_manager.preflight.poller import Ask, Survey
     from upgrade_manager.runtime.clock import Clock
 
 #: The API servers' own Service.
@@ -102,7 +102,7 @@ class Preflight:
         unasked = certificates.unasked + disks.unasked
         if certificates.silent or disks.silent or unasked:
             held = [finding.after for finding in (certificates, disks) if finding.silent or finding.unasked]
-            message = report.waits(kubelets=disks.silent, endpoints=certificates.silent, unasked=unasked)
+            message = messages.waits(kubelets=disks.silent, endpoints=certificates.silent, unasked=unasked)
             return Undecided(message=message, after=min(held))
         self._memory = self._forgotten("")
         faults = (*certificates.faults, *disks.faults)
@@ -122,8 +122,8 @@ class Preflight:
         asks: dict[str, Ask[Disk]] = {f"node {node}": partial(read_disk, client, node) for node in nodes}
         survey = await self._memory.kubelets.look(asks, satisfies=lambda disk: disk.suffices)
         full = {node: disk.verdict for node, disk in survey.answers.items() if not disk.suffices}
-        faults = (report.too_full(full),) if full else ()
-        return _finding(survey, faults, (report.silent_kubelets(survey.given_up),) if survey.given_up else ())
+        faults = (messages.too_full(full),) if full else ()
+        return _finding(survey, faults, (messages.silent_kubelets(survey.given_up),) if survey.given_up else ())
 
     async def _certificates(self, client: Client, annotations: PlanAnnotations) -> _Finding:
         days = annotations.min_certs_days
@@ -137,8 +137,8 @@ class Preflight:
             for endpoint, found in survey.answers.items()
             if not outlasts(found, days=days, now=now)
         }
-        faults = (report.short_lived(short, days=days),) if short else ()
-        return _finding(survey, faults, (report.silent_endpoints(survey.given_up),) if survey.given_up else ())
+        faults = (messages.short_lived(short, days=days),) if short else ()
+        return _finding(survey, faults, (messages.silent_endpoints(survey.given_up),) if survey.given_up else ())
 
     async def _endpoint_asks(self, client: Client) -> dict[str, Ask[Validity]]:
         listing = await client.list(

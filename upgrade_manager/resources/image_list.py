@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name, dns_label
-from upgrade_manager.kube.kinds import SECRETS
+from upgrade_manager.kube.resources import SECRETS
 
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner

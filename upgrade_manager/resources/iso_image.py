@@ -10,7 +10,7 @@ from upgrade_manager.api.keys import (
     Component,
 )
 from upgrade_manager.api.names import component_name, image_display_name
-from upgrade_manager.kube.kinds import VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner

@@ -13,7 +13,7 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.api.names import component_name, label_value
-from upgrade_manager.kube.kinds import JOBS
+from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.resources.environment import NODE_NAME, PLAN_NAME, POD_NAME
 from upgrade_manager.resources.tolerations import tolerations
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN
 from upgrade_manager.api.names import label_value
-from upgrade_manager.kube.kinds import UPGRADE_PLANS
 from upgrade_manager.kube.objects import owner_uid
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name, repo_service_name
-from upgrade_manager.kube.kinds import DEPLOYMENTS, SERVICES
+from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
 from upgrade_manager.resources.tolerations import tolerations
 
 if TYPE_CHECKING:

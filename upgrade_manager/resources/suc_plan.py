@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
 from upgrade_manager.api.names import component_name, label_value
-from upgrade_manager.kube.kinds import SUC_PLANS
+from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.resources.environment import PLAN_NAME
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
 from upgrade_manager.resources.tolerations import tolerations

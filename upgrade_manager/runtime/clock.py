@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Protocol
 
-from upgrade_manager.kube.looptime import loop_time
+from upgrade_manager.kube.clock import loop_time
 
 
 class Clock(Protocol):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from upgrade_manager.kube.looptime import loop_time
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.observer import InformerObserver, RequestObserver
 
 if TYPE_CHECKING:

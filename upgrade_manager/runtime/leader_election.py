@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from upgrade_manager.kube.kinds import LEASES
-from upgrade_manager.kube.looptime import loop_time
+from upgrade_manager.kube.resources import LEASES
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.lease import (
     Timing,

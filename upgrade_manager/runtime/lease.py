@@ -7,7 +7,7 @@ from datetime import UTC
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.kube.kinds import LEASES
+from upgrade_manager.kube.resources import LEASES
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.kube.looptime import loop_time
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.runtime.healthz import Unhealthy
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.kube.looptime import loop_time
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:

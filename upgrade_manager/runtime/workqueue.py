@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from upgrade_manager.kube.looptime import loop_time
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.runtime.delays import Delays
 from upgrade_manager.runtime.lanes import Lanes, Priority
 

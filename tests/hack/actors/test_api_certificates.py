@@ -10,7 +10,7 @@ from hack.actors.api_certificates import ApiCertificates
 from hack.scenario import load
 from hack.simulation import Simulation
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.kinds import ENDPOINT_SLICES
+from upgrade_manager.kube.resources import ENDPOINT_SLICES
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MAIN, OTHER, PORT = "10.53.0.1", "10.53.0.2", 443

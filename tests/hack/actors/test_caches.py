@@ -9,7 +9,7 @@ from hack.actors.caches import Caches
 from hack.line import Line
 from tests.support.apiserver import make_server
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.kinds import SECRETS
+from upgrade_manager.kube.resources import SECRETS
 
 #: Seconds without an API server, more than a reader is patient for.
 AWAY = 20.0

@@ -16,8 +16,8 @@ from hack.simulation import Simulation
 from tests.support.patience import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Throttled, Transient
-from upgrade_manager.kube.kinds import ADDONS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import ADDONS
 
 SMALL = load("three-nodes").changed(jitter=0.0, vms={"count": 0})
 

@@ -12,7 +12,7 @@ from tests.support.patience import eventually
 from tests.support.stage import ISO_URL, Stage
 from tests.support.upgrade_script import image
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

@@ -15,8 +15,8 @@ from tests.support.stage import Stage
 from tests.support.upgrade_script import job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.kinds import EVENTS, JOBS, PODS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import EVENTS, JOBS, PODS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -13,8 +13,8 @@ from hack.simulation import Simulation
 from tests.support.patience import eventually
 from tests.support.upgrade_script import TOLERATIONS, job
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import JOBS, NODES, PODS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, NODES, PODS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

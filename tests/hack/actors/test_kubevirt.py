@@ -13,8 +13,8 @@ from hack.simulation import Simulation
 from tests.support.patience import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, Transient
-from upgrade_manager.kube.kinds import NODES
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

@@ -12,8 +12,8 @@ from hack.simulation import Simulation
 from tests.support.patience import eventually
 from tests.support.upgrade_script import POST_HOOK, PRE_HOOK, UpgradeScript
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import MACHINES, NODES, PODS, PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MACHINES, NODES, PODS, PROVISIONING_CLUSTERS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -17,8 +17,8 @@ from tests.support.patience import eventually
 from tests.support.stage import Stage
 from tests.support.upgrade_script import suc_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import JOBS, NODES, SUC_PLANS
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

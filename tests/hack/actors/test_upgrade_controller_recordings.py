@@ -16,7 +16,7 @@ from hack.scenario import load
 from tests.support.stage import Stage
 from tests.support.suc_recording import Wiretap, bare_job, effective, job_states, plan_labels, plan_states, recording
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.kinds import SUC_PLANS
+from upgrade_manager.kube.resources import SUC_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

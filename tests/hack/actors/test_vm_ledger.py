@@ -12,7 +12,7 @@ from hack.cluster.seeds import Seeds
 from hack.virtualtime import virtual_now
 from tests.support.stage import ISO_URL, Stage
 from upgrade_manager.kube.errors import Conflict, NotFound, Transient
-from upgrade_manager.kube.kinds import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

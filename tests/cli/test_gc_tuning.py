@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import gc
+
+from upgrade_manager.cli import gc_tuning
+
+
+def test_the_collector_looks_less_often_and_not_at_what_has_settled() -> None:
+    before = gc.get_threshold()
+    frozen = gc.get_freeze_count()
+    try:
+        gc_tuning.relax()
+        gc_tuning.settle()
+        assert gc.get_threshold()[0] > before[0]
+        assert gc.get_freeze_count() > frozen
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

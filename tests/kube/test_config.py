@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from upgrade_manager.kube.config import ConfigError, Connection, InCluster, Tls, connect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POD = {"KUBERNETES_SERVICE_HOST": "10.53.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+KUBECONFIG = """
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: "https://SERVER"}}]
+users: [{name: u, user: {token: t}}]
+"""
+
+
+def now() -> datetime:
+    return datetime(2025, 11, 21, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Path:
+    folder = tmp_path / "account"
+    folder.mkdir()
+    (folder / "token").write_text("one\n")
+    (folder / "ca.crt").write_text("PEM")
+    return folder
+
+
+def kubeconfig(path: Path, server: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(KUBECONFIG.replace("SERVER", server))
+    return str(path)
+
+
+async def test_a_pod_finds_its_server_and_its_token(account: Path) -> None:
+    found = await connect(environ=POD, now=now, service_account=account)
+    assert (found.server, found.authorization, found.max_age) == ("https://10.53.0.1:443", "Bearer one", 60)
+    assert found.tls == Tls(authorities="PEM")
+    (account / "token").write_text("two")
+    assert (await found.source.connect()).authorization == "Bearer two"
+
+
+async def test_an_address_of_version_6_is_bracketed(account: Path) -> None:
+    environ = {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}
+    assert (await connect(environ=environ, now=now, service_account=account)).server == "https://[fd00::1]:443"
+
+
+@pytest.mark.parametrize("name", ["token", "ca.crt"])
+async def test_a_pod_without_a_service_account_is_told_so(account: Path, name: str) -> None:
+    (account / name).unlink()
+    with pytest.raises(ConfigError, match="automountServiceAccountToken"):
+        await connect(environ=POD, now=now, service_account=account)
+
+
+async def test_an_empty_token_is_told(account: Path) -> None:
+    (account / "token").write_text("\n")
+    with pytest.raises(ConfigError, match="is empty"):
+        await connect(environ=POD, now=now, service_account=account)
+
+
+async def test_the_first_configuration_that_is_there_counts(account: Path, tmp_path: Path) -> None:
+    given = kubeconfig(tmp_path / "given", "given")
+    environ = {**POD, "KUBECONFIG": kubeconfig(tmp_path / "env", "env"), "HOME": str(tmp_path)}
+    kubeconfig(tmp_path / ".kube" / "config", "home")
+
+    async def server(environ: dict[str, str], path: str = "", context: str = "") -> str:
+        found = await connect(environ=environ, now=now, kubeconfig=path, context=context, service_account=account)
+        return found.server
+
+    assert await server(environ, given) == "https://given"
+    assert await server(environ) == "https://env"
+    del environ["KUBECONFIG"]
+    assert await server(environ) == "https://10.53.0.1:443"
+    assert await server(environ, context="c") == "https://home"
+    del environ["KUBERNETES_SERVICE_PORT"]
+    assert await server(environ) == "https://home"
+
+
+async def test_no_configuration_at_all_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"there is no kubeconfig at .*: set --kubeconfig or KUBECONFIG"):
+        await connect(environ={"HOME": str(tmp_path)}, now=now)
+
+
+def test_credentials_are_not_shown(account: Path) -> None:
+    source = InCluster(host="h", port="1", folder=account)
+    found = Connection(server="https://h", tls=Tls(), source=source, authorization="Bearer hunter2")
+    assert repr(found) == "Connection(https://h)"
+    assert found.max_age == math.inf

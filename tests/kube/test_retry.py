@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from tests.support.kube_server import FedStream, ScriptedTransport, answer, refusal, reset
+from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Gone, KubeError, NotFound, Throttled, Transient
+from upgrade_manager.kube.retry import Rest
+from upgrade_manager.kube.transport import Request
+
+GET = Request(method="GET", path="/x", timeout=10)
+POST = Request(method="POST", path="/x", timeout=10)
+
+
+async def sent(request: Request, *replies: object) -> tuple[ScriptedTransport, KubeError | None]:
+    transport = ScriptedTransport()
+    transport.others.extend(replies)  # type: ignore[arg-type]
+    error = None
+    try:
+        await Rest(transport, random=Random(1)).send(request, about="get x")
+    except KubeError as caught:
+        error = caught
+    return transport, error
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("request_", [GET, POST], ids=["read", "write"])
+async def test_a_refusal_with_retry_after_is_repeated_after_that_time(request_: Request, status: int) -> None:
+    transport, error = await sent(request_, refusal(status, retry_after=3), refusal(status, retry_after=0), answer({}))
+    assert error is None
+    assert 3.0 <= transport.gaps[0] <= 3.3
+    assert 1.0 <= transport.gaps[1] <= 1.1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_without_retry_after_it_is_the_callers_to_decide(status: int) -> None:
+    transport, error = await sent(GET, refusal(status))
+    assert error is not None
+    assert error.status == status
+    assert len(transport.requests) == 1
+
+
+async def test_after_ten_repetitions_it_is_told() -> None:
+    transport, error = await sent(POST, *[refusal(429, retry_after=1)] * 11)
+    assert isinstance(error, Throttled)
+    assert error.retry_after == 1
+    assert len(transport.requests) == 11
+
+
+async def test_nobody_is_held_for_longer_than_45_seconds() -> None:
+    transport, error = await sent(GET, *[refusal(429, retry_after=20)] * 3)
+    assert isinstance(error, Throttled)
+    assert len(transport.requests) == 3
+    transport, error = await sent(GET, refusal(429, retry_after=60))
+    assert isinstance(error, Throttled)
+    assert error.retry_after == 60
+    assert len(transport.requests) == 1
+
+
+async def test_a_broken_read_is_repeated_and_a_broken_write_is_not() -> None:
+    transport, error = await sent(GET, reset(), reset(), answer({}))
+    assert error is None
+    assert all(1.0 <= gap <= 1.1 for gap in transport.gaps)
+    transport, error = await sent(POST, reset())
+    assert isinstance(error, Transient)
+    assert str(error) == "get x: the connection broke"
+    assert len(transport.requests) == 1
+
+
+async def test_a_refused_connection_is_told_at_once() -> None:
+    transport, error = await sent(GET, Transient("no", reason=REFUSED))
+    assert error is not None
+    assert error.reason == REFUSED
+    assert len(transport.requests) == 1
+
+
+async def test_an_answer_that_does_not_come_is_a_broken_read() -> None:
+    transport, error = await sent(GET, 20.0, answer({}), answer({}))
+    assert error is None
+    assert transport.gaps[0] == pytest.approx(11, abs=0.1)
+    _, error = await sent(POST, 20.0, answer({}))
+    assert isinstance(error, Transient)
+    assert error.reason == TIMED_OUT
+    assert str(error) == "get x: no answer within 10 s"
+
+
+async def test_a_version_not_reached_is_told_at_once_though_the_server_says_retry() -> None:
+    transport, error = await sent(
+        GET, refusal(504, "Timeout", retry_after=1, causes=[{"reason": "ResourceVersionTooLarge"}])
+    )
+    assert error is not None
+    assert error.details["causes"]
+    assert len(transport.requests) == 1
+
+
+async def test_other_refusals_are_told() -> None:
+    _, error = await sent(GET, refusal(404, "NotFound", retry_after=1))
+    assert isinstance(error, NotFound)
+    assert str(error) == "get x: 404 NotFound: no"
+
+
+async def opened(*replies: object) -> tuple[ScriptedTransport, KubeError | None]:
+    transport = ScriptedTransport()
+    transport.watches.extend(replies)  # type: ignore[arg-type]
+    error = None
+    try:
+        async with Rest(transport, random=Random(1)).open(GET, about="watch x") as stream:
+            assert stream.status == 200
+            assert transport.open_streams == 1
+    except KubeError as caught:
+        error = caught
+    assert transport.open_streams == 0
+    return transport, error
+
+
+async def test_streams_follow_the_same_rules() -> None:
+    transport, error = await opened(reset(), refusal(429, retry_after=2), FedStream())
+    assert error is None
+    assert [round(gap) for gap in transport.gaps] == [1, 2]
+    _, error = await opened(refusal(410, "Expired"))
+    assert isinstance(error, Gone)
+    _, error = await opened(Transient("no", reason=REFUSED))
+    assert str(error) == "watch x: no"
+    _, error = await opened(20.0, *[reset() for _ in range(11)])
+    assert error is not None
+
+
+BODIES = {
+    "breaks off": FedStream(b'{"kind":"Status",', reset(), status=403),
+    "never ends": FedStream(b'{"kind":"Status",', status=403),
+    "is endless": FedStream(*[b"x" * 65536] * 40, status=403),
+}
+
+
+@pytest.mark.parametrize("stream", BODIES.values(), ids=BODIES.keys())
+async def test_a_refusal_whose_body_is_told_by_its_status(stream: FedStream) -> None:
+    started = asyncio.get_running_loop().time()
+    _, error = await opened(stream)
+    assert str(error) == "watch x: 403"
+    assert asyncio.get_running_loop().time() - started <= 10

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack import scenario as scenarios
+from tests.support.harvester import RELEASE
+from tests.support.upgrade import BY_VERSION, Stage, condition
+from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.pipeline.errors import ForeignObject
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases.cluster_upgrade import ClusterUpgrade
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from tests.support.simulate import Simulate
+
+PLACE = "harvester-system"
+NAMED = f"{PLACE}/up-cluster-upgrade"
+FIRST = f"waiting for Job {NAMED}: attempt 1 of 3"
+
+
+def met(type_: str, **more: str) -> dict[str, Any]:
+    return {"conditions": [{"type": type_, "status": "True", **more}]}
+
+
+async def test_the_job_is_created_once(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    for _ in range(2):
+        waiting = await ClusterUpgrade().run(scope)
+        assert isinstance(waiting, Waiting)
+        assert (waiting.message, waiting.detail) == (FIRST, "no Pod yet")
+    assert await cluster.names(JOBS) == ["up-cluster-upgrade"]
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        pytest.param(
+            {"failed": 1, "active": 1, "ready": 1},
+            Waiting(
+                message=f"waiting for Job {NAMED}: attempt 2 of 3, the last one failed",
+                detail="running since 2026-01-01T00:00:00Z",
+            ),
+            id="retry",
+        ),
+        pytest.param(
+            {**met("SuccessCriteriaMet"), "active": 1, "ready": 1},
+            Waiting(message=FIRST, detail="running since 2026-01-01T00:00:00Z"),
+            id="nearly complete",
+        ),
+        pytest.param(met("Complete"), Completed(), id="complete"),
+        pytest.param(
+            met("Failed", reason="BackoffLimitExceeded", message="it was tried 3 times"),
+            Failed(cause=f"cluster upgrade failed: Job {NAMED} failed: BackoffLimitExceeded: it was tried 3 times"),
+            id="failed",
+        ),
+    ],
+)
+async def test_the_jobs_end_is_the_phases(cluster: Harvester, status: dict[str, Any], outcome: Any) -> None:
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await ClusterUpgrade().run(scope)
+    started = {"startTime": "2026-01-01T00:00:00Z"}
+    await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, started | status)
+    assert await ClusterUpgrade().run(scope) == outcome
+
+
+FAULTS = [
+    pytest.param(
+        {"message": "no space left"}, "attempt 2 of 3, the last one ended with: no space left;", id="an attempt fails"
+    ),
+    pytest.param({"hang": True}, "attempt 1 of 3; running since 20", id="it takes its time"),
+]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("fault", "said"), FAULTS)
+async def test_a_user_sees_how_far_the_job_is_when(simulate: Simulate, fault: dict[str, Any], said: str) -> None:
+    faults = [{"work": "manifests", **fault}]
+    async with simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation:
+        stage = await Stage.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until("ClusterUpgrading")
+            plan = await stage.until_plan(lambda plan: said in condition(plan, "Progressing")[2], seconds=60)
+    assert condition(plan, "Progressing")[2].startswith(
+        f"waiting for Job {PLACE}/upgrade-cluster-upgrade: {said.removesuffix(';')}"
+    )
+    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
+
+
+async def test_a_namesakes_job_that_is_complete_does_not_complete_the_phase(cluster: Harvester) -> None:
+    """A plan that was deleted by force leaves its Jobs to the garbage collector, for a while."""
+    settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
+    old = cluster_upgrade_job(Owner(name="up", uid="old"), settings)
+    await cluster.put(JOBS, old, status=met("Complete"))
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    with pytest.raises(ForeignObject):
+        await ClusterUpgrade().run(scope)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import gzip
+from base64 import b64decode
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.harvester import RELEASE
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, JOBS, NODES, SECRETS, SUC_PLANS
+from upgrade_manager.pipeline.errors import BadCluster, BadRepository
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
+from upgrade_manager.resources.jobs import restore_job
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.pipeline.context import Scope
+
+ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"
+OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_list_all.txt"
+
+
+async def serving(cluster: Harvester, *, is_ready: bool) -> None:
+    labels = {"kubernetes.io/service-name": "up-repo"}
+    endpoint = {"addresses": ["10.0.0.1"], "conditions": {"ready": is_ready}}
+    metadata = {"name": "up-repo-x", "namespace": "harvester-system", "labels": labels}
+    await cluster.put(ENDPOINT_SLICES, {"metadata": metadata, "addressType": "IPv4", "endpoints": [endpoint]})
+
+
+async def prepared(cluster: Harvester, old: bytes | int | Exception, new: bytes | int | Exception) -> Scope:
+    await cluster.nodes("n1")
+    await serving(cluster, is_ready=True)
+    cluster.files.answers = {OLD: old, NEW: new}
+    return cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": "v1.6.1"}))
+
+
+async def test_what_only_the_old_release_needed_is_handed_to_a_plan_once(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\na/c:1\nrancher/harvester-upgrade:1\n", b"a/b:2\na/c:1\n")
+    for _ in range(2):
+        assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert await cluster.names(SUC_PLANS) == ["up-image-cleanup"]
+    (secret,) = (await cluster.client.list(SECRETS, namespace="cattle-system")).items
+    (packed,) = secret["data"].values()
+    assert gzip.decompress(b64decode(packed)) == b"a/b:1\n"
+
+
+def images(count: int) -> bytes:
+    """As incompressible as a list can be."""
+    random = Random(1)
+    return "".join(f"docker.io/rancher/x:v1@sha256:{random.getrandbits(256):064x}\r\n" for _ in range(count)).encode()
+
+
+async def handed(cluster: Harvester) -> list[str]:
+    """The list as a node reads it from what the Plan mounts."""
+    plan = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
+    mounted = sorted(plan["spec"]["secrets"], key=lambda secret: str(secret["path"]))
+    found = [await cluster.find(SECRETS, secret["name"], "cattle-system") for secret in mounted]
+    packed = b"".join(b64decode(value) for secret in found for value in secret["data"].values())
+    return gzip.decompress(packed).decode().splitlines()
+
+
+async def test_twenty_thousand_lines_reach_the_nodes_whole(cluster: Harvester) -> None:
+    old = images(20_000)
+    assert len(old) > 1024 * 1024
+    await ImageCleanup().run(await prepared(cluster, old, b"a/b:1\n"))
+    assert len(await cluster.names(SECRETS, "cattle-system")) == 2
+    assert await handed(cluster) == sorted(old.decode().split())
+
+
+async def test_a_crash_between_two_pieces_changes_nothing(cluster: Harvester) -> None:
+    old = images(20_000)
+    scope = await prepared(cluster, old, b"a/b:1\n")
+    await ImageCleanup().run(scope)
+    first, second = await cluster.names(SECRETS, "cattle-system")
+    await cluster.client.delete(SUC_PLANS, "up-image-cleanup", namespace="cattle-system")
+    await cluster.client.delete(SECRETS, second, namespace="cattle-system")
+    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert await cluster.names(SECRETS, "cattle-system") == [first, second]
+    assert await handed(cluster) == sorted(old.decode().split())
+
+
+async def test_lists_are_compared_whatever_their_form(cluster: Harvester) -> None:
+    """Comments, blank lines, CRLF, duplicates, a port, a digest, a retained image: all in one."""
+    digest = "sha256:" + "a" * 64
+    lines = [
+        "# all images", "", "docker.io/rancher/a:1", "docker.io/rancher/a:1",
+        "registry:5000/b:1 # old", f"c/d@{digest}",
+        "docker.io/rancher/kept:1", "longhornio/longhorn-engine:1", "longhornio/longhorn-engine:2",
+    ]  # fmt: skip
+    old = "\r\n".join(lines).encode()
+    await ImageCleanup().run(await prepared(cluster, old, b"rancher/kept:1 # still\nregistry:5000/b:2\n"))
+    assert await handed(cluster) == [f"c/d@{digest}", "docker.io/rancher/a:1", "registry:5000/b:1"]
+
+
+async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: Harvester) -> None:
+    mark = "plan.upgrade.cattle.io/up-image-cleanup"
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await cluster.nodes("n2", **{mark: "hash"})
+    await ImageCleanup().run(scope)
+    assert mark not in objects.labels(await cluster.find(NODES, "n2"))
+
+
+async def test_a_node_beyond_the_controllers_reach_skips_the_phase_with_a_warning(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    labels = {"harvesterhci.io/managed": "true"}
+    await cluster.put(NODES, {"metadata": {"name": "n" * 64, "labels": labels}})
+    assert await ImageCleanup().run(scope) == Completed()
+    assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"]
+    assert await cluster.names(SUC_PLANS) == []
+
+
+async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await cluster.nodes("n2", **{"kubernetes.io/hostname": "other"})
+    with pytest.raises(BadCluster, match="Node n2"):
+        await ImageCleanup().run(scope)
+    assert await cluster.names(SUC_PLANS) == []
+
+
+async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await cluster.client.delete(NODES, "n1")
+    with pytest.raises(BadCluster, match="no Node carries the label"):
+        await ImageCleanup().run(scope)
+    assert await cluster.names(SUC_PLANS) == []
+
+
+async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(scope)
+    before = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
+    await cluster.nodes("n2")
+    cluster.files.answers = {OLD: b"a/b:1\na/c:1\n", NEW: b"a/b:2\n"}
+    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system") == before
+
+
+async def test_a_failed_job_fails_the_phase_whatever_the_plan_says(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(scope)
+    plan = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
+    owner = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "name": "up-image-cleanup", "controller": True}
+    metadata = {
+        "name": "apply-x",
+        "namespace": "cattle-system",
+        "labels": {**objects.labels(plan), "upgrade.cattle.io/node": "n1"},
+        "ownerReferences": [{**owner, "uid": objects.uid(plan)}],
+    }
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "upgrade", "image": "x"}]}}
+    failed = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]
+    await cluster.put(JOBS, {"metadata": metadata, "spec": {"template": pod}}, status={"conditions": failed})
+    status = {"conditions": [{"type": "Complete", "status": "False", "reason": "SyncJob"}]}
+    await cluster.finish(SUC_PLANS, "up-image-cleanup", "cattle-system", status)
+    assert await ImageCleanup().run(scope) == Failed(
+        cause="image cleanup failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
+    )
+    assert scope.draft.node_state("n1") is NodeState.IMAGE_CLEAN_FAILED
+
+
+async def test_a_crash_between_secret_and_plan_changes_nothing(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(scope)
+    await cluster.client.delete(SUC_PLANS, "up-image-cleanup", namespace="cattle-system")
+    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert len(await cluster.names(SECRETS, "cattle-system")) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        pytest.param(404, b"a/b:2\n", "v1.6.1/image_list_all.txt does not exist", id="no list of the old release"),
+        pytest.param(b"a/b:1\n", 404, "current/image_list_all.txt does not exist", id="none of the new one"),
+        pytest.param(404, 404, "does not exist", id="neither"),
+        pytest.param(b"", b"a/b:2\n", "v1.6.1/image_list_all.txt names no image", id="an empty list of the old one"),
+        pytest.param(b"# none\r\n\r\n", b"a/b:2\n", "names no image", id="comments alone"),
+        pytest.param(b"a/b:1\n", b"", "names no image", id="an empty one is no licence to remove everything"),
+        pytest.param(b"a/b:1\n", b"<html>\n", "names no image", id="nor is a page"),
+        pytest.param(b"a/b:1\n", b"a/b:1\n", "", id="nothing to remove"),
+    ],
+)
+async def test_the_phase_is_skipped_with_a_warning_where_a_list_is_missing(
+    cluster: Harvester, old: bytes | int, new: bytes | int, said: str
+) -> None:
+    assert await ImageCleanup().run(await prepared(cluster, old, new)) == Completed()
+    assert await cluster.names(SUC_PLANS) == []
+    assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"] * (
+        2 if (old, new) == (404, 404) else bool(said)
+    )
+    assert all(said in message for _, message in cluster.heard.said)
+
+
+async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    await serving(cluster, is_ready=False)
+    status = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1", "isoImageID": "up-iso"}
+    scope = cluster.scope(await cluster.plan(status=status))
+    for _ in range(2):
+        waiting = await ImageCleanup().run(scope)
+        assert isinstance(waiting, Waiting)
+        assert waiting.message == "waiting for Deployment harvester-system/up-repo: 0 of 1 replicas ready"
+    assert await cluster.names(DEPLOYMENTS, "harvester-system") == ["up-repo"]
+    assert cluster.files.asked == []
+
+
+@pytest.mark.parametrize(
+    ("failed", "said"),
+    [
+        pytest.param([], None, id="none"),
+        pytest.param([0], "n0 to start VMs again: attempt 1 of 3", id="one"),
+        pytest.param([1], "n0 to start VMs again: attempt 2 of 3, the last one failed", id="one that is tried again"),
+        pytest.param([0, 0, 1], "n0 to start VMs again: attempt 1 of 3; 2 more such Jobs have not ended", id="several"),
+    ],
+)
+async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(
+    cluster: Harvester, failed: list[int], said: str | None
+) -> None:
+    scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", "restoreVM": True}))
+    for number, count in enumerate(failed):
+        job = restore_job(scope.owner, scope.job_settings, node=f"n{number}")
+        await cluster.put(JOBS, job, status={"failed": count} if count else None)
+    job_name = "waiting for Job harvester-system/up-node-upgrade-restore-vm-"
+    assert await ImageCleanup().exit(scope) == (None if said is None else Waiting(message=f"{job_name}{said}"))
+
+
+@pytest.mark.parametrize("which", [OLD, NEW], ids=["for the old list", "for the new list"])
+@pytest.mark.parametrize("answer", [Transient("refused"), 500, 503, 403], ids=["no answer", "500", "503", "403"])
+async def test_a_repository_that_cannot_be_reached_is_tried_again(
+    cluster: Harvester, answer: int | Exception, which: str
+) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    good = cluster.files.answers[which]
+    cluster.files.answers[which] = answer
+    with pytest.raises(BadRepository):
+        await ImageCleanup().run(scope)
+    assert cluster.heard.said == []
+    cluster.files.answers[which] = good
+    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert await handed(cluster) == ["a/b:1"]
+
+
+async def test_the_lists_are_not_read_again_once_the_plan_is_there(cluster: Harvester) -> None:
+    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(scope)
+    cluster.files.answers = {}
+    status = {"conditions": [{"type": "Complete", "status": "True"}]}
+    await cluster.finish(SUC_PLANS, "up-image-cleanup", "cattle-system", status)
+    assert await ImageCleanup().run(scope) == Completed()
+
+
+@pytest.mark.parametrize("version", ["../../secret", "a/b", "", "..", "v1?x#y"])
+async def test_an_odd_previous_version_leads_nowhere_else(cluster: Harvester, version: str) -> None:
+    await cluster.nodes("n1")
+    await serving(cluster, is_ready=True)
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": version}))
+    assert await ImageCleanup().run(scope) == Completed()
+    middle = cluster.files.asked[0].partition(ARCHIVE)[2].removesuffix("/image_list_all.txt")
+    assert "/" not in middle[1:]
+    assert not {"?", "#"} & set(middle)

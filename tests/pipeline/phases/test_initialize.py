@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.fitness import GIB, STATS, summary
+from upgrade_manager.kube.resources import SETTINGS, VERSIONS
+from upgrade_manager.pipeline.errors import BadCluster, MissingObject
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases.initialize import Initialize
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+
+
+async def prepared(cluster: Harvester, *, url: str = "https://x/a.iso", checksum: str = "", **setting: str) -> None:
+    spec = {"isoURL": url, **({"isoChecksum": checksum} if checksum else {})}
+    await cluster.put(VERSIONS, {"metadata": {"name": "v1.7.0", "namespace": "harvester-system"}, "spec": spec})
+    await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, **(setting or {"value": "v1.6.1"})})
+
+
+async def test_it_takes_down_source_version_and_the_kind_of_cluster(cluster: Harvester) -> None:
+    await prepared(cluster, checksum="ab" * 64)
+    await cluster.nodes("n1", "n2")
+    scope = cluster.scope(await cluster.plan())
+    assert await Initialize().run(scope) == Completed()
+    assert scope.draft.difference() == {
+        "version": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64},
+        "previousVersion": "v1.6.1",
+    }
+
+
+async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    await cluster.nodes("unmanaged", **{"harvesterhci.io/managed": "false"})
+    scope = cluster.scope(await cluster.plan())
+    outcome = await Initialize().run(scope)
+    assert scope.draft["singleNode"] == "n1"
+    assert scope.draft["version"] == {"isoURL": "https://x/a.iso"}
+    assert outcome == Completed()
+
+
+async def test_with_an_image_no_version_is_read(cluster: Harvester) -> None:
+    await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, "value": "v1.6.1"})
+    await cluster.nodes("n1", "n2")
+    scope = cluster.scope(await cluster.plan(spec={"image": "iso", "version": "none"}))
+    assert await Initialize().run(scope) == Completed()
+    assert scope.draft["version"] is None
+
+
+async def test_the_settings_default_counts_where_it_has_no_value(cluster: Harvester) -> None:
+    await prepared(cluster, value="", default="v1.6.0")
+    await cluster.nodes("n1")
+    scope = cluster.scope(await cluster.plan())
+    await Initialize().run(scope)
+    assert scope.draft["previousVersion"] == "v1.6.0"
+
+
+@pytest.mark.parametrize(
+    ("spec", "setting", "nodes", "error", "text"),
+    [
+        pytest.param({"version": "v9"}, {}, ["n1"], MissingObject, "harvester-system/v9 does not exist", id="Version"),
+        pytest.param({"version": "../x"}, {}, ["n1"], MissingObject, "does not exist", id="no name of a Version"),
+        pytest.param({}, {"value": ""}, ["n1"], MissingObject, "Setting server-version has no value", id="Setting"),
+        pytest.param({}, {}, [], BadCluster, "harvesterhci.io/managed=true", id="managed nodes"),
+    ],
+)
+async def test_what_is_missing_is_named_and_waited_for(
+    cluster: Harvester, spec: Any, setting: dict[str, str], nodes: list[str], error: type[Exception], text: str
+) -> None:
+    await prepared(cluster, **setting)
+    await cluster.nodes(*nodes)
+    scope = cluster.scope(await cluster.plan(spec=spec or None))
+    with pytest.raises(error, match=text):
+        await Initialize().run(scope)
+    assert (cluster.kubelets.asked, cluster.probe.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "text"),
+    [
+        pytest.param(summary(used=290 * GIB), Failed, "node n1 (101.0 % > 85 %)", id="no"),
+        pytest.param(503, Waiting, "waiting for an answer of the kubelet on node n1", id="nobody answers yet"),
+    ],
+)
+async def test_the_checks_before_the_upgrade_have_the_last_word(
+    cluster: Harvester, answer: Any, outcome: type[Waiting | Failed], text: str
+) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    cluster.kubelets.answers = {("n1", STATS): answer}
+    scope = cluster.scope(await cluster.plan())
+    found = await Initialize().run(scope)
+    assert isinstance(found, outcome)
+    assert text in (found.cause if isinstance(found, Failed) else found.message)
+    assert scope.draft["previousVersion"] == "v1.6.1"
+
+
+async def test_a_version_without_an_address_is_named(cluster: Harvester) -> None:
+    await prepared(cluster, url="")
+    await cluster.nodes("n1")
+    with pytest.raises(MissingObject, match="has no spec.isoURL"):  # noqa: RUF043  # a dot
+        await Initialize().run(cluster.scope(await cluster.plan()))

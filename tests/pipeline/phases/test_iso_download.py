@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.harvester import owned
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.pipeline.errors import ForeignObject
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases.iso_download import ISODownload
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
+
+SOURCE = {"version": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64}}
+SPEC = {"sourceType": "download", "displayName": "d", "backend": "cdi", "retry": 3, "url": "", "checksum": ""}
+
+
+def true(type_: str, status: str = "True", **more: str) -> Object:
+    return {"type": type_, "status": status, **more}
+
+
+async def image(cluster: Harvester, name: str, *conditions: Object, owner: Object | None = None, **status: Any) -> None:
+    metadata = {"name": name, "namespace": "harvester-system", "ownerReferences": [owner] if owner else []}
+    manifest = {"metadata": metadata, "spec": SPEC, "status": {"conditions": list(conditions), **status}}
+    await cluster.put(VIRTUAL_MACHINE_IMAGES, manifest)
+
+
+async def test_the_image_is_created_once(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan(status=SOURCE))
+    for _ in range(2):
+        assert await ISODownload().run(scope) == Waiting(
+            message="waiting for VirtualMachineImage harvester-system/up-iso to be imported: 0 % done"
+        )
+    assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["up-iso"]
+    assert scope.draft["isoImageID"] == "up-iso"
+
+
+@pytest.mark.parametrize("named", ["mine", "harvester-system/mine"], ids=["by its bare name", "with the namespace"])
+async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harvester, named: str) -> None:
+    await image(cluster, "mine", true("Imported"))
+    scope = cluster.scope(await cluster.plan(spec={"image": named}))
+    assert await ISODownload().run(scope) == Completed()
+    assert scope.draft["isoImageID"] == "mine"
+    assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["mine"]
+
+
+async def test_an_image_of_another_namespace_is_recorded_with_it(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan(spec={"image": "images/mine"}))
+    await ISODownload().run(scope)
+    assert scope.draft["isoImageID"] == "images/mine"
+
+
+async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan(spec={"image": "mine"}))
+    outcome = await ISODownload().run(scope)
+    assert isinstance(outcome, Waiting)
+    assert "harvester-system/mine, which does not exist yet" in outcome.message
+    assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == []
+
+
+@pytest.mark.parametrize(
+    ("named", "cause"),
+    [
+        pytest.param("images/mine", "VirtualMachineImage images/mine: the upgrade repository can only", id="elsewhere"),
+        pytest.param("a/b/c", "'a/b/c' is no name of a VirtualMachineImage", id="no name"),
+        pytest.param("../x", "is no name of a VirtualMachineImage", id="a way up the tree"),
+    ],
+)
+async def test_an_image_that_cannot_be_served_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:
+    scope = cluster.scope(await cluster.plan(spec={"image": named}))
+    outcome = await ISODownload().run(scope)
+    assert isinstance(outcome, Failed)
+    assert cause in outcome.cause
+
+
+@pytest.mark.parametrize(
+    ("conditions", "status", "outcome"),
+    [
+        pytest.param([true("Imported")], {}, Completed(), id="imported"),
+        pytest.param([true("Imported"), true("RetryLimitExceeded")], {}, Completed(), id="imported after all"),
+        pytest.param([], {}, "to be imported: 0 % done", id="not begun"),
+        pytest.param([true("Imported", "Unknown")], {"progress": 47}, "to be imported: 40 % done", id="under way"),
+        pytest.param(
+            [true("RetryLimitExceeded", "False", message="503")],
+            {"failed": 2, "progress": 10},
+            "to be imported: attempt 3 of 4 (the last one failed: 503), 10 % done",
+            id="a failed attempt that will be repeated is no failure",
+        ),
+        pytest.param(
+            [],
+            {"failed": 1},
+            "to be imported: attempt 2 of 4 (the last one failed), 0 % done",
+            id="one of which nobody says why",
+        ),
+        pytest.param(
+            [true("RetryLimitExceeded", "False", message="503")],
+            {"failed": 4},
+            "to be imported: attempt 4 of 4 (the last one failed: 503), 0 % done",
+            id="the last one, of which the verdict is due",
+        ),
+        pytest.param(
+            [true("Imported", "False", reason="UploadFailed")],
+            {},
+            "up-iso to be imported: that has failed (UploadFailed); upload the image again",
+            id="a failed upload waits for another",
+        ),
+        pytest.param(
+            [true("RetryLimitExceeded", message="checksum mismatch")],
+            {"failed": 4},
+            Failed(cause="VirtualMachineImage harvester-system/up-iso: the import failed for good: checksum mismatch"),
+            id="no attempt is left",
+        ),
+        pytest.param(
+            [true("RetryLimitExceeded", reason="X")],
+            {},
+            Failed(cause="VirtualMachineImage harvester-system/up-iso: the import failed for good: X"),
+            id="with a reason only",
+        ),
+    ],
+)
+async def test_the_image_controllers_verdict_decides(
+    cluster: Harvester, conditions: list[Object], status: Object, outcome: Any
+) -> None:
+    plan = await cluster.plan(status=SOURCE)
+    await image(cluster, "up-iso", *conditions, owner=owned(plan), **status)
+    found = await ISODownload().run(cluster.scope(plan))
+    if isinstance(outcome, str):
+        assert isinstance(found, Waiting)
+        assert found.message.startswith("waiting for VirtualMachineImage harvester-system/up-iso")
+        assert outcome in found.message
+    else:
+        assert found == outcome
+
+
+async def test_an_image_of_that_name_that_is_not_ours_is_not_adopted(cluster: Harvester) -> None:
+    await image(cluster, "up-iso", true("Imported"))
+    with pytest.raises(ForeignObject, match="belongs to nobody"):
+        await ISODownload().run(cluster.scope(await cluster.plan(status=SOURCE)))

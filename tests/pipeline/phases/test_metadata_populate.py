@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from upgrade_manager.kube.errors import Terminal, Transient
+from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.phases.base import Completed
+from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+
+PATH = "harvester-iso/harvester-release.yaml"
+RELEASE = b"harvester: v1.7.0\nos: Harvester v1.7.0\nkubernetes: v1.33.5+rke2r1\nrancher: v2.12.2\ninstaller: 12e45\n"
+
+
+@pytest.mark.parametrize(
+    ("plan", "host"),
+    [
+        pytest.param("up", "up-repo.harvester-system", id="the plan's Service"),
+        pytest.param("v1.8.0", "v1-8-0-repo-", id="whose name has no dots"),
+    ],
+)
+async def test_the_release_is_read_from_the_plans_own_repository(cluster: Harvester, plan: str, host: str) -> None:
+    cluster.files.answers[PATH] = RELEASE
+    scope = cluster.scope(await cluster.plan(plan))
+    assert await MetadataPopulate().run(scope) == Completed()
+    assert scope.draft["releaseMetadata"] == {
+        "harvester": "v1.7.0",
+        "os": "Harvester v1.7.0",
+        "kubernetes": "v1.33.5+rke2r1",
+        "rancher": "v2.12.2",
+    }
+    assert cluster.files.asked[0].startswith(f"http://{host}")
+    assert cluster.files.asked[0].endswith(".harvester-system/harvester-iso/harvester-release.yaml")
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        pytest.param(Transient("connection refused"), "does not answer: connection refused", id="no connection"),
+        pytest.param(Terminal("longer than 1 byte"), "longer than 1 byte", id="too long"),
+        pytest.param(404, "does not exist", id="not there"),
+        pytest.param(503, "answers HTTP 503", id="an error"),
+        pytest.param(204, "answers HTTP 204", id="something else"),
+        pytest.param(b"", "is empty", id="an empty file"),
+        pytest.param(b"harvester: v1.7.0\n", "kubernetes is missing", id="half a file"),
+        pytest.param(b"harvester: [v1.7.0]\n", "harvester is a list", id="a list where a version should be"),
+    ],
+)
+async def test_whatever_is_wrong_is_named_and_tried_again(
+    cluster: Harvester, answer: bytes | int | Exception, cause: str
+) -> None:
+    cluster.files.answers[PATH] = answer
+    scope = cluster.scope(await cluster.plan())
+    with pytest.raises(BadRepository, match=cause):
+        await MetadataPopulate().run(scope)
+    assert scope.draft["releaseMetadata"] is None
+    cluster.files.answers[PATH] = RELEASE
+    assert await MetadataPopulate().run(scope) == Completed()

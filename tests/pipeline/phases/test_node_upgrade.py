@@ -1,0 +1,189 @@
+"""The phase as a whole: Rancher, Secrets, Machines, Jobs and Nodes are played by hand, one move at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.harvester import RELEASE
+from tests.support.nodeupgrade import COMPLETE, PENDING, POST, PRE, QUESTION, Stage
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
+    JOBS,
+    NODES,
+    SECRETS,
+    UPGRADE_PLANS,
+)
+from upgrade_manager.pipeline.context import Scope
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+
+
+@pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])
+async def test_a_node_is_taken_through_both_hooks_and_its_reboot(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    for node in ("n1", "n2"):
+        await stage.run(record=record)
+        assert await stage.generation() == 5
+        await stage.rancher(node, pre=QUESTION)
+        await stage.run(record=record)
+        assert await stage.answers(node) == {}
+        await stage.finish(node, "pre-drain", COMPLETE)
+        await stage.run(record=record)
+        assert await stage.answers(node) == {PRE: QUESTION}
+        await stage.rancher(node, post=QUESTION)
+        await stage.run(record=record)
+        await stage.finish(node, "post-drain", COMPLETE)
+        await stage.run()
+        assert (await stage.states())[node] == "WaitingReboot"
+        assert objects.annotations_of(await stage.cluster.find(NODES, node))[PENDING] == RELEASE["os"]
+        assert await stage.answers(node) == {PRE: QUESTION}
+        await stage.reboot(node)
+        outcome = await stage.run()
+        assert await stage.answers(node) == {PRE: QUESTION, POST: QUESTION}
+        assert PENDING not in objects.annotations_of(await stage.cluster.find(NODES, node))
+        assert isinstance(outcome, Waiting)
+        await stage.rancher(node, pre=None, post=None)
+    assert await stage.run() == Completed()
+    assert await stage.states() == {"n1": "PostDrained", "n2": "PostDrained"}
+    assert await stage.generation() == 5
+    assert len(await stage.cluster.names(JOBS)) == 4
+
+
+@pytest.mark.parametrize(
+    "state", ["ImagePreloaded", "UpgradePaused", "PreDraining", "PreDrained", "PostDraining", "WaitingReboot"]
+)
+async def test_the_phase_does_not_end_before_every_node_is_done(stage: Stage, state: str) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.POST_DRAINED)
+    scope.draft.move_node("n2", NodeState(state))
+    await scope.persist()
+    outcome = await stage.run()
+    assert isinstance(outcome, Waiting)
+    assert outcome.message.endswith("(1 of 2 nodes done)")
+    scope = await stage.scope()
+    scope.draft.move_node("n2", NodeState.POST_DRAINED)
+    await scope.persist()
+    assert await stage.run() == Completed()
+
+
+async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    scope = await stage.scope()
+    for node in ("n1", "n2"):
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
+    await scope.persist()
+    await stage.rancher("n1", post=QUESTION)
+    question = "node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain"
+    waits = (
+        f"waiting for {question}, answered: Rancher to remove it when it has uncordoned the node (2 of 2 nodes done)"
+    )
+    for _ in range(2):
+        assert await stage.run() == Waiting(message=waits)
+        assert await stage.answers("n1") == {POST: QUESTION}
+    await stage.rancher("n1", post=None)
+    assert await stage.run() == Completed()
+
+
+async def test_a_question_that_holds_up_the_end_is_told_with_its_node_its_state_and_who_has_to_act(
+    stage: Stage,
+) -> None:
+    nodes = ("n1", "n2", "n3", "n4", "n5")
+    await stage.set_up(*nodes)
+    await stage.enter()
+    await stage.run()
+    scope = await stage.scope()
+    for node in nodes:
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
+        await stage.rancher(node, post="{}" if node == "n2" else QUESTION)
+    await scope.persist()
+    await stage.cluster.client.delete(NODES, "n3")
+    outcome = await stage.run()
+    assert isinstance(outcome, Waiting)
+    first, second, third, rest = outcome.message.removeprefix("waiting for ").split("; ")
+    assert first.startswith("node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain, answered: Rancher to")
+    assert second.startswith(
+        f"node n2: Secret fleet-local/s-n2 with rke.cattle.io/post-drain that does not ask for {POST}"
+    )
+    assert "node n3: Secret fleet-local/s-n3" in third
+    assert "the node is gone" in third
+    assert rest == "2 more (4 of 4 nodes done)"
+    await stage.rancher("n2", post=None)
+    assert [(await stage.answers(node)).get(POST) for node in nodes] == [QUESTION, None, None, QUESTION, QUESTION]
+
+
+async def test_an_answer_changes_our_annotation_and_nothing_else_of_the_secret(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    data = MergePatch({"data": {"plan": "e30=", "appliedPlan": "e30="}, "metadata": {"annotations": {"other": "x"}}})
+    await stage.cluster.client.patch(SECRETS, "s-n1", data, namespace="fleet-local")
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.run()
+    await stage.finish("n1", "pre-drain", COMPLETE)
+    before = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
+    await stage.run()
+    after = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
+    assert objects.annotations_of(after).pop(PRE) == QUESTION
+    for secret in (before, after):
+        objects.metadata(secret).pop("resourceVersion")
+        objects.metadata(secret).pop("managedFields", None)
+    assert after == before
+
+
+async def test_the_generation_is_on_record_before_a_hook_is_answered(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_: Scope) -> bool:
+        raise Conflict("somebody else was faster")
+
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.rancher("n1", pre=QUESTION)
+    with monkeypatch.context() as refusing:
+        refusing.setattr(Scope, "persist", refuse)
+        for _ in range(2):
+            with pytest.raises(Conflict):
+                await stage.run()
+    assert await stage.generation() == 5
+    assert await stage.cluster.names(JOBS) == []
+    await stage.run()
+    plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
+    assert objects.status(plan)["provisionGeneration"] == await stage.generation() == 5
+    assert await stage.cluster.names(JOBS) == ["up-node-upgrade-pre-drain-n1"]
+
+
+async def test_the_plan_fails_with_the_node_and_the_cause(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.run()
+    reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    await stage.finish("n1", "pre-drain", {"conditions": [reason], "failed": 3})
+    assert await stage.run() == Failed(
+        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed: BackoffLimitExceeded"
+    )
+    assert await stage.states() == {"n1": "PreDrainFailed", "n2": "ImagePreloaded"}
+    assert await stage.answers("n1") == {}
+
+
+async def test_each_failed_attempt_shows_at_the_node_while_the_job_retries(stage: Stage) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n1", pre=QUESTION)
+    await stage.run()
+    await stage.finish("n1", "pre-drain", {"failed": 2})
+    outcome = await stage.run()
+    plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
+    assert plan["status"]["nodeUpgradeStatuses"]["n1"]["message"] == "2 failed attempts so far"
+    assert isinstance(outcome, Waiting)
+    assert "2 failed attempts so far" in outcome.message

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import structlog
+
+from tests.pipeline.test_node_view import QUESTION, machine, node, observed, secret
+from upgrade_manager.pipeline.anomalies import Oddities
+from upgrade_manager.pipeline.status import StatusDraft
+
+ASKS = {"rke.cattle.io/pre-drain": QUESTION}
+
+
+def draft(node_name: str, *, single: bool) -> StatusDraft:
+    status = {
+        "nodeUpgradeStatuses": {node_name: {"state": "ImagePreloaded"}},
+        **({"singleNode": node_name} if single else {}),
+    }
+    return StatusDraft({"metadata": {}, "status": status}, now=lambda: datetime.now(UTC))
+
+
+def heard(
+    *given: dict[str, Any], plan: str = "u", single: bool = False, left_over: frozenset[str] = frozenset()
+) -> list[tuple[str, str]]:
+    """What one process logs while it looks at these, one after the other."""
+    oddities = Oddities()
+    with structlog.testing.capture_logs() as lines:
+        for number, one in enumerate(given):
+            what = draft("n1", single=single)
+            oddities.tell(what, observed(**one), plan=plan or str(number), left_over=left_over)
+    return [(line["event"], line["name"]) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"nodes": [node("n1")]}, [], id="nothing is strange"),
+        pytest.param(
+            {"nodes": [node("n1")], "secrets": [secret("s", "gone", **ASKS)]},
+            [("question in a machine-plan Secret without a Machine", "s")],
+            id="a Secret without a Machine asks",
+        ),
+        pytest.param(
+            {"nodes": [node("n1")], "secrets": [secret("s", "gone")]}, [], id="it is of no interest while it does not"
+        ),
+        pytest.param(
+            {"nodes": [node("n1")], "secrets": [secret("s", "m", **ASKS)], "machines": [machine("m", "")]},
+            [("question in a machine-plan Secret whose Machine has no node", "s")],
+            id="a Machine without a node",
+        ),
+        pytest.param(
+            {
+                "nodes": [node("n1")],
+                "secrets": [secret("s1", "m"), secret("s2", "m")],
+                "machines": [machine("m", "n1")],
+            },
+            [("several machine-plan Secrets for one node", "n1")],
+            id="two Secrets for one node",
+        ),
+        pytest.param(
+            {"nodes": [node("n1"), node("n2")]},
+            [("node has joined since the node upgrade began", "n2")],
+            id="a node that joins",
+        ),
+        pytest.param({}, [("node has left since the node upgrade began", "n1")], id="a node that leaves"),
+    ],
+)
+def test_what_is_strange_is_logged_once(given: dict[str, Any], said: list[tuple[str, str]]) -> None:
+    assert heard(given, given, given) == said
+
+
+PRE = "management.harvesterhci.io/pre-hook"
+EARLIER = "question of an earlier upgrade in a machine-plan Secret"
+FOREIGN = "question in a machine-plan Secret that is not put to us"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "left_over", "single", "said"),
+    [
+        pytest.param(ASKS, [], False, [], id="asked in this upgrade"),
+        pytest.param(ASKS, ["s"], False, [EARLIER], id="asked before this upgrade"),
+        pytest.param({**ASKS, PRE: QUESTION}, ["s"], False, [], id="asked before it, and answered"),
+        pytest.param(ASKS, ["other"], False, [], id="another Secret was asked before it"),
+        pytest.param(ASKS, [], True, [EARLIER], id="on an only node, where Rancher is asked for nothing"),
+        pytest.param({}, ["s"], True, [], id="the question is gone"),
+        pytest.param({"rke.cattle.io/post-drain": "{}"}, [], False, [FOREIGN], id="somebody else is asked"),
+        pytest.param({"rke.cattle.io/pre-drain": ""}, [], False, [FOREIGN], id="nobody is asked"),
+    ],
+)
+def test_a_question_that_is_not_this_upgrades_is_logged(
+    annotations: dict[str, str], left_over: list[str], said: list[str], *, single: bool
+) -> None:
+    given: dict[str, Any] = {
+        "nodes": [node("n1")],
+        "secrets": [secret("s", "m", **annotations)],
+        "machines": [machine("m", "n1")],
+    }
+    lines = heard(given, given, single=single, left_over=frozenset(left_over))
+    assert lines == [(line, "s") for line in said]
+
+
+def test_what_ends_and_begins_again_is_logged_again_and_so_it_is_for_another_plan() -> None:
+    odd: dict[str, Any] = {"nodes": []}
+    well = {"nodes": [node("n1")]}
+    assert len(heard(odd, well, odd)) == 2
+    assert len(heard(odd, odd, plan="")) == 2

@@ -1,0 +1,287 @@
+"""What an upgrade leaves behind: at success, at failure by phase, at deletion, and once more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
+
+import pytest
+
+from tests.support.harvester import DEFINITIONS
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import NotFound, Transient
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
+    ADDONS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    SECRETS,
+    SERVICES,
+    SUC_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
+from upgrade_manager.pipeline.cleanup import tear_down
+from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY
+from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.resources.image_list import ImageList
+from upgrade_manager.resources.iso_image import iso_image
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.pipeline.context import Scope
+
+IMAGE = ToolkitImage(repository="r", tag="v1")
+JOB, PLAN = JobSettings(image=IMAGE, service_account="a"), PlanSettings(image=IMAGE, service_account="a")
+FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}], "failed": 3}
+KINDS = {
+    "Deployment": (DEPLOYMENTS, "harvester-system"),
+    "Service": (SERVICES, "harvester-system"),
+    "VirtualMachineImage": (VIRTUAL_MACHINE_IMAGES, "harvester-system"),
+    "Job": (JOBS, "harvester-system"),
+    "Plan": (SUC_PLANS, "cattle-system"),
+    "Secret": (SECRETS, "cattle-system"),
+}
+MARKS = {"plan.upgrade.cattle.io/up-image-preload": "h", "plan.upgrade.cattle.io/up-image-cleanup": "h"}
+
+
+async def everything(cluster: Harvester, name: str = "up", *, reached: str = "CleanedUp", failed: str = "") -> Scope:
+    """All objects of a plan that came that far; `failed` names the Job that has failed."""
+    phases = [*PHASE_VALUES[: PHASE_VALUES.index(reached) + 1]]
+    entries = [{"phase": value, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"} for value in phases]
+    plan = await cluster.plan(name, status={"currentPhase": reached, "phaseTransitionTimestamps": entries})
+    owner = Owner(name=name, uid=objects.uid(plan))
+    images = ImageList(owner=owner, packed=b"x")
+    jobs = [cluster_upgrade_job(owner, JOB), node_job(owner, JOB, node="n1", job_type=JobType.PRE_DRAIN)]
+    for resource, manifest in (
+        (VIRTUAL_MACHINE_IMAGES, iso_image(owner, version="v1", url="https://x", checksum="ab" * 64)),
+        (DEPLOYMENTS, repository_deployment(owner, image=IMAGE, claim="c", replicas=1)),
+        (SERVICES, repository_service(owner)),
+        (SUC_PLANS, image_preload_plan(owner, PLAN, concurrency=1)),
+        (SUC_PLANS, image_cleanup_plan(owner, PLAN, secrets=images.names())),
+        *((SECRETS, secret) for secret in images.secrets()),
+        *((JOBS, job) for job in jobs),
+    ):
+        status = FAILED if failed and objects.name(manifest) == failed else None
+        await cluster.put(resource, manifest, status=status)
+    return cluster.scope(plan)
+
+
+async def left(cluster: Harvester) -> dict[str, list[str]]:
+    found = {kind: await cluster.names(resource, place) for kind, (resource, place) in KINDS.items()}
+    return {kind: names for kind, names in found.items() if names}
+
+
+async def test_success_removes_everything_and_may_be_repeated(cluster: Harvester) -> None:
+    await cluster.nodes("n1", **MARKS)
+    scope = await everything(cluster)
+    for _ in range(2):
+        await tear_down(scope, keep_evidence=False)
+    assert await left(cluster) == {}
+    node = await cluster.find(NODES, "n1")
+    assert objects.labels(node) == {"harvesterhci.io/managed": "true", "kubernetes.io/hostname": "n1"}
+
+
+async def test_a_mark_that_no_watch_has_told_of_yet_is_taken_off_too(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cluster.nodes("n1")
+    scope = await everything(cluster)
+    old = await scope.observe(MANAGED_NODES)
+    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
+    monkeypatch.setattr(scope.observations, "observe", AsyncMock(return_value=old))
+    await tear_down(scope, keep_evidence=False)
+    assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
+
+
+async def test_other_plans_and_an_image_that_the_user_brought_stay(cluster: Harvester) -> None:
+    await cluster.nodes("n1", **{"plan.upgrade.cattle.io/other-image-preload": "h"})
+    await everything(cluster, "other")
+    before = await left(cluster)
+    spec = {"sourceType": "upload", "displayName": "d", "backend": "cdi", "retry": 0, "url": "", "checksum": ""}
+    await cluster.put(
+        VIRTUAL_MACHINE_IMAGES, {"metadata": {"name": "users", "namespace": "harvester-system"}, "spec": spec}
+    )
+    await tear_down(await everything(cluster), keep_evidence=False)
+    after = await left(cluster)
+    assert after.pop("VirtualMachineImage") == [*before.pop("VirtualMachineImage"), "users"]
+    assert after == before
+    assert "plan.upgrade.cattle.io/other-image-preload" in objects.labels(await cluster.find(NODES, "n1"))
+
+
+@pytest.mark.parametrize("keep_evidence", [True, False])
+async def test_an_image_that_the_plan_names_stays_whatever_labels_it_was_copied_with(
+    cluster: Harvester,
+    keep_evidence: bool,  # noqa: FBT001  # a table
+) -> None:
+    plan = await cluster.plan(spec={"image": "users"}, status={"currentPhase": "CleanedUp", "isoImageID": "users"})
+    image = iso_image(Owner(name="up", uid="copied"), version="v1", url="https://x", checksum="ab" * 64)
+    image["metadata"] |= {"name": "users", "ownerReferences": []}
+    await cluster.put(VIRTUAL_MACHINE_IMAGES, image)
+    await tear_down(cluster.scope(plan), keep_evidence=keep_evidence)
+    assert await left(cluster) == {"VirtualMachineImage": ["users"]}
+
+
+@pytest.mark.parametrize(
+    ("phase", "failed", "kept"),
+    [
+        pytest.param(PhaseName.ISO_DOWNLOAD, "", {}, id="nothing of a failed download"),
+        pytest.param(PhaseName.IMAGE_PRELOAD, "", {}, id="a Plan without a failed Job"),
+        pytest.param(
+            PhaseName.CLUSTER_UPGRADE, "up-cluster-upgrade", {"Job": ["up-cluster-upgrade"]}, id="the cluster's Job"
+        ),
+        pytest.param(
+            PhaseName.NODE_UPGRADE,
+            "up-node-upgrade-pre-drain-n1",
+            {"Job": ["up-node-upgrade-pre-drain-n1"]},
+            id="the node's Job, not those that succeeded",
+        ),
+    ],
+)
+async def test_failure_keeps_what_failed_until_the_plan_is_deleted(
+    cluster: Harvester, phase: PhaseName, failed: str, kept: dict[str, list[str]]
+) -> None:
+    await cluster.nodes("n1", **MARKS)
+    scope = await everything(cluster, reached=phase.active, failed=failed)
+    scope.draft.fail("because")
+    for _ in range(2):
+        await tear_down(scope, keep_evidence=True)
+    assert await left(cluster) == kept
+    assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
+    await tear_down(scope, keep_evidence=False)
+    assert await left(cluster) == {}
+
+
+async def changed(cluster: Harvester, scope: Scope) -> None:
+    """The cluster in the middle of a node upgrade, and the plan's notes of what was before."""
+    rke = {"provisionGeneration": 5, "upgradeStrategy": upgrade_strategy({})}
+    spec = {"kubernetesVersion": "v1", "rkeConfig": rke}
+    await cluster.put(PROVISIONING_CLUSTERS, {"metadata": {"name": "local", "namespace": "fleet-local"}, "spec": spec})
+    addon = {"enabled": False, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
+    await cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": addon})
+    annotation = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}
+    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"annotations": annotation}}))
+    await scope.annotate(
+        {
+            ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":4,"upgradeStrategy":null}',
+            "management.harvesterhci.io/descheduler-was-enabled": "true",
+        }
+    )
+
+
+async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
+    """Whether the cluster asks us, the descheduler is on, the node is expected to reboot."""
+    rancher = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    addon = await cluster.find(ADDONS, "descheduler", "kube-system")
+    node = await cluster.find(NODES, "n1")
+    return asks_us(rancher), addon["spec"]["enabled"], bool(objects.annotations_of(node))
+
+
+@pytest.mark.parametrize("keep_evidence", [True, False])
+async def test_the_end_puts_back_what_the_upgrade_changed(cluster: Harvester, keep_evidence: bool) -> None:  # noqa: FBT001  # a table
+    await cluster.nodes("n1")
+    scope = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, scope)
+    await tear_down(scope, keep_evidence=keep_evidence)
+    assert await state(cluster) == (False, True, False)
+
+
+@pytest.mark.parametrize("ended", ["succeeded", "failed and restored"])
+async def test_deleting_an_ended_plan_does_not_disturb_the_upgrade_that_runs_now(
+    cluster: Harvester, ended: str
+) -> None:
+    await cluster.nodes("n1")
+    scope = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, scope)
+    if ended == "succeeded":
+        scope.draft.succeed()
+    else:
+        scope.draft.fail("x")
+        await scope.annotate({ANNOTATION_RESTORED: "true"})
+    await tear_down(scope, keep_evidence=False)
+    assert await state(cluster) == (True, False, True)
+    assert await left(cluster) == {}
+
+
+async def test_a_cluster_in_which_nothing_is_installed_holds_no_plan_back(cluster: Harvester) -> None:
+    plan = await cluster.plan(status={"currentPhase": "NodeUpgrading"})
+    scope = cluster.scope(plan)
+    await scope.annotate(
+        {
+            ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":4,"upgradeStrategy":null}',
+            "management.harvesterhci.io/descheduler-was-enabled": "true",
+            "management.harvesterhci.io/replica-replenishment-wait-interval": "600",
+        }
+    )
+    for definition in (
+        "virtualmachineimages.harvesterhci.io",
+        "plans.upgrade.cattle.io",
+        "clusters.provisioning.cattle.io",
+        "settings.longhorn.io",
+        "addons.harvesterhci.io",
+    ):
+        await cluster.client.delete(DEFINITIONS, definition)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            await cluster.server.run()
+    with pytest.raises(NotFound):
+        await cluster.names(SUC_PLANS)
+    await tear_down(scope, keep_evidence=False)
+    for _ in range(2):
+        await tear_down(scope, keep_evidence=True)
+
+
+async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fails(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = await everything(cluster)
+    removed: list[str] = []
+    delete = Client.delete_collection
+
+    async def some(self: Client, resource: Resource, **more: Any) -> None:
+        removed.append(resource.plural)
+        if resource == SERVICES and removed.count("services") < 3:
+            raise Transient("no answer")
+        await delete(self, resource, **more)
+
+    monkeypatch.setattr(Client, "delete_collection", some)
+    for _ in range(2):
+        with pytest.raises(Transient):
+            await tear_down(scope, keep_evidence=False)
+    await tear_down(scope, keep_evidence=False)
+    assert await left(cluster) == {}
+    assert {kind: removed.count(kind) for kind in removed} == dict.fromkeys(removed, 1) | {"services": 3}
+
+
+async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failures_clean_up_was_cut_off(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
+    scope.draft.fail("because")
+    delete = Client.delete_collection
+
+    async def cut_off(self: Client, resource: Resource, **more: Any) -> None:
+        if resource == SERVICES:
+            raise Transient("no answer")
+        await delete(self, resource, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Client, "delete_collection", cut_off)
+        with pytest.raises(Transient):
+            await tear_down(scope, keep_evidence=True)
+    assert (await left(cluster))["Job"] == ["up-cluster-upgrade"]
+    await tear_down(scope, keep_evidence=False)
+    assert await left(cluster) == {}

@@ -1,0 +1,180 @@
+"""The few ways in which a reconcile may act, and what they never do."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.harvester import DEFINITIONS, RELEASE, owned
+from upgrade_manager.api.keys import Component
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import SERVICES, UPGRADE_PLANS, VERSIONS
+from upgrade_manager.pipeline.errors import ForeignObject, RetryError
+from upgrade_manager.resources.repository import repository_service
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.pipeline.context import Scope
+
+TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
+
+
+async def annotated(cluster: Harvester, annotations: dict[str, str], **plan: Any) -> Scope:
+    await cluster.plan(**plan)
+    patch = MergePatch({"metadata": {"annotations": annotations}})
+    return cluster.scope(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
+
+
+class TestToolkit:
+    @pytest.mark.parametrize(
+        ("spec", "status", "tag"),
+        [
+            pytest.param({"upgrade": "fix"}, {"releaseMetadata": RELEASE}, "fix", id="the user's"),
+            pytest.param({}, {"releaseMetadata": RELEASE}, "v1.7.0", id="the release's"),
+            pytest.param({}, {}, "v0.0.0", id="the manager's own until then"),
+        ],
+    )
+    async def test_whose_tag_counts(
+        self, cluster: Harvester, spec: dict[str, Any], status: dict[str, Any], tag: str
+    ) -> None:
+        scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", **spec}, status=status))
+        assert scope.toolkit.tag == tag
+        assert scope.toolkit.repository == "rancher/harvester-upgrade-toolkit"
+
+    @pytest.mark.parametrize(
+        ("spec", "tag"), [pytest.param({}, "v0.0.0", id="no tag"), pytest.param({"upgrade": "fix"}, "fix", id="a tag")]
+    )
+    async def test_an_annotation_names_another_image_and_the_tag_stays_the_specs(
+        self, cluster: Harvester, spec: dict[str, Any], tag: str
+    ) -> None:
+        annotations = {TOOLKIT: "registry:5000/mine/toolkit:ignored"}
+        scope = await annotated(cluster, annotations, spec={"version": "v1.7.0", **spec})
+        assert str(scope.toolkit) == f"registry:5000/mine/toolkit:{tag}"
+
+    async def test_an_annotation_that_names_none_is_told(self, cluster: Harvester) -> None:
+        scope = await annotated(cluster, {TOOLKIT: "$(reboot)"})
+        with pytest.raises(RetryError, match="upgrade-toolkit-image"):
+            _ = scope.toolkit
+
+
+class TestEnsure:
+    async def test_what_is_ours_is_created_once(self, cluster: Harvester) -> None:
+        scope = cluster.scope(await cluster.plan())
+        for _ in range(2):
+            await scope.ensure(SERVICES, repository_service(scope.owner))
+        assert await cluster.names(SERVICES, "harvester-system") == ["up-repo"]
+        assert len(scope.written) == 2
+
+    @pytest.mark.parametrize(
+        ("references", "named"),
+        [
+            pytest.param([], r"nobody \(it has no owner\)", id="nobody's"),
+            pytest.param(
+                [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}],
+                r"ConfigMap x \(uid u-9\)",
+                id="someone else's",
+            ),
+        ],
+    )
+    async def test_what_is_not_is_left_alone_and_both_owners_are_named(
+        self, cluster: Harvester, references: list[Any], named: str
+    ) -> None:
+        scope = cluster.scope(await cluster.plan())
+        foreign = repository_service(scope.owner)
+        foreign["metadata"]["ownerReferences"] = references
+        before = await cluster.put(SERVICES, foreign)
+        with pytest.raises(ForeignObject, match=rf"up-repo belongs to {named}, not to UpgradePlan up"):
+            await scope.ensure(SERVICES, repository_service(scope.owner))
+        assert await cluster.find(SERVICES, "up-repo", "harvester-system") == before
+
+    async def test_an_object_that_the_plan_only_shares_is_not_ours(self, cluster: Harvester) -> None:
+        plan = await cluster.plan()
+        scope = cluster.scope(plan)
+        shared = repository_service(scope.owner)
+        shared["metadata"]["ownerReferences"] = [{**owned(plan), "controller": False}]
+        await cluster.put(SERVICES, shared)
+        with pytest.raises(ForeignObject):
+            await scope.ensure(SERVICES, repository_service(scope.owner))
+
+
+class TestPlan:
+    async def test_a_note_keeps_what_is_not_written_yet(self, cluster: Harvester) -> None:
+        scope = cluster.scope(await cluster.plan())
+        scope.draft.record("Initializing")
+        await scope.annotate({"example.org/note": "x"})
+        assert await scope.persist()
+        assert not await scope.persist()
+        stored = await cluster.client.get(UPGRADE_PLANS, "up")
+        assert objects.annotations_of(stored) == {"example.org/note": "x"}
+        assert stored["status"]["currentPhase"] == "Initializing"
+        assert [reason for reason, _ in cluster.heard.said] == ["PhaseTransition"]
+
+    @pytest.mark.parametrize("write", ["annotate", "persist", "set_finalizers"])
+    async def test_nothing_is_written_over_what_someone_else_wrote_meanwhile(
+        self, cluster: Harvester, write: str
+    ) -> None:
+        scope = cluster.scope(await cluster.plan())
+        scope.draft.record("Initializing")
+        other = MergePatch({"status": {"currentPhase": "ISODownloading"}})
+        before = await cluster.client.patch(UPGRADE_PLANS, "up", other, subresource="status")
+        arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "set_finalizers": [["a.b/c"]]}
+        with pytest.raises(Conflict):
+            await getattr(scope, write)(*arguments[write])
+        assert await cluster.client.get(UPGRADE_PLANS, "up") == before
+        assert cluster.heard.said == []
+
+    async def test_fields_of_a_newer_version_survive_every_write(self, cluster: Harvester) -> None:
+        """With its definition, which keeps them, and our writes, which know nothing of them."""
+        definition = copy.deepcopy(await cluster.client.get(DEFINITIONS, UPGRADE_PLANS.name))
+        (version,) = definition["spec"]["versions"]
+        fields = version["schema"]["openAPIV3Schema"]["properties"]
+        for part in ("spec", "status"):
+            fields[part]["x-kubernetes-preserve-unknown-fields"] = True
+        await cluster.client.update(DEFINITIONS, definition)
+        plan = await cluster.plan(
+            spec={"version": "v1.7.0", "future": {"a": [1, {"b": None}]}},
+            status={"future": {"c": "d"}, "nodeUpgradeStatuses": {"n9": {"state": "Polishing"}}},
+        )
+        scope = cluster.scope(plan)
+        scope.draft.accept("Initializing")
+        await scope.annotate({"a.b/c": "d"})
+        await scope.set_finalizers(["a.b/c"])
+        await scope.persist()
+        stored = await cluster.client.get(UPGRADE_PLANS, "up")
+        assert stored["spec"] == plan["spec"]
+        assert stored["status"]["future"] == {"c": "d"}
+        assert stored["status"]["nodeUpgradeStatuses"] == {"n9": {"state": "Polishing"}}
+        assert stored["status"]["currentPhase"] == "Initializing"
+
+
+async def test_a_patch_with_nulls_takes_annotations_away(cluster: Harvester) -> None:
+    scope = await annotated(cluster, {"a.b/c": "d", "a.b/e": "f"})
+    patch = MergePatch({"metadata": {"annotations": {"a.b/c": None, "a.b/missing": None}}})
+    await scope.patch(UPGRADE_PLANS, "up", patch, metadata_only=True)
+    assert objects.annotations_of(await cluster.client.get(UPGRADE_PLANS, "up")) == {"a.b/e": "f"}
+
+
+async def test_what_is_not_there_or_has_no_kind_is_none(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan())
+    assert await scope.find(VERSIONS, "none", namespace="harvester-system") is None
+    await cluster.client.delete(DEFINITIONS, "versions.harvesterhci.io")
+    assert await scope.find(VERSIONS, "none", namespace="harvester-system") is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "url"),
+    [
+        pytest.param("up", "http://up-repo.harvester-system", id="a Service by its name"),
+        pytest.param("p" * 253, "http://", id="a long one"),
+    ],
+)
+async def test_the_repositorys_address_is_its_services(cluster: Harvester, plan: str, url: str) -> None:
+    scope = cluster.scope(await cluster.plan(plan))
+    assert scope.repo_url.startswith(url)
+    host = scope.repo_url.removeprefix("http://")
+    assert host == f"{objects.name(repository_service(scope.owner))}.harvester-system"
+    assert Component.REPO in objects.labels(repository_service(scope.owner)).values()

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.virtualtime import virtual_now
+from upgrade_manager.api.phases import PHASES
+from upgrade_manager.kube.resources import EVENTS
+from upgrade_manager.pipeline.events import Announcements
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester, Heard
+
+
+def plan(name: str = "up", uid: str = "u-1", **status: Any) -> dict[str, Any]:
+    return {"kind": "UpgradePlan", "metadata": {"name": name, "uid": uid}, "status": status}
+
+
+@pytest.fixture
+def heard(cluster: Harvester) -> Heard:
+    return cluster.heard
+
+
+@pytest.fixture
+def announcements(heard: Heard) -> Announcements:
+    return Announcements(heard, now=virtual_now)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_phase_is_announced_when_it_is_entered_and_when_it_is_completed(
+    announcements: Announcements, heard: Heard, phase: Any
+) -> None:
+    announcements.phases(plan(), [phase.active, phase.completed])
+    assert heard.said == [
+        ("PhaseTransition", f"Entering phase {phase}"),
+        ("PhaseCompleted", f"Completed phase {phase}"),
+    ]
+
+
+def test_the_end_is_announced_with_its_cause(announcements: Announcements, heard: Heard) -> None:
+    condition = {"type": "Progressing", "status": "False", "message": "node n1\nupgrade failed"}
+    announcements.phases(plan(conditions=[condition]), ["Failed"])
+    announcements.phases(plan(), ["Succeeded"])
+    assert heard.said[0] == ("UpgradeFailed", "Upgrade failed: node n1 upgrade failed")
+    assert heard.said[1][0] == "UpgradeSucceeded"
+
+
+def test_a_phase_that_only_a_newer_version_knows_is_no_failure(announcements: Announcements, heard: Heard) -> None:
+    announcements.phases(plan(), ["Polishing", "", "Initializing"])
+    assert heard.said == [("PhaseTransition", "Entering phase Initialize")]
+
+
+def test_saying_it_again_is_the_same_event(announcements: Announcements, heard: Heard) -> None:
+    announcements.phases(plan(), ["Initializing"])
+    announcements.phases(plan(), ["Initializing"])
+    announcements.phases(plan(uid="u-2"), ["Initializing"])
+    first, second, other = heard.names
+    assert first == second != other
+
+
+@pytest.mark.parametrize("name", ["u", "v1.8.0", "p" * 253, "a." * 126 + "a", "p" * 199 + "." + "q" * 53])
+async def test_an_events_name_is_one_that_an_object_may_have(
+    announcements: Announcements, heard: Heard, cluster: Harvester, name: str
+) -> None:
+    announcements.phases(plan(name=name), ["Initializing"])
+    about = {"kind": "UpgradePlan", "name": name, "apiVersion": "management.harvesterhci.io/v1beta1"}
+    await cluster.put(
+        EVENTS,
+        {"metadata": {"name": heard.names[0], "namespace": "default"}, "involvedObject": about},
+    )
+    assert await cluster.names(EVENTS) == heard.names
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        pytest.param([("Initializing", "2026-01-01T00:00:00Z")], 1, id="just now"),
+        pytest.param([("Initializing", "2025-12-31T23:56:00Z")], 1, id="four minutes ago"),
+        pytest.param([("Initializing", "2025-12-31T23:09:00Z")], 0, id="more than fifty minutes ago"),
+        pytest.param([("Initializing", "2026-02-01T00:00:00Z")], 1, id="in the future, after the clock jumped back"),
+        pytest.param([("Initializing", "yesterday")], 0, id="at a time that cannot be read"),
+        pytest.param([("Initializing", None)], 0, id="at no time"),
+        pytest.param([(None, "2026-01-01T00:00:00Z")], 0, id="nothing that can be read"),
+        pytest.param([("Polishing", "2026-01-01T00:00:00Z")], 0, id="something that we do not know"),
+    ],
+)
+async def test_what_was_recorded_shortly_before_a_start_is_said_again(
+    announcements: Announcements, heard: Heard, entries: list[tuple[Any, Any]], said: int
+) -> None:
+    timestamps = [
+        {key: value for key, value in (("phase", phase), ("phaseTransitionTimestamp", time)) if value is not None}
+        for phase, time in entries
+    ]
+    announcements.repeat_recent(plan(phaseTransitionTimestamps=timestamps))
+    assert len(heard.said) == said
+
+
+async def test_a_plan_without_a_status_has_nothing_to_repeat(announcements: Announcements, heard: Heard) -> None:
+    announcements.repeat_recent({"metadata": {"name": "up"}})
+    assert heard.said == []
+
+
+def test_an_error_is_counted_and_a_warning_is_said_once(announcements: Announcements, heard: Heard) -> None:
+    announcements.error(plan(), "one\ntwo")
+    announcements.warning(plan(), "SettingNotRestored", "a\nb")
+    announcements.blocked(plan(conditions=[{"type": "Available", "message": "UpgradePlan first is in progress"}]))
+    assert heard.said == [
+        ("ReconcileError", "one two"),
+        ("SettingNotRestored", "a b"),
+        ("ConcurrentUpgradeBlocked", "UpgradePlan first is in progress"),
+    ]
+    assert [bool(name) for name in heard.names] == [False, True, True]
+
+
+def test_a_warning_about_each_is_said_once_about_each(announcements: Announcements, heard: Heard) -> None:
+    for about in ("a", "b", "a"):
+        announcements.warning(plan(), "Odd", "it is", about=about)
+    announcements.warning(plan(), "Odd", "it is")
+    first, second, again, bare = heard.names
+    assert first == again
+    assert len({first, second, bare}) == 3
+
+
+def test_what_was_said_is_known_by_whom_and_what_it_is_about(announcements: Announcements) -> None:
+    announcements.warning(plan(), "Odd", "it is", about="a")
+    assert announcements.has_warned(plan(), "Odd", about="a")
+    assert not announcements.has_warned(plan(), "Odd", about="b")
+    assert not announcements.has_warned(plan(), "Odd")
+    assert not announcements.has_warned(plan(uid="u-2"), "Odd", about="a")

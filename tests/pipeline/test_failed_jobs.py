@@ -1,0 +1,180 @@
+"""Failed Jobs of the system-upgrade-controller are kept, whatever that controller does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.api.keys import Component
+from upgrade_manager.api.names import component_name
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, SUC_PLANS
+from upgrade_manager.pipeline import failed_jobs
+from upgrade_manager.pipeline.failed_jobs import make_lasting, take_over
+from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import Scope
+
+PLACE = "cattle-system"
+FAILED: Object = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}], "failed": 3}
+CLAIM = {"upgrade.cattle.io/controller": "system-upgrade-controller", "objectset.rio.cattle.io/hash": "h"}
+CONTAINER = {"name": "upgrade", "image": "i"}
+
+
+async def failed_job(cluster: Harvester, *, status: Object | None = None) -> tuple[Scope, Object]:
+    """An upgrade, and a Job that the controller has made for its Plan."""
+    scope = cluster.scope(await cluster.plan())
+    settings = PlanSettings(image=ToolkitImage(repository="r", tag="v1"), service_account="a")
+    plan = await cluster.put(SUC_PLANS, image_preload_plan(scope.owner, settings, concurrency=1))
+    reference = {
+        "apiVersion": SUC_PLANS.api_version,
+        "kind": "Plan",
+        "name": objects.name(plan),
+        "uid": objects.uid(plan),
+        "controller": True,
+    }
+    labels = {**scope.owner.labels(Component.IMAGE_PRELOAD), **CLAIM, "upgrade.cattle.io/node": "n1"}
+    metadata = {"name": "apply", "namespace": PLACE, "labels": labels, "ownerReferences": [reference]}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+    spec: dict[str, Any] = {"ttlSecondsAfterFinished": 900, "template": pod}
+    await cluster.put(JOBS, {"metadata": metadata, "spec": spec}, status=status)
+    return scope, await cluster.find(JOBS, "apply", PLACE)
+
+
+async def test_a_failed_job_becomes_the_upgrades_own(cluster: Harvester) -> None:
+    scope, _ = await failed_job(cluster, status=FAILED)
+    await take_over(scope, Component.IMAGE_PRELOAD)
+    await make_lasting(scope, Component.IMAGE_PRELOAD)
+    job = await cluster.find(JOBS, "apply", PLACE)
+    assert objects.owner_uid(job) == scope.owner.uid
+    assert CLAIM.keys().isdisjoint(objects.labels(job))
+    assert objects.labels(job)["upgrade.cattle.io/node"] == "n1"
+    assert "ttlSecondsAfterFinished" not in objects.spec(job)
+
+
+async def test_once_more_changes_nothing(cluster: Harvester) -> None:
+    scope, _ = await failed_job(cluster, status=FAILED)
+    for _ in range(2):
+        await take_over(scope, Component.IMAGE_PRELOAD)
+        await make_lasting(scope, Component.IMAGE_PRELOAD)
+    writes = [write for write in scope.written if write.resource == JOBS]
+    assert len(writes) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "component"),
+    [
+        pytest.param(None, Component.IMAGE_PRELOAD, id="that has not failed"),
+        pytest.param(FAILED, Component.IMAGE_CLEANUP, id="of another component"),
+    ],
+)
+async def test_a_job_is_left_to_the_controller(cluster: Harvester, status: Object | None, component: Component) -> None:
+    scope, before = await failed_job(cluster, status=status)
+    await take_over(scope, component)
+    await make_lasting(scope, component)
+    assert await cluster.find(JOBS, "apply", PLACE) == before
+
+
+async def test_the_controller_gets_time_to_notice_and_a_job_that_it_claims_again_is_taken_again(
+    cluster: Harvester,
+) -> None:
+    scope, before = await failed_job(cluster, status=FAILED)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    async def claim() -> None:
+        await asyncio.sleep(1)
+        labels = {"labels": CLAIM, "ownerReferences": objects.metadata(before)["ownerReferences"]}
+        await cluster.client.patch(JOBS, "apply", MergePatch({"metadata": labels}), namespace=PLACE)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(claim())
+        await take_over(scope, Component.IMAGE_PRELOAD)
+    assert loop.time() - began == 2 * failed_jobs.NOTICED
+    assert objects.owner_uid(await cluster.find(JOBS, "apply", PLACE)) == scope.owner.uid
+
+
+async def test_a_job_that_was_taken_over_a_moment_ago_keeps_its_plan_until_the_controller_has_noticed(
+    cluster: Harvester,
+) -> None:
+    scope, _ = await failed_job(cluster, status=FAILED)
+    patch = scope.client.patch
+
+    async def lose(*given: Any, **options: Any) -> Any:
+        await patch(*given, **options)
+        raise Transient("the answer got lost")
+
+    scope.client.patch = lose  # type: ignore[method-assign]
+    with pytest.raises(Transient):
+        await take_over(scope, Component.IMAGE_PRELOAD)
+    scope.client.patch = patch  # type: ignore[method-assign]
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await take_over(scope, Component.IMAGE_PRELOAD)
+    assert loop.time() - began == failed_jobs.NOTICED
+    await cluster.client.delete(SUC_PLANS, component_name(scope.owner.name, Component.IMAGE_PRELOAD), namespace=PLACE)
+    await take_over(scope, Component.IMAGE_PRELOAD)
+    assert loop.time() - began == failed_jobs.NOTICED
+
+
+async def test_a_controller_that_never_gives_in_does_not_hold_the_end_up(cluster: Harvester) -> None:
+    scope, _ = await failed_job(cluster, status=FAILED)
+
+    async def claim() -> None:
+        while True:
+            await asyncio.sleep(failed_jobs.NOTICED / 2)
+            await cluster.client.patch(JOBS, "apply", MergePatch({"metadata": {"labels": CLAIM}}), namespace=PLACE)
+
+    task = asyncio.create_task(claim())
+    await take_over(scope, Component.IMAGE_PRELOAD)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert asyncio.get_running_loop().time() == failed_jobs.ROUNDS * failed_jobs.NOTICED
+
+
+async def test_a_job_that_vanishes_meanwhile_is_no_error(cluster: Harvester) -> None:
+    scope, _ = await failed_job(cluster, status=FAILED)
+    lister = scope.client.list
+
+    async def list_and_lose(*given: Any, **options: Any) -> Any:
+        listing = await lister(*given, **options)
+        if listing.items:
+            await cluster.client.delete(JOBS, "apply", namespace=PLACE)
+        return listing
+
+    scope.client.list = list_and_lose  # type: ignore[method-assign]
+    await take_over(scope, Component.IMAGE_PRELOAD)
+    assert await cluster.find(JOBS, "apply", PLACE) is None
+
+
+async def own_job(cluster: Harvester, scope: Scope, name: str, *, status: Object | None = None) -> None:
+    """A Job that the manager has made itself."""
+    labels = scope.owner.labels(Component.NODE_UPGRADE)
+    owners = [scope.owner.reference()]
+    metadata = {"name": name, "namespace": "harvester-system", "labels": labels, "ownerReferences": owners}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+    await cluster.put(
+        JOBS, {"metadata": metadata, "spec": {"ttlSecondsAfterFinished": 604800, "template": pod}}, status=status
+    )
+
+
+async def test_a_failed_job_stays_for_as_long_as_the_plan_and_not_only_for_its_week(cluster: Harvester) -> None:
+    scope = cluster.scope(await cluster.plan())
+    await own_job(cluster, scope, "failed", status=FAILED)
+    await own_job(cluster, scope, "done", status={"conditions": [{"type": "Complete", "status": "True"}]})
+    await own_job(cluster, scope, "running")
+    for _ in range(2):
+        await failed_jobs.keep_own(scope)
+    assert await cluster.names(JOBS, "harvester-system") == ["failed"]
+    kept = await cluster.find(JOBS, "failed", "harvester-system")
+    assert "ttlSecondsAfterFinished" not in objects.spec(kept)

@@ -1,0 +1,156 @@
+"""Which images may go. What counts is that nothing goes that is needed."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upgrade_manager.pipeline.image_lists import (
+    RETAINED,
+    identities,
+    pack,
+    parse_list,
+    removable,
+    repository_name,
+)
+
+if TYPE_CHECKING:
+    from random import Random
+
+DIGEST, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
+
+
+@pytest.mark.parametrize(
+    ("body", "references"),
+    [
+        pytest.param(b"a/b:1\nc/d:2\n", ["a/b:1", "c/d:2"], id="one a line"),
+        pytest.param(b"a/b:1\r\nc/d:2\r\n", ["a/b:1", "c/d:2"], id="Windows line ends"),
+        pytest.param(b"\xef\xbb\xbfa/b:1\n", ["a/b:1"], id="a byte order mark"),
+        pytest.param(b"\n  a/b:1  \n\n", ["a/b:1"], id="blanks"),
+        pytest.param(b"# images\na/b:1 # the first\n", ["a/b:1"], id="comments"),
+        pytest.param(b"#a/b:1\n", [], id="a line that was taken out"),
+        pytest.param(b"a/b:1#the first\n", ["a/b:1"], id="a comment without a blank before it"),
+        pytest.param(b"a/b:1\tx\n", ["a/b:1"], id="tabs"),
+        pytest.param(b"a/b:1\na/b:1\n", ["a/b:1", "a/b:1"], id="duplicates"),
+        pytest.param(b"a/b:1", ["a/b:1"], id="no line end at the end"),
+        pytest.param(b"registry:5000/a/b:1\n", ["registry:5000/a/b:1"], id="a port"),
+        pytest.param(f"a/b@{DIGEST}\n".encode(), [f"a/b@{DIGEST}"], id="a digest alone"),
+        pytest.param(
+            f"registry:5000/a/b:1@{DIGEST}\r\n".encode(), [f"registry:5000/a/b:1@{DIGEST}"], id="port, tag and digest"
+        ),
+        pytest.param(f"a/b:1@{DIGEST}\n".encode(), [f"a/b:1@{DIGEST}"], id="tag and digest"),
+        pytest.param(b"--all\n-a\n", [], id="no options"),
+        pytest.param(b"$(reboot)\n`x`\na;b\n../x\n", [], id="nothing for a shell"),
+        pytest.param(b"\xff\xfe\x00\n", [], id="no text"),
+        pytest.param(b"<html>\n<body>404</body>\n", [], id="a page"),
+        pytest.param(b"a" * 600 + b"\n", [], id="nothing longer than a reference can be"),
+        pytest.param(b"", [], id="empty"),
+    ],
+)
+def test_a_list_is_read_with_suspicion(body: bytes, references: list[str]) -> None:
+    assert parse_list(body) == references
+
+
+@pytest.mark.parametrize(
+    ("previous", "current", "gone"),
+    [
+        pytest.param(["a/b:1"], ["a/b:2"], ["a/b:1"], id="an old tag"),
+        pytest.param(["a/b:1"], ["a/b:1"], [], id="still needed"),
+        pytest.param(["a/b:1", "a/b:2"], ["a/b:2", "a/b:3"], ["a/b:1"], id="previous less current"),
+        pytest.param(["registry:5000/a:1"], ["registry:5000/a:2"], ["registry:5000/a:1"], id="a tag behind a port"),
+        pytest.param(["registry:5000/a"], ["registry:5000/a:latest"], [], id="a port and no tag"),
+        pytest.param(["registry:5000/a:1"], ["registry:5001/a:1"], ["registry:5000/a:1"], id="another port"),
+        pytest.param(["a/b:1", "a/b:1"], ["c/d:1"], ["a/b:1"], id="each once"),
+        pytest.param(["docker.io/a/b:1"], ["a/b:1"], [], id="the registry that is meant where none is named"),
+        pytest.param(["index.docker.io/a/b:1"], ["docker.io/a/b:1"], [], id="by its other name"),
+        pytest.param(["docker.io/library/b:1"], ["b:1"], [], id="and the library"),
+        pytest.param(["docker.io/b:1"], ["docker.io/library/b:1"], [], id="either way"),
+        pytest.param(["quay.io/a/b:1"], ["a/b:1"], ["quay.io/a/b:1"], id="another registry is another image"),
+        pytest.param(["registry:5000/a/b:1"], ["registry:5000/a/b:1"], [], id="a port is no tag"),
+        pytest.param(["localhost/a:1"], ["docker.io/localhost/a:1"], ["localhost/a:1"], id="localhost is a registry"),
+        pytest.param(["a/b"], ["a/b:latest"], [], id="no tag means latest"),
+        pytest.param([f"a/b:1@{DIGEST}"], ["a/b:1"], [], id="a digest of a tag that is needed"),
+        pytest.param([f"a/b:1@{DIGEST}"], [f"a/b:2@{DIGEST}"], [], id="another tag of the same content"),
+        pytest.param([f"a/b@{DIGEST}"], [f"a/b:2@{DIGEST}"], [], id="content without a tag"),
+        pytest.param([f"a/b:1@{DIGEST}"], [f"a/b:2@{OTHER}"], [f"a/b:1@{DIGEST}"], id="other content, other tag"),
+        pytest.param(
+            [f"docker.io/rancher/{name}:1" for name in sorted(RETAINED)], ["x/y:1"], [], id="the retained stay"
+        ),
+        pytest.param(
+            ["longhornio/longhorn-engine:v1", "longhornio/longhorn-engine:v2"], [], [], id="in all their tags"
+        ),
+        pytest.param(
+            [f"registry:5000/x/longhorn-engine:v1@{DIGEST}"], [], [], id="wherever they come from, with digests too"
+        ),
+        pytest.param(
+            ["longhornio/longhorn-engine-x:1"], ["a"], ["longhornio/longhorn-engine-x:1"], id="by the whole name only"
+        ),
+        pytest.param(["longhorn-engine/x:1"], ["a"], ["longhorn-engine/x:1"], id="of the path's last part"),
+    ],
+)
+def test_what_only_the_previous_release_needed_goes(previous: list[str], current: list[str], gone: list[str]) -> None:
+    assert removable(previous, current) == gone
+
+
+def test_the_six_that_stay_whatever_the_lists_say() -> None:
+    six = ["harvester-upgrade", "harvester-upgrade-toolkit", "longhorn-engine", "longhorn-instance-manager"]
+    six += ["mirrored-banzaicloud-fluentd", "mirrored-fluent-fluent-bit"]
+    assert sorted(RETAINED) == six
+    assert removable([f"docker.io/any/{name}:1" for name in six], ["a:1"]) == []
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        ("a", "a"),
+        ("a:1", "a"),
+        ("registry:5000/a", "a"),
+        ("registry:5000/b/a:1", "a"),
+        (f"b/a@{DIGEST}", "a"),
+        (f"b/a:1@{DIGEST}", "a"),
+    ],
+)
+def test_the_last_part_of_the_path_is_the_name(reference: str, name: str) -> None:
+    assert repository_name(reference) == name
+
+
+PATHS = st.sampled_from(["b", "a/b", "a/longhorn-engine", "a/b/c"])
+REGISTRIES = st.sampled_from(["", "docker.io/", "index.docker.io/", "quay.io/", "registry:5000/", "localhost/"])
+TAGS = st.sampled_from(["", ":1", ":2", ":latest"])
+DIGESTS = st.sampled_from(["", f"@{DIGEST}", f"@{OTHER}"])
+REFERENCES = st.builds("{}{}{}{}".format, REGISTRIES, PATHS, TAGS, DIGESTS)
+LISTS = st.lists(REFERENCES, max_size=12)
+
+
+@given(LISTS, LISTS)
+def test_nothing_that_is_needed_is_ever_removed(previous: list[str], current: list[str]) -> None:
+    gone = removable(previous, current)
+    assert set(gone) <= set(previous)
+    assert not set(gone) & set(current)
+    needed = {key for reference in current for key in identities(reference)}
+    assert [reference for reference in gone if needed & identities(reference)] == []
+    assert [reference for reference in gone if repository_name(reference) in RETAINED] == []
+    assert gone == sorted(set(gone))
+
+
+@given(LISTS, LISTS, st.randoms(use_true_random=False))
+def test_the_order_of_the_lists_makes_no_difference(previous: list[str], current: list[str], random: Random) -> None:
+    mixed = list(previous)
+    random.shuffle(mixed)
+    assert removable(mixed, reversed(current)) == removable(previous, current)
+
+
+@given(LISTS)
+def test_a_list_survives_its_way_to_the_nodes(references: list[str]) -> None:
+    packed = pack(references)
+    assert parse_list(gzip.decompress(packed)) == references
+    assert pack(references) == packed
+
+
+@given(st.binary(max_size=400))
+def test_no_body_makes_a_list_raise(body: bytes) -> None:
+    assert all(reference and not reference.startswith("-") for reference in parse_list(body))

@@ -1,0 +1,210 @@
+"""Watching only what is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.observer import InformerObserver
+from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import JOBS, NODES, SERVICES
+from upgrade_manager.pipeline.informers import (
+    SETTLE_TIMEOUT,
+    SYNC_TIMEOUT,
+    Observations,
+    PlanObservations,
+    Watch,
+    Written,
+    slim_job,
+    slim_node,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.harvester import Harvester
+
+ALL_NODES, ALL_JOBS = Watch(resource=NODES), Watch(resource=JOBS, namespace="harvester-system")
+
+
+def starter(cluster: Harvester) -> Callable[[Watch], Informer]:
+    def start(watch: Watch) -> Informer:
+        return Informer(
+            cluster.client,
+            watch.resource,
+            namespace=watch.namespace,
+            label_selector=watch.label_selector,
+            random=Random(1),
+            observer=InformerObserver(),
+        )
+
+    return start
+
+
+async def test_what_is_looked_at_is_current(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    async with asyncio.TaskGroup() as group:
+        observations = Observations(group, starter(cluster))
+        store = await observations.observe(ALL_NODES)
+        await cluster.nodes("n2")
+        await asyncio.sleep(1)
+        assert [node["metadata"]["name"] for node in store.list()] == ["n1", "n2"]
+        assert await observations.observe(Watch(resource=NODES)) is store
+        await observations.stop()
+
+
+async def test_what_nobody_asked_for_since_is_no_longer_watched(cluster: Harvester) -> None:
+    async with asyncio.TaskGroup() as group:
+        observations = Observations(group, starter(cluster))
+        await observations.observe(ALL_NODES)
+        await observations.observe(ALL_JOBS)
+        await observations.prune()
+        assert observations.watches == {ALL_NODES, ALL_JOBS}
+        await observations.observe(ALL_JOBS)
+        await observations.prune()
+        assert observations.watches == {ALL_JOBS}
+        await observations.prune()
+        assert observations.watches == frozenset()
+
+
+async def test_a_lasting_watch_is_kept_until_the_end(cluster: Harvester) -> None:
+    lasting = Watch(resource=NODES, lasting=True)
+    async with asyncio.TaskGroup() as group:
+        observations = Observations(group, starter(cluster))
+        await observations.observe(lasting)
+        for _ in range(2):
+            await observations.prune()
+        assert observations.watches == {lasting}
+        await observations.stop()
+        assert observations.watches == frozenset()
+
+
+async def test_a_kind_that_cannot_be_listed_is_named_in_time(cluster: Harvester) -> None:
+    missing = Watch(resource=Resource(group="nobody.io", version="v1", plural="things", kind="Thing"), namespace="x")
+    began = asyncio.get_running_loop().time()
+    async with asyncio.TaskGroup() as group:
+        observations = Observations(group, starter(cluster))
+        with pytest.raises(Transient, match=r"cannot list things\.nobody\.io in namespace x: .*404"):
+            await observations.observe(missing)
+        await observations.stop()
+    assert asyncio.get_running_loop().time() - began == pytest.approx(SYNC_TIMEOUT)
+
+
+async def test_the_barrier_waits_until_our_own_write_has_come_back(cluster: Harvester) -> None:
+    async with asyncio.TaskGroup() as group:
+        observations = Observations(group, starter(cluster))
+        store = await observations.observe(ALL_NODES)
+        await cluster.nodes("n1")
+        version = (await cluster.find(NODES, "n1"))["metadata"]["resourceVersion"]
+        await observations.settle([Written(resource=NODES, namespace="", resource_version=version)])
+        found = store.get("n1")
+        assert found is not None
+        assert found["metadata"]["resourceVersion"] == version
+        await observations.stop()
+
+
+async def test_the_barrier_is_bounded_and_asks_only_those_whom_it_concerns(cluster: Harvester) -> None:
+    never = Written(resource=NODES, namespace="", resource_version="999999999")
+    other = Written(resource=JOBS, namespace="cattle-system", resource_version="999999999")
+    async with asyncio.TaskGroup() as group:
+        observations = Observations(group, starter(cluster))
+        await observations.observe(ALL_NODES)
+        await observations.observe(ALL_JOBS)
+        began = asyncio.get_running_loop().time()
+        await observations.settle([other])
+        assert asyncio.get_running_loop().time() == began
+        await observations.settle([never])
+        assert asyncio.get_running_loop().time() - began <= SETTLE_TIMEOUT + 0.1
+        await observations.stop()
+
+
+async def test_one_plans_end_leaves_anothers_observations_open(cluster: Harvester) -> None:
+    async with asyncio.TaskGroup() as group:
+        plans = PlanObservations(group, lambda _, watch: starter(cluster)(watch))
+        await plans.of("a").observe(ALL_NODES)
+        await plans.of("b").observe(ALL_NODES)
+        await plans.drop("a")
+        await plans.drop("a")
+        assert plans.of("b").watches == {ALL_NODES}
+        assert plans.of("a").watches == frozenset()
+        await plans.stop()
+
+
+@pytest.mark.parametrize(
+    ("watch", "resource", "namespace", "covered"),
+    [
+        pytest.param(ALL_NODES, NODES, "", True, id="a cluster's kind"),
+        pytest.param(ALL_JOBS, JOBS, "harvester-system", True, id="its namespace"),
+        pytest.param(ALL_JOBS, JOBS, "cattle-system", False, id="another namespace"),
+        pytest.param(Watch(resource=JOBS), JOBS, "cattle-system", True, id="all namespaces"),
+        pytest.param(ALL_JOBS, SERVICES, "harvester-system", False, id="another kind"),
+    ],
+)
+def test_a_watch_covers_its_kind_in_its_namespace(
+    watch: Watch,
+    resource: Any,
+    namespace: str,
+    covered: bool,  # noqa: FBT001  # a table
+) -> None:
+    assert watch.covers(resource, namespace) is covered
+
+
+def test_of_a_node_only_what_decisions_read_is_kept() -> None:
+    node = {
+        "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}, "managedFields": [1]},
+        "spec": {"podCIDR": "x"},
+        "status": {
+            "conditions": [
+                {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"},
+                {"type": "DiskPressure", "status": "False"},
+            ],
+            "nodeInfo": {"osImage": "Harvester v1.6.1", "bootID": "x"},
+            "images": [{"names": ["a"]}] * 50,
+        },
+    }
+    slim = slim_node(node)
+    assert slim["metadata"] == {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}
+    # A kubelet's report that nothing has changed must not look like a change.
+    assert slim["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
+    assert slim["status"]["nodeInfo"]["osImage"] == "Harvester v1.6.1"
+    assert "images" not in slim["status"]
+
+
+@pytest.mark.parametrize(
+    "status", [{}, {"status": None}, {"status": {"conditions": None, "nodeInfo": None}}], ids=["none", "null", "nulls"]
+)
+def test_a_bare_node_is_no_fault(status: dict[str, Any]) -> None:
+    assert slim_node({"metadata": {"name": "n1"}, **status})["status"]["conditions"] == []
+
+
+def test_of_a_job_only_what_decisions_read_is_kept() -> None:
+    metadata = {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}], "managedFields": [1]}
+    job = {
+        "metadata": metadata,
+        "spec": {"parallelism": 0, "suspend": True, "template": {"spec": {}}},
+        "status": {"failed": 1, "conditions": [], "startTime": "x"},
+    }
+    slim = slim_job(job)
+    assert slim["metadata"] == {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}]}
+    assert slim["spec"] == {"parallelism": 0, "suspend": True}
+    assert slim["status"] == {"failed": 1, "conditions": []}
+    assert slim_job({"metadata": {"name": "j"}})["spec"] == {"parallelism": 1, "suspend": False}
+    assert slim_job({"metadata": {"name": "j"}, "spec": {"backoffLimit": 2}})["spec"]["backoffLimit"] == 2
+
+
+@pytest.mark.parametrize(
+    ("component", "kept"),
+    [
+        pytest.param("cluster-upgrade", {"active", "ready", "startTime"}, id="of the cluster's one Job"),
+        pytest.param("node-upgrade", set(), id="not of the nodes' many"),
+    ],
+)
+def test_whether_a_jobs_pod_has_started_is_kept(component: str, kept: set[str]) -> None:
+    labels = {"management.harvesterhci.io/upgrade-component": component}
+    status = {"active": 1, "ready": 1, "startTime": "x", "terminating": 0}
+    assert slim_job({"metadata": {"name": "j", "labels": labels}, "status": status})["status"].keys() == kept

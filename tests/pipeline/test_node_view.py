@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from upgrade_manager.api.keys import WITNESS_LABEL, JobType
+from upgrade_manager.api.names import label_value
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.spec import UpgradePlanSpec
+from upgrade_manager.kube.store import Store
+from upgrade_manager.nodes.job_state import Progress
+from upgrade_manager.pipeline.node_view import Aim, Judged, Observed, judged_nodes
+from upgrade_manager.pipeline.status import StatusDraft
+from upgrade_manager.resources.owner import Owner
+
+PRE = "management.harvesterhci.io/pre-hook"
+QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
+POST_QUESTION = json.dumps({"postDrainHooks": [{"annotation": "management.harvesterhci.io/post-hook"}]})
+AIM = Aim("Harvester v1.7.0", "v1.33.5+rke2r1", frozenset())
+OWNER = Owner(name="upgrade", uid="u")
+SPEC = UpgradePlanSpec.read({"version": "v1.7.0"})
+DRAFT = StatusDraft(
+    {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PreDraining"}, "n9": {"state": "Polishing"}}}},
+    now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+def node(name: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, **more}}
+
+
+def secret(name: str, machine: str, **annotations: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": {"rke.cattle.io/machine-name": machine}, "annotations": annotations},
+    }
+
+
+def machine(name: str, node_name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "status": {"nodeRef": {"name": node_name}}}
+
+
+def job(node_name: str, kind: str) -> dict[str, Any]:
+    labels = {
+        "management.harvesterhci.io/node": label_value(node_name),
+        "management.harvesterhci.io/job-type": kind,
+    }
+    owners = [{"uid": OWNER.uid, "controller": True}]
+    return {"metadata": {"name": f"{kind}-{node_name}", "labels": labels, "ownerReferences": owners}}
+
+
+def stored(objs: list[dict[str, Any]]) -> Store:
+    store = Store(indexers={})
+    store.replace(objs, "1")
+    return store
+
+
+def observed(**given: Any) -> Observed:
+    return Observed(**{kind: stored(given.get(kind, [])) for kind in ("nodes", "secrets", "machines", "jobs")})
+
+
+def judged(seen: Observed, draft: StatusDraft = DRAFT) -> list[Judged]:
+    return judged_nodes(draft, seen, owner=OWNER, spec=SPEC, aim=AIM)
+
+
+def views(**given: Any) -> dict[str, Any]:
+    return {view.name: view for view, _ in judged(observed(**given))}
+
+
+def test_everything_about_a_node_comes_together() -> None:
+    status = {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "nodeInfo": {"osImage": "Harvester v1.6.1"},
+    }
+    seen = views(
+        nodes=[
+            {
+                **node("n1", annotations={"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}),
+                "status": status,
+            }
+        ],
+        secrets=[secret("s1", "m1", **{"rke.cattle.io/pre-drain": QUESTION})],
+        machines=[machine("m1", "n1")],
+        jobs=[job("n1", "pre-drain"), job("n2", "pre-drain")],
+    )["n1"]
+    assert (seen.state, seen.os_image, seen.ready) == (NodeState.PRE_DRAINING, "Harvester v1.6.1", True)
+    assert (seen.pending_os, seen.secret, seen.pre_drain.open) == ("Harvester v1.7.0", "s1", True)
+    assert {kind: state.progress for kind, state in seen.jobs.items()} == {JobType.PRE_DRAIN: Progress.RUNNING}
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        pytest.param({"nodes": [node("n1"), node("n2")]}, ["n1"], id="a node that joined later takes no part"),
+        pytest.param({"nodes": []}, [], id="nor one that has left"),
+        pytest.param({"nodes": [node("n9")]}, ["n9"], id="a state of a newer version counts"),
+        pytest.param(
+            {
+                "nodes": [node("n2")],
+                "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": QUESTION})],
+                "machines": [machine("m2", "n2")],
+            },
+            ["n2"],
+            id="a node that joined takes part when Rancher asks about it",
+        ),
+        pytest.param(
+            {"nodes": [node("n2")], "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": QUESTION})]},
+            [],
+            id="a Secret without a Machine is nobody's",
+        ),
+    ],
+)
+def test_who_takes_part(given: dict[str, Any], names: list[str]) -> None:
+    assert list(views(**given)) == names
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "paused", "restores"),
+    [
+        pytest.param({}, {}, False, False, id="nothing is asked"),
+        pytest.param({"nodeUpgradeOption": {"pauseNodes": ["n1", "n7"]}}, {}, True, False, id="it is listed"),
+        pytest.param({"nodeUpgradeOption": {"pauseNodes": ["n7"]}}, {}, False, False, id="another one is"),
+        pytest.param({"nodeUpgradeOption": {"pauseNodes": ["N1"]}}, {}, False, False, id="it is misspelt"),
+        pytest.param({"restoreVM": True}, {}, False, True, id="VMs are to be started again"),
+        pytest.param({"restoreVM": True}, {WITNESS_LABEL: ""}, False, False, id="on a witness there are none"),
+    ],
+)
+def test_what_the_plan_asks_for_a_node_is_seen(
+    spec: dict[str, Any], labels: dict[str, str], *, paused: bool, restores: bool
+) -> None:
+    seen = observed(nodes=[node("n1", labels=labels)])
+    ((view, _),) = judged_nodes(DRAFT, seen, owner=OWNER, spec=UpgradePlanSpec.read(spec), aim=AIM)
+    assert (view.paused, view.restores_vms) == (paused, restores)
+
+
+def test_a_node_is_judged_anew_when_it_is_listed_or_taken_off() -> None:
+    seen = observed(nodes=[node("n1")])
+    pausing = UpgradePlanSpec.read({"nodeUpgradeOption": {"pauseNodes": ["n1"]}})
+    paused = [judged_nodes(DRAFT, seen, owner=OWNER, spec=spec, aim=AIM)[0][0].paused for spec in (SPEC, pausing, SPEC)]
+    assert paused == [False, True, False]
+
+
+def test_bare_objects_are_enough() -> None:
+    seen = views(nodes=[node("n1")])["n1"]
+    assert (seen.os_image, seen.ready, seen.pending_os, seen.secret, seen.jobs) == ("", False, "", "", {})
+    assert not seen.pre_drain.open
+
+
+@pytest.mark.parametrize("kind", ["polish", ""])
+def test_jobs_of_other_kinds_are_passed_over(kind: str) -> None:
+    assert views(nodes=[node("n1")], jobs=[job("n1", kind), {"metadata": {"name": "x"}}])["n1"].jobs == {}
+
+
+def test_a_long_named_nodes_job_is_found_by_its_shortened_label() -> None:
+    name = "n" * 200
+    draft = StatusDraft(
+        {"metadata": {}, "status": {"nodeUpgradeStatuses": {name: {"state": "PreDraining"}}}}, now=DRAFT._now
+    )
+    ((seen, _),) = judged(observed(nodes=[node(name)], jobs=[job(name, "pre-drain")]), draft)
+    assert JobType.PRE_DRAIN in seen.jobs
+
+
+def test_another_plans_jobs_are_passed_over() -> None:
+    foreign = job("n1", "pre-drain")
+    foreign["metadata"]["ownerReferences"] = [{"uid": "namesake", "controller": True}]
+    assert views(nodes=[node("n1")], jobs=[foreign])["n1"].jobs == {}
+
+
+def versioned(obj: dict[str, Any], version: str, **more: Any) -> dict[str, Any]:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}, **more}
+
+
+def asked(version: str) -> dict[str, Any]:
+    return versioned(secret("s1", "m1", **{"rke.cattle.io/pre-drain": QUESTION}), version)
+
+
+NEWS = [
+    pytest.param("nodes", versioned(node("n1"), "9", status={"nodeInfo": {"osImage": "new"}}), id="the Node"),
+    pytest.param("secrets", asked("9"), id="its Secret"),
+    pytest.param("machines", versioned(machine("m1", ""), "9"), id="its Machine"),
+    pytest.param("jobs", versioned(job("n1", "pre-drain"), "9", status={"failed": 1}), id="its Job"),
+]
+
+
+@pytest.mark.parametrize(("kind", "obj"), NEWS)
+def test_a_node_is_judged_anew_when_something_about_it_changes_and_only_then(kind: str, obj: dict[str, Any]) -> None:
+    given: dict[str, Any] = {
+        "nodes": [versioned(node("n1"), "1"), versioned(node("n9"), "1")],
+        "secrets": [versioned(secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_QUESTION}), "1")],
+        "machines": [versioned(machine("m1", "n1"), "1"), versioned(machine("m9", "n9"), "1")],
+        "jobs": [versioned(job("n1", "pre-drain"), "1"), versioned(job("n9", "pre-drain"), "1")],
+    }
+    seen = observed(**given)
+    first = judged(seen)
+    assert [again is before for again, before in zip(judged(seen), first, strict=True)] == [True, True]
+    getattr(seen, kind).put(obj)
+    news = judged(seen)
+    assert [again is before for again, before in zip(news, first, strict=True)] == [False, True]
+    fresh = observed(**{name: getattr(seen, name).list() for name in given})
+    assert news == judged(fresh)
+
+
+def test_a_node_is_judged_anew_when_its_recorded_state_changes() -> None:
+    seen = observed(nodes=[node("n1")])
+    (before,) = judged(seen)
+    moved = {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PostDrained"}}}}
+    ((view, decision),) = judged(seen, StatusDraft(moved, now=DRAFT._now))
+    assert (before[0].state, view.state, decision.state) == (NodeState.PRE_DRAINING, *[NodeState.POST_DRAINED] * 2)
+
+
+@pytest.mark.parametrize("first", ["m1", "m2"])
+def test_of_two_secrets_of_one_node_the_one_that_asks_counts(first: str) -> None:
+    second = {"m1": "m2", "m2": "m1"}[first]
+    seen = views(
+        nodes=[node("n1")],
+        secrets=[secret("s1", first), secret("s2", second, **{"rke.cattle.io/pre-drain": QUESTION})],
+        machines=[machine("m1", "n1"), machine("m2", "n1")],
+    )["n1"]
+    assert (seen.secret, seen.pre_drain.open) == ("s2", True)
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "left", "expected"),
+    [
+        pytest.param("v1.32.4+rke2r1", frozenset({"s1"}), (True, True, 1), id="behind, with an old question"),
+        pytest.param("v1.33.5+rke2r1", frozenset({"s2"}), (False, False, 1), id="up to date, with a new one"),
+    ],
+)
+def test_a_node_is_compared_with_the_release_and_its_question_with_the_old_ones(
+    kubelet: str, left: frozenset[str], expected: tuple[bool, bool, int]
+) -> None:
+    one = secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_QUESTION})
+    one["metadata"]["labels"]["rke.cattle.io/etcd-role"] = "true"
+    status = {"nodeInfo": {"kubeletVersion": kubelet}}
+    seen = observed(nodes=[{**node("n1"), "status": status}], secrets=[one], machines=[machine("m1", "n1")])
+    aim = AIM._replace(left_over=left)
+    ((view, _),) = judged_nodes(DRAFT, seen, owner=OWNER, spec=SPEC, aim=aim)
+    assert (view.behind, view.left_over, view.tier) == expected

@@ -1,0 +1,8 @@
+from __future__ import annotations
+
+from upgrade_manager.pipeline.selections import MACHINE_PLANS
+
+
+def test_of_a_machine_plan_only_the_metadata_is_read() -> None:
+    assert MACHINE_PLANS.metadata_only
+    assert (MACHINE_PLANS.namespace, MACHINE_PLANS.field_selector) == ("fleet-local", "type=rke.cattle.io/machine-plan")

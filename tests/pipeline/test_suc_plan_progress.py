@@ -1,0 +1,387 @@
+"""What is believed of a controller that overwrites its own verdicts (suc-observed)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.resources import NODES, PODS
+from upgrade_manager.kube.store import Store
+from upgrade_manager.nodes.job_state import Progress
+from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.suc_plan_progress import PlanJob, States, follow, judge, one_by_one, prepare_nodes
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+
+STATES = States(
+    running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
+)
+
+
+PRELOAD = {"management.harvesterhci.io/upgrade-component": "image-preload"}
+CLEANUP = {"management.harvesterhci.io/upgrade-component": "image-cleanup"}
+
+
+def plan(status: str = "", reason: str = "", message: str = "") -> dict[str, Any]:
+    named = {"name": "up-image-preload", "namespace": "cattle-system", "uid": "p-1", "labels": PRELOAD}
+    made: dict[str, Any] = {"metadata": named}
+    if status:
+        complete = {"type": "Complete", "status": status, "reason": reason, "message": message}
+        made["status"] = {"conditions": [complete]}
+    return made
+
+
+def job(
+    node: str = "n1",
+    verdict: str = "",
+    *,
+    parallelism: int = 1,
+    owner: str = "p-1",
+    created: int = 0,
+    failed: int = 0,
+    labels: dict[str, str] = PRELOAD,
+) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": f"apply-{node}-{created}",
+            "namespace": "cattle-system",
+            "labels": {**labels, **({"upgrade.cattle.io/node": node} if node else {})},
+            "ownerReferences": [{"uid": owner, "controller": True}] if owner else [],
+            "creationTimestamp": f"2026-01-01T00:00:0{created}Z",
+        },
+        "spec": {"parallelism": parallelism},
+        "status": {"failed": failed, "conditions": [{"type": verdict, "status": "True"}] if verdict else []},
+    }
+
+
+def stored(*jobs: dict[str, Any]) -> Store:
+    store = Store(indexers={})
+    store.replace(jobs, "1")
+    return store
+
+
+@pytest.mark.parametrize(
+    ("raw", "jobs", "verdict"),
+    [
+        pytest.param(plan(), [], "runs", id="no status at all yet"),
+        pytest.param(plan("False", "Resolved"), [], "runs", id="resolved"),
+        pytest.param(plan("False", "SyncJob"), [job()], "runs", id="at work"),
+        pytest.param(plan("False", "SyncJob"), [], "runs", id="a Job that is gone is no failure"),
+        pytest.param(plan("False", "SyncJob"), [job(parallelism=0)], "runs", id="a paused Job"),
+        pytest.param(plan("Unknown"), [], "runs", id="an older controller's first word"),
+        pytest.param(plan("True", "Complete"), [], "complete", id="complete"),
+        pytest.param(plan("True", "Complete"), [job("n1", "Complete")], "complete", id="with its Jobs still there"),
+        pytest.param(plan("False", "JobFailed", "why"), [], "failed", id="failed, and the Job is gone"),
+        pytest.param(plan("False", "JobFailed"), [], "failed", id="without a message"),
+        pytest.param(plan("False", "JobFailed", "why"), [job("n1", "Failed")], "failed", id="failed"),
+        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed")], "failed", id="the verdict was overwritten"),
+        pytest.param(plan("True", "Complete"), [job("n1", "Failed")], "failed", id="even by success"),
+        pytest.param(
+            plan("False", "SyncJob"), [job("n1", "Failed", parallelism=0)], "failed", id="a paused Job may fail too"
+        ),
+        pytest.param(
+            plan("False", "SyncJob"),
+            [job("n1", "Failed"), job("n1", created=1)],
+            "failed",
+            id="a second Job of the node does not hide the first one's failure",
+        ),
+        pytest.param(
+            plan("False", "SyncJob"),
+            [job("", "Failed"), job("", "Complete", created=1)],
+            "failed",
+            id="nor without label",
+        ),
+        pytest.param(
+            plan("False", "SyncJob"), [job("n1", "Failed", owner="p-0")], "runs", id="a namesake's Job counts nothing"
+        ),
+        pytest.param(
+            plan("False", "SyncJob"), [job("n1", "Failed", owner="")], "failed", id="one without an owner does"
+        ),
+        pytest.param(
+            plan("False", "SyncJob"),
+            [job("n1", "Failed", owner="", labels=CLEANUP)],
+            "runs",
+            id="one of another component does not",
+        ),
+        pytest.param(plan("False", "SyncJob"), [job("n1", "FailureTarget")], "runs", id="a Job that is about to fail"),
+        pytest.param(plan("True", "JobFailed"), [], "complete", id="only a False condition fails"),
+    ],
+)
+def test_a_failed_job_is_the_first_sign_the_reason_the_second(
+    raw: dict[str, Any], jobs: list[dict[str, Any]], verdict: str
+) -> None:
+    work = judge(raw, map(PlanJob.of, jobs))
+    found = "failed" if work.failed or work.failure else "complete" if work.complete else "runs"
+    assert found == verdict
+
+
+def test_a_nodes_newest_job_tells_how_far_it_is() -> None:
+    work = judge(
+        plan(), map(PlanJob.of, [job("n1", created=2), job("n1", "Complete", created=1), job("n2", "Complete")])
+    )
+    assert {node: found.state.progress for node, found in work.nodes.items()} == {
+        "n1": Progress.RUNNING,
+        "n2": Progress.COMPLETE,
+    }
+
+
+class TestFollow:
+    async def test_nodes_and_message_follow_the_jobs(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1", "n2", "n3")
+        scope = cluster.scope(await cluster.plan())
+        jobs = [job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0)]
+        outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
+        assert outcome == Waiting(
+            message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes, now on n2; "
+            "node n2: attempt 2 of 7, the last one failed"
+        )
+        states = [scope.draft.node_state(node) for node in ("n1", "n2", "n3")]
+        assert states == [NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, None]
+        assert scope.draft["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
+
+    @pytest.mark.parametrize(
+        ("jobs", "state"),
+        [
+            pytest.param([], "done on 0 of 5 nodes", id="no Job yet"),
+            pytest.param([job("n1", parallelism=0)], "done on 0 of 5 nodes", id="a Job that is not let run yet"),
+            pytest.param([job("n1")], "done on 0 of 5 nodes, now on n1", id="one node at work"),
+            pytest.param(
+                [job("n3"), job("n1"), job("n2", "Complete")], "done on 1 of 5 nodes, now on n1, n3", id="two of them"
+            ),
+            pytest.param(
+                [job(f"n{number}") for number in range(1, 6)],
+                "done on 0 of 5 nodes, now on n1, n2, n3 and 2 more",
+                id="more than a message names",
+            ),
+            pytest.param(
+                [job("n1", failed=1), job("n2", failed=2)],
+                "done on 0 of 5 nodes, now on n1, n2; node n1: attempt 2 of 3, the last one ended with: disk full",
+                id="a failed attempt, with its last words",
+            ),
+            pytest.param(
+                [job("n2", failed=1)],
+                "done on 0 of 5 nodes, now on n2; node n2: attempt 2 of 3, the last one failed",
+                id="a failed attempt that has left none",
+            ),
+            pytest.param(
+                [job("n1", "FailureTarget")],
+                "done on 0 of 5 nodes, now on n1; node n1: it has failed (FailureTarget) and waits for its Pod to end, "
+                "which a dead node never says",
+                id="a dead node",
+            ),
+            pytest.param(
+                [job(f"n{number}", "Complete") for number in range(1, 6)],
+                "done on 5 of 5 nodes",
+                id="all done, and the Plan is not yet complete",
+            ),
+        ],
+    )
+    async def test_a_plan_is_told_with_its_state(
+        self, cluster: Harvester, jobs: list[dict[str, Any]], state: str
+    ) -> None:
+        await cluster.nodes(*(f"n{number}" for number in range(1, 6)))
+        ended = {"terminated": {"exitCode": 1, "message": "disk full"}}
+        labels = {"batch.kubernetes.io/job-name": "apply-n1-0"}
+        metadata = {"name": "apply-n1-0-x", "namespace": "cattle-system", "labels": labels}
+        status = {"phase": "Failed", "containerStatuses": [{"name": "upgrade", "state": ended}]}
+        bare = {"metadata": metadata, "spec": {"containers": [{"name": "upgrade", "image": "x"}]}}
+        await cluster.put(PODS, bare, status=status)
+        for one in jobs:
+            one["spec"]["backoffLimit"] = 2
+            for condition in one["status"]["conditions"]:
+                condition["reason"] = condition["type"]
+        scope = cluster.scope(await cluster.plan())
+        found = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="x")
+        assert isinstance(found, Waiting)
+        assert found.message == f"waiting for Plan cattle-system/up-image-preload: x {state}"
+
+    async def test_a_dead_nodes_job_is_named(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1")
+        scope = cluster.scope(await cluster.plan())
+        jobs = [job("n1", "FailureTarget")]
+        jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
+        outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
+        assert isinstance(outcome, Waiting)
+        assert "node n1: it has failed (DeadlineExceeded) and waits for its Pod to end" in outcome.message
+
+    @pytest.mark.parametrize(
+        ("created", "after", "said"),
+        [
+            pytest.param("2026-01-01T00:00:00Z", 60, False, id="a new Plan gets its minute"),
+            pytest.param("2025-12-31T23:59:10Z", 10, False, id="or what is left of it"),
+            pytest.param("2025-12-31T23:58:00Z", 60, True, id="then it is said where the cause can be seen"),
+            pytest.param("2026-02-01T00:00:00Z", 60, False, id="a clock that jumped back gives it time again"),
+            pytest.param("", 60, False, id="as one does that cannot be read"),
+        ],
+    )
+    async def test_a_plan_whose_jobs_never_start_is_told_of(
+        self,
+        cluster: Harvester,
+        created: str,
+        after: float,
+        said: bool,  # noqa: FBT001  # a table
+    ) -> None:
+        await cluster.nodes("n1")
+        raw = plan("False", "Resolved")
+        raw["metadata"]["creationTimestamp"] = created
+        scope = cluster.scope(await cluster.plan())
+        outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
+        assert isinstance(outcome, Waiting)
+        assert outcome.after == pytest.approx(after, abs=1)
+        assert ("kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload" in outcome.message) is said
+
+    async def test_with_the_cause_where_somebody_knows_it(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1")
+        raw = plan("False", "Resolved")
+        raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
+        raw["status"]["conditions"].append({"type": "Validated", "status": "False", "message": "no such secret"})
+        outcome = await follow(cluster.scope(await cluster.plan()), raw, stored(), states=STATES, what="image preload")
+        assert isinstance(outcome, Waiting)
+        assert "no Job has started for 60 s (no such secret): see kubectl describe" in outcome.message
+
+    async def test_the_events_are_asked_once_a_minute_however_often_it_looks(
+        self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[float] = []
+
+        async def asks(*_: Any, **__: Any) -> str:
+            asked.append(loop_time())
+            return "quota exceeded"
+
+        monkeypatch.setattr("upgrade_manager.pipeline.suc_plan_progress.newest_warning", asks)
+        await cluster.nodes("n1")
+        raw = plan("False", "Resolved")
+        raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
+        scope = cluster.scope(await cluster.plan())
+        for _ in range(50):
+            outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
+            await asyncio.sleep(2)
+        assert isinstance(outcome, Waiting)
+        assert "(quota exceeded)" in outcome.message
+        assert len(asked) == 2
+
+    async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1", "n2")
+        scope = cluster.scope(await cluster.plan())
+        assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+        assert [scope.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
+
+    async def test_a_nodes_recorded_failure_does_not_outweigh_a_complete_plan(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1")
+        scope = cluster.scope(await cluster.plan())
+        scope.draft.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
+        raw = plan("False", "SyncJob")
+        assert isinstance(await follow(scope, raw, stored(job("n1")), states=STATES, what="x"), Waiting)
+        assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+
+    @pytest.mark.parametrize("complete", [True, False])
+    async def test_a_plan_that_selects_no_node_is_not_done(self, cluster: Harvester, *, complete: bool) -> None:
+        scope = cluster.scope(await cluster.plan())
+        raw = plan("True", "Complete") if complete else plan()
+        with pytest.raises(BadCluster, match=r"no Node carries the label harvesterhci\.io/managed=true any more"):
+            await follow(scope, raw, stored(), states=STATES, what="image preload")
+
+    @pytest.mark.parametrize(
+        ("raw", "jobs", "cause"),
+        [
+            pytest.param(
+                plan("False", "JobFailed", "Job x failed on Node n1"),
+                [],
+                "image preload failed: Job x failed on Node n1",
+                id="in the controller's words where no Job is left",
+            ),
+            pytest.param(
+                plan("False", "SyncJob"),
+                [job("n1", "Failed")],
+                "image preload failed: Job cattle-system/apply-n1-0 failed",
+                id="in the Job's words",
+            ),
+        ],
+    )
+    async def test_a_failure_ends_the_phase(
+        self, cluster: Harvester, raw: dict[str, Any], jobs: list[dict[str, Any]], cause: str
+    ) -> None:
+        await cluster.nodes("n1", "n2")
+        scope = cluster.scope(await cluster.plan())
+        assert await follow(scope, raw, stored(*jobs), states=STATES, what="image preload") == Failed(cause=cause)
+
+    async def test_the_other_nodes_states_stay(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1", "n2")
+        scope = cluster.scope(await cluster.plan())
+        await follow(scope, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, what="x")
+        states = [scope.draft.node_state(node) for node in ("n1", "n2")]
+        assert states == [NodeState.IMAGE_PRELOAD_FAILED, NodeState.IMAGE_PRELOADING]
+
+
+class TestPrepare:
+    async def test_the_mark_of_an_earlier_plan_is_taken_off(self, cluster: Harvester) -> None:
+        await cluster.nodes("n1", **{"plan.upgrade.cattle.io/up-image-preload": "hash"})
+        await cluster.nodes("n2", **{"plan.upgrade.cattle.io/other": "hash"})
+        scope = cluster.scope(await cluster.plan())
+        nodes = (await cluster.client.list(NODES)).items
+        await prepare_nodes(scope, nodes, "up-image-preload")
+        found = {objects.name(node): objects.labels(node) for node in (await cluster.client.list(NODES)).items}
+        assert "plan.upgrade.cattle.io/up-image-preload" not in found["n1"]
+        assert "plan.upgrade.cattle.io/other" in found["n2"]
+        assert len(scope.written) == 1
+
+    async def test_without_nodes_there_is_nothing_to_create_a_plan_for(self, cluster: Harvester) -> None:
+        with pytest.raises(BadCluster, match="no Node carries the label"):
+            await prepare_nodes(cluster.scope(await cluster.plan()), [], "up-image-preload")
+
+    @pytest.mark.parametrize("hostname", ["n1.example.org", None])
+    async def test_a_hostname_that_is_not_the_name_is_told_before_the_plan_hangs(
+        self, cluster: Harvester, hostname: str | None
+    ) -> None:
+        labels = {"kubernetes.io/hostname": hostname} if hostname else {}
+        node = {"metadata": {"name": "n1", "labels": labels}}
+        scope = cluster.scope(await cluster.plan())
+        with pytest.raises(BadCluster, match="Node n1: its label"):
+            await prepare_nodes(scope, [node], "up-image-preload")
+
+    @pytest.mark.parametrize("value", ["99e7de4ce98589bc847e", "disabled", ""], ids=["a hash", "disabled", "empty"])
+    async def test_whatever_the_mark_says(self, cluster: Harvester, value: str) -> None:
+        await cluster.nodes("n1", "n2", **{"plan.upgrade.cattle.io/up-image-preload": value})
+        scope = cluster.scope(await cluster.plan())
+        nodes = (await cluster.client.list(NODES)).items
+        for _ in range(2):
+            await prepare_nodes(scope, nodes, "up-image-preload")
+            nodes = (await cluster.client.list(NODES)).items
+        assert [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade")] == []
+        assert len(scope.written) == 2
+
+    async def test_a_node_that_has_left_meanwhile_needs_nothing_taken_off(self, cluster: Harvester) -> None:
+        labels = {"kubernetes.io/hostname": "gone", "plan.upgrade.cattle.io/up-image-preload": "hash"}
+        scope = cluster.scope(await cluster.plan())
+        await prepare_nodes(scope, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
+        assert scope.written == []
+
+    @pytest.mark.parametrize("length", [64, 200, 253])
+    async def test_a_name_that_no_label_of_the_controllers_can_hold_is_told(
+        self, cluster: Harvester, length: int
+    ) -> None:
+        node = {"metadata": {"name": "n" * length, "labels": {}}}
+        scope = cluster.scope(await cluster.plan())
+        with pytest.raises(BadCluster, match=r"Node n+: the system-upgrade-controller .*concurrency to -1"):
+            await prepare_nodes(scope, [node], "up-image-preload")
+
+
+@pytest.mark.parametrize(
+    ("names", "shared"),
+    [
+        pytest.param(["n1", "n2"], False, id="plain names"),
+        pytest.param(["n1.example.org", "n2.example.org"], False, id="their own first labels"),
+        pytest.param(["node.rack-1", "node.rack-2"], True, id="one first label"),
+        pytest.param(["node", "node.rack-2"], True, id="with and without a dot"),
+        pytest.param([], False, id="no node"),
+    ],
+)
+def test_nodes_that_would_share_a_job_come_one_after_the_other(names: list[str], shared: bool) -> None:  # noqa: FBT001
+    assert one_by_one({"metadata": {"name": name}} for name in names) is shared

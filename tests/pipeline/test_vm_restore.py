@@ -1,0 +1,174 @@
+"""When a node's VMs are started again, and what is said when they are not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.api.keys import Component, JobType
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Forbidden, Transient
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, NAMESPACES
+from upgrade_manager.pipeline.vm_restore import is_restoring, report, start, unfinished
+from upgrade_manager.resources.jobs import node_job, restore_job
+from upgrade_manager.resources.owner import Owner
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import Scope
+
+PLACE = "harvester-system"
+NAME = "up-node-upgrade-restore-vm-n1"
+LISTING = "ConfigMap harvester-system/up-restore-vm names them by node"
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
+DOOMED = {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}
+
+
+async def prepared(cluster: Harvester, *, listed: Object | None = None, restore: bool = True) -> Scope:
+    scope = cluster.scope(await cluster.plan(spec={"version": "v1", "restoreVM": restore}))
+    if listed is not None:
+        metadata = {"name": "up-restore-vm", "namespace": PLACE}
+        await cluster.put(CONFIG_MAPS, {"metadata": metadata, **listed})
+    return scope
+
+
+@pytest.mark.parametrize(
+    ("listed", "made"),
+    [
+        pytest.param({"data": {"n1": "default/db"}}, True, id="a VM is listed for it"),
+        pytest.param({"data": {"n1": "default/db,other/web"}}, True, id="several are"),
+        pytest.param({"data": {"n1": "db"}}, True, id="an entry that the toolkit will complain about"),
+        pytest.param({"data": {"n2": "default/db"}}, False, id="for another node only"),
+        pytest.param({"data": {"n1": ""}}, False, id="none had to be shut down"),
+        pytest.param({"data": {"n1": " , ,\n"}}, False, id="nothing but separators"),
+        pytest.param({"data": {}}, False, id="nothing at all"),
+        pytest.param({}, False, id="a ConfigMap without data"),
+        pytest.param({"binaryData": {"n1": "ZA=="}}, False, id="bytes are no list"),
+        pytest.param(None, False, id="no ConfigMap"),
+    ],
+)
+async def test_a_job_is_made_where_vms_are_listed(cluster: Harvester, listed: Object | None, *, made: bool) -> None:
+    scope = await prepared(cluster, listed=listed)
+    await start(scope, "n1")
+    assert await cluster.names(JOBS, PLACE) == ([NAME] if made else [])
+    assert cluster.heard.said == []
+
+
+async def test_once_more_makes_no_second_job(cluster: Harvester) -> None:
+    scope = await prepared(cluster, listed={"data": {"n1": "default/db"}})
+    await start(scope, "n1")
+    made = objects.uid(await cluster.find(JOBS, NAME, PLACE))
+    await start(scope, "n1")
+    assert objects.uid(await cluster.find(JOBS, NAME, PLACE)) == made
+    assert cluster.heard.said == []
+
+
+async def test_somebody_elses_object_of_that_name_is_not_adopted_and_holds_up_nobody(cluster: Harvester) -> None:
+    scope = await prepared(cluster, listed={"data": {"n1": "default/db"}})
+    foreign = restore_job(Owner(name="up", uid="other"), scope.job_settings, node="n1")
+    await cluster.put(JOBS, foreign)
+    await start(scope, "n1")
+    ((reason, message),) = cluster.heard.said
+    assert reason == "RestoreVMFailed"
+    assert "belongs to UpgradePlan up (uid other)" in message
+    assert scope.owner.uid in message
+    assert message.endswith(LISTING)
+    assert objects.owner_uid(await cluster.find(JOBS, NAME, PLACE)) == "other"
+
+
+async def test_what_is_refused_for_good_is_a_warning(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = await prepared(cluster)
+    monkeypatch.setattr(scope.client, "get", refusing(Forbidden("may not get the list")))
+    await start(scope, "n1")
+    assert [reason for reason, _ in cluster.heard.said] == ["RestoreVMFailed"]
+    assert "the VMs of node n1 cannot be started again: may not get the list" in cluster.heard.said[0][1]
+
+
+async def test_what_may_be_different_next_time_is_tried_again(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = await prepared(cluster)
+    monkeypatch.setattr(scope.client, "get", refusing(Transient("no answer")))
+    with pytest.raises(Transient):
+        await start(scope, "n1")
+    assert cluster.heard.said == []
+
+
+async def test_a_namespace_that_is_gone_lists_nothing(cluster: Harvester) -> None:
+    scope = await prepared(cluster)
+    await cluster.client.delete(NAMESPACES, PLACE)
+    await start(scope, "n1")
+    assert cluster.heard.said == []
+
+
+def refusing(error: Exception) -> Any:
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return refuse
+
+
+async def job(cluster: Harvester, scope: Scope, node: str, status: Object | None = None) -> None:
+    await cluster.put(JOBS, restore_job(scope.owner, scope.job_settings, node=node), status=status)
+
+
+@pytest.mark.parametrize(
+    ("status", "waits", "said"),
+    [
+        pytest.param(None, True, "", id="it runs"),
+        pytest.param({"failed": 2}, True, "", id="it retries"),
+        pytest.param(COMPLETE, False, "", id="it is complete"),
+        pytest.param(FAILED, False, "failed: BackoffLimitExceeded", id="it has failed"),
+        pytest.param(DOOMED, False, "failed: DeadlineExceeded", id="on a dead node it is only announced to fail"),
+    ],
+)
+async def test_the_end_waits_for_a_job_that_runs_and_hears_of_one_that_failed(
+    cluster: Harvester, status: Object | None, said: str, *, waits: bool
+) -> None:
+    scope = await prepared(cluster)
+    await job(cluster, scope, "n1", status)
+    for _ in range(2):
+        await report(scope)
+        assert [left.name for left in await unfinished(scope)] == ([NAME] if waits else [])
+    expected = f"not all VMs were started again: Job {PLACE}/{NAME} {said}; the upgrade goes on, "
+    assert [message.startswith(expected) for _, message in cluster.heard.said] == ([True] if said else [])
+
+
+async def test_each_jobs_failure_is_told_under_a_name_of_its_own_whoever_tells_it(cluster: Harvester) -> None:
+    scope = await prepared(cluster)
+    for node in ("n1", "n2"):
+        await job(cluster, scope, node, FAILED)
+    await report(scope)
+    # The next process does not know what this one has said; the API server does, by the name.
+    await report(cluster.scope(scope.raw))
+    first, second, again_first, again_second = cluster.heard.names
+    assert (first, second) == (again_first, again_second)
+    assert first != second
+
+
+async def test_other_jobs_and_other_plans_are_passed_over(cluster: Harvester) -> None:
+    scope = await prepared(cluster)
+    step = node_job(scope.owner, scope.job_settings, node="n1", job_type=JobType.PRE_DRAIN)
+    await cluster.put(JOBS, step, status=FAILED)
+    await cluster.put(JOBS, restore_job(Owner(name="up", uid="old"), scope.job_settings, node="n1"), status=FAILED)
+    await report(scope)
+    assert await unfinished(scope) == []
+    assert cluster.heard.said == []
+
+
+async def test_whoever_does_not_want_it_any_more_waits_for_nothing(cluster: Harvester) -> None:
+    scope = await prepared(cluster, restore=False)
+    await job(cluster, scope, "n1")
+    assert await unfinished(scope) == []
+
+
+def test_what_is_left_to_work_after_a_failed_upgrade() -> None:
+    labels = {"management.harvesterhci.io/job-type": "restore-vm"}
+    metadata = {"name": "j", "namespace": PLACE, "labels": labels}
+    assert is_restoring({"metadata": metadata})
+    assert not is_restoring({"metadata": metadata, "status": COMPLETE})
+    assert not is_restoring({"metadata": metadata, "status": FAILED})
+    assert not is_restoring({"metadata": {**metadata, "labels": {"component": Component.NODE_UPGRADE}}})

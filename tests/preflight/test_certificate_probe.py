@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography import x509
+
+from hack.certificates import Authority, server_context
+from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
+from upgrade_manager.preflight import certificate_probe
+from upgrade_manager.preflight.certificate_probe import TlsProbe
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.real_loop
+NOW = datetime.now(UTC)
+LIFETIME, LEEWAY = timedelta(days=30), timedelta(hours=1)
+
+
+async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """As an API server that nobody asks anything: wait for the client to leave."""
+    with contextlib.suppress(OSError):
+        await reader.read()
+    writer.close()
+
+
+@contextlib.asynccontextmanager
+async def served(
+    handler: Any = quiet, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> AsyncIterator[int]:
+    """A server's port."""
+    server = await asyncio.start_server(handler, host, 0, ssl=tls)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.fixture
+def authority() -> Authority:
+    return Authority(now=NOW)
+
+
+def seconds(moment: datetime) -> datetime:
+    return moment.replace(microsecond=0)
+
+
+async def test_the_dates_of_a_certificate_are_read(authority: Authority, tmp_path: Path) -> None:
+    async with served(tls=server_context(authority.server(), tmp_path)) as port:
+        (shown,) = await TlsProbe().read("127.0.0.1", port)
+    assert (shown.not_before, shown.not_after) == (seconds(NOW - LEEWAY), seconds(NOW + LIFETIME))
+
+
+@pytest.mark.parametrize("age", [timedelta(days=60), -timedelta(days=60)], ids=["expired", "not valid yet"])
+async def test_one_that_no_client_would_take_is_read_too(age: timedelta, tmp_path: Path) -> None:
+    context = server_context(Authority(now=NOW - age).server(["elsewhere"]), tmp_path)
+    async with served(tls=context) as port:
+        (shown,) = await TlsProbe().read("127.0.0.1", port)
+    assert shown.not_after == seconds(NOW - age + LIFETIME)
+
+
+async def test_the_whole_chain_is_read_as_it_is_served(authority: Authority, tmp_path: Path) -> None:
+    pair, stranger = authority.server(), Authority(now=NOW - timedelta(days=10))
+    chained = replace(pair, certificate=pair.certificate + stranger.certificate)
+    async with served(tls=server_context(chained, tmp_path)) as port:
+        shown = await TlsProbe().read("127.0.0.1", port)
+    ends = [x509.load_pem_x509_certificate(pem).not_valid_after_utc for pem in (pair.certificate, stranger.certificate)]
+    assert [validity.not_after for validity in shown] == ends
+
+
+@pytest.mark.parametrize(
+    ("host", "sent"),
+    [
+        pytest.param("127.0.0.1", None, id="none with an address"),
+        pytest.param("kubernetes.localhost", "kubernetes.localhost", id="a name that means this machine"),
+        pytest.param("localhost", "localhost", id="this machine's own name"),
+    ],
+)
+async def test_the_server_is_told_the_name_that_it_is_asked_by(
+    host: str, sent: str | None, authority: Authority, tmp_path: Path
+) -> None:
+    named: list[str | None] = []
+    context = server_context(authority.server(), tmp_path)
+    context.sni_callback = lambda _connection, name, _context: named.append(name)
+    async with served(tls=context) as port:
+        await TlsProbe().read(host, port)
+    assert named == [sent]
+
+
+async def test_a_name_of_this_machine_is_found_on_ipv6_too(authority: Authority, tmp_path: Path) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    try:
+        async with served(tls=server_context(authority.server(), tmp_path), host="::1") as port:
+            assert await TlsProbe().read("kubernetes.localhost", port)
+            assert await TlsProbe().read("::1", port)
+    except OSError:
+        pytest.skip("this machine has no address ::1")
+
+
+async def test_a_server_that_wants_a_client_certificate_shows_its_own(authority: Authority, tmp_path: Path) -> None:
+    context = server_context(authority.server(), tmp_path)
+    context.load_verify_locations(cadata=authority.certificate.decode())
+    context.verify_mode = ssl.CERT_OPTIONAL
+    async with served(tls=context) as port:
+        assert await TlsProbe().read("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+async def test_every_version_of_tls_that_is_in_use_will_do(
+    version: ssl.TLSVersion, authority: Authority, tmp_path: Path
+) -> None:
+    context = server_context(authority.server(), tmp_path)
+    context.minimum_version = context.maximum_version = version
+    async with served(tls=context) as port:
+        assert await TlsProbe().read("127.0.0.1", port)
+
+
+async def plain_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTPS request?\n")
+    writer.close()
+
+
+async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+async def reset(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+
+
+@pytest.mark.parametrize(
+    ("handler", "words"),
+    [
+        pytest.param(plain_http, "no TLS handshake comes about: ", id="no TLS"),
+        pytest.param(hang_up, "it cannot be reached: ", id="it hangs up"),
+        pytest.param(reset, "it cannot be reached: ", id="a reset"),
+    ],
+)
+async def test_a_server_without_tls_is_a_reason(handler: Any, words: str) -> None:
+    async with served(handler) as port:
+        with pytest.raises(Transient) as caught:
+            await TlsProbe().read("127.0.0.1", port)
+    assert str(caught.value).startswith(words)
+    assert len(str(caught.value)) > len(words)
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificate_probe, "TIMEOUT", 0.05)
+    async with served() as port:
+        with pytest.raises(Transient, match=r"no certificate within 0\.05 s") as caught:
+            await TlsProbe().read("127.0.0.1", port)
+    assert caught.value.reason == TIMED_OUT
+
+
+async def test_a_refused_connection_is_a_reason() -> None:
+    async with served() as port:
+        pass
+    with pytest.raises(Transient, match=r"it cannot be reached: .*(refused|Connect call failed)") as caught:
+        await TlsProbe().read("127.0.0.1", port)
+    assert caught.value.reason == REFUSED
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        pytest.param("no.such.name.invalid", "its name cannot be resolved: ", id="an unknown name"),
+        pytest.param("a" * 64 + ".example.org", "cannot be ", id="no name at all"),
+        pytest.param("", "cannot be ", id="empty"),
+    ],
+)
+async def test_a_host_that_is_none_is_a_reason(host: str, words: str) -> None:
+    with pytest.raises(Transient, match=words):
+        await TlsProbe().read(host, 6443)
+
+
+async def test_a_certificate_that_cannot_be_read_is_a_reason(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificate_probe, "_chain", lambda _: [b"nonsense"])
+    async with served(tls=server_context(authority.server(), tmp_path)) as port:
+        with pytest.raises(Transient, match="its certificate cannot be read: "):
+            await TlsProbe().read("127.0.0.1", port)
+
+
+async def test_no_certificate_at_all_is_a_reason(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificate_probe, "_chain", lambda _: [])
+    async with served(tls=server_context(authority.server(), tmp_path)) as port:
+        with pytest.raises(Transient, match="it shows no certificate"):
+            await TlsProbe().read("127.0.0.1", port)
+
+
+def test_the_documented_way_to_the_chain_is_taken_where_python_has_it() -> None:
+    class Connection:
+        def get_unverified_chain(self) -> list[bytes]:
+            return [b"one", b"two"]
+
+    assert certificate_probe._chain(Connection()) == [b"one", b"two"]
+
+
+async def test_the_loop_is_free_meanwhile_and_a_cancelled_probe_leaves_nothing_behind() -> None:
+    ended = asyncio.Event()
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while await reader.read(1000):
+                pass
+        ended.set()
+        writer.close()
+
+    async with served(never) as port:
+        probing = asyncio.create_task(TlsProbe().read("127.0.0.1", port))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert not probing.done()
+        probing.cancel()
+        await asyncio.wait([probing])
+        assert probing.cancelled()
+        async with asyncio.timeout(5):
+            await ended.wait()
+
+
+async def test_a_connection_that_is_gone_only_after_nobody_waits_for_it_harms_nobody() -> None:
+    closing = certificate_probe._Closing()
+    closing.closed.cancel()
+    closing.connection_lost(None)
+    assert closing.closed.cancelled()

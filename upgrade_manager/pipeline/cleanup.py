@@ -1,0 +1,158 @@
+"""The end of an upgrade: what it changed is put back, what it created is removed. Every step may be repeated.
+
+Objects are removed by their labels, which only we set; an object that merely has one of our names is not touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_PENDING_OS_IMAGE,
+    CATTLE_SYSTEM,
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    Component,
+    suc_node_label,
+)
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import (
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    SECRETS,
+    SERVICES,
+    SUC_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+from upgrade_manager.pipeline import failed_jobs, overrides, rancher
+from upgrade_manager.pipeline.absence import where_present
+from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
+from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.together import together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.pipeline.context import Scope
+
+    Step: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+#: What of an upgrade may keep evidence of its failure, by the phase that failed.
+_EVIDENCE = {
+    PhaseName.IMAGE_PRELOAD: Component.IMAGE_PRELOAD,
+    PhaseName.CLUSTER_UPGRADE: Component.CLUSTER_UPGRADE,
+    PhaseName.NODE_UPGRADE: Component.NODE_UPGRADE,
+    PhaseName.IMAGE_CLEANUP: Component.IMAGE_CLEANUP,
+}
+#: The components that run as Plans of the system-upgrade-controller.
+_PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
+
+
+async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
+    """Restore, then remove; `keep_evidence` leaves the failed Jobs and their Pods.
+
+    What does not depend on each other is done at the same time: with a slow API server a dozen requests in a row would
+    look like a hang.
+    """
+    kept = _evidence(scope) if keep_evidence else None
+    restored = _is_restored(scope)
+    # A failure's clean-up is not that of the deletion which may follow it.
+    taken = scope.observations.taken[keep_evidence]
+    if not restored:
+        restore = {
+            "cluster": lambda: where_present(scope, FLEET_LOCAL, rancher.restore(scope)),
+            "settings": lambda: overrides.restore(scope),
+        }
+        await together(*_missing(restore, taken))
+        if keep_evidence:
+            # Before anything that may fail for long: a later try must not undo what the next plan changes.
+            await scope.annotate({ANNOTATION_RESTORED: "true"})
+    removal = {
+        "deployments": lambda: _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM),
+        "services": lambda: _remove(scope, SERVICES, HARVESTER_SYSTEM),
+        "images": lambda: _remove_image(scope),
+        "plans": lambda: where_present(scope, CATTLE_SYSTEM, _remove_plans(scope, kept)),
+        "secrets": lambda: _remove(scope, SECRETS, CATTLE_SYSTEM),
+        "jobs": lambda: where_present(scope, HARVESTER_SYSTEM, _remove_jobs(scope, kept)),
+    }
+    await together(*_missing(removal, taken))
+    # After the Plans: their controller would put its labels on again.
+    await _clear_nodes(scope, restored=restored)
+    for steps in scope.observations.taken.values():
+        steps.clear()
+
+
+def _missing(steps: Mapping[str, Step], taken: set[str]) -> list[Coroutine[Any, Any, None]]:
+    """Those that no earlier try of this process has taken to the end: only what failed is tried again.
+
+    Nobody but us makes what is removed here, and we make nothing any more. Another process takes all of them again.
+    """
+
+    async def take(name: str, step: Step) -> None:
+        await step()
+        taken.add(name)
+
+    return [take(name, step) for name, step in steps.items() if name not in taken]
+
+
+def _is_restored(scope: Scope) -> bool:
+    """Whether an end of the plan has restored everything before: what is different now is other people's doing."""
+    return scope.draft.phase == SUCCEEDED or objects.annotations_of(scope.raw).get(ANNOTATION_RESTORED) == "true"
+
+
+def _evidence(scope: Scope) -> Component | None:
+    reached = [phase for value in scope.draft.recorded_phases() if (phase := phase_of(value)) is not None]
+    return _EVIDENCE.get(reached[-1]) if reached else None
+
+
+async def _remove_plans(scope: Scope, kept: Component | None) -> None:
+    """Remove the Plans, and so their Jobs; a failed one may be kept, and then goes with the UpgradePlan."""
+    if kept in _PLANS:
+        await failed_jobs.take_over(scope, kept)
+    await _remove(scope, SUC_PLANS, CATTLE_SYSTEM)
+    if kept in _PLANS:
+        await failed_jobs.make_lasting(scope, kept)
+    elif scope.draft.phase == FAILED:
+        await _remove(scope, JOBS, CATTLE_SYSTEM)
+
+
+async def _remove_jobs(scope: Scope, kept: Component | None) -> None:
+    """Remove the manager's own Jobs, less those that are the evidence."""
+    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
+        await failed_jobs.keep_own(scope)
+    else:
+        await _remove(scope, JOBS, HARVESTER_SYSTEM)
+
+
+async def _remove_image(scope: Scope) -> None:
+    """Remove the ISO's image. One that the plan names is the user's, whatever labels it was copied with."""
+    if not scope.plan.spec.image:
+        await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
+
+
+async def _remove(scope: Scope, resource: Resource, namespace: str) -> None:
+    """Remove the plan's objects of that kind."""
+    removal = scope.client.delete_collection(resource, namespace=namespace, label_selector=scope.owner.selector())
+    await where_present(scope, namespace, removal)
+
+
+async def _clear_nodes(scope: Scope, *, restored: bool) -> None:
+    """Take our marks off the nodes."""
+    labels = [suc_node_label(component_name(scope.owner.name, component)) for component in _PLANS]
+    annotations = () if restored else (ANNOTATION_PENDING_OS_IMAGE,)
+    # Not what is observed: that may be older than the last label, and nobody looks again.
+    found = await scope.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
+    nodes = [(node, _marks(node, labels, annotations=annotations)) for node in found.items]
+    await together(*(scope.mark(NODES, objects.name(node), marks) for node, marks in nodes if marks))
+
+
+def _marks(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
+    present = [label for label in labels if label in objects.labels(node)]
+    pending = [annotation for annotation in annotations if annotation in objects.annotations_of(node)]
+    marks = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}
+    return {kind: keys for kind, keys in marks.items() if keys}

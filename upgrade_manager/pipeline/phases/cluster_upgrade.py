@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.pipeline.diagnostics import account, not_started
+from upgrade_manager.pipeline.lastwords import with_last_words
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase
+from upgrade_manager.pipeline.selections import own_jobs
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.phases.base import Outcome
+
+
+class ClusterUpgrade(Phase):
+    """Upgrades Rancher, Harvester and the other components of the cluster, by one Job."""
+
+    name = PhaseName.CLUSTER_UPGRADE
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Start the Job once, then wait for its end."""
+        name = component_name(scope.owner.name, Component.CLUSTER_UPGRADE)
+        job = (await scope.observe(own_jobs(scope.owner))).get(name, HARVESTER_SYSTEM)
+        if job is None or not scope.owner.owns(job):
+            await scope.ensure(JOBS, cluster_upgrade_job(scope.owner, scope.job_settings))
+            return not_started(f"Job {HARVESTER_SYSTEM}/{name}", limit=BACKOFF_LIMIT)
+        state = JobState.of(job)
+        if state.progress is Progress.COMPLETE:
+            return Completed()
+        if state.progress is Progress.FAILED:
+            return Failed(cause=f"cluster upgrade failed: {await with_last_words(scope.client, state)}")
+        return await account(scope, job)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
+from upgrade_manager.pipeline.diagnostics import attempt
+from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
+from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
+from upgrade_manager.pipeline.phases.repo_create import unserved
+from upgrade_manager.pipeline.repository import read
+from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.pipeline.suc_plan_progress import States, follow, not_done, out_of_reach, prepare_nodes
+from upgrade_manager.pipeline.vm_restore import report, unfinished
+from upgrade_manager.resources.image_list import ImageList
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT
+from upgrade_manager.resources.suc_plan import image_cleanup_plan
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.phases.base import Outcome
+
+ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
+LIST = "image_list_all.txt"
+WHAT = "image cleanup"
+STAY = "old images stay on the nodes until the kubelet needs their space"
+_STATES = States(running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED)
+
+
+class ImageCleanup(Phase):
+    """Removes from every node the images that only the previous release needed."""
+
+    name = PhaseName.IMAGE_CLEANUP
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Find out what may go, hand it to a Plan once, then follow that."""
+        name = component_name(scope.owner.name, Component.IMAGE_CLEANUP)
+        nodes = (await scope.observe(MANAGED_NODES)).list()
+        plans = await scope.observe(suc_plans(scope.owner))
+        plan = plans.get(name, CATTLE_SYSTEM)
+        if plan is None or not scope.owner.owns(plan):
+            unreachable = out_of_reach(nodes)
+            if unreachable:
+                text = f"Node {unreachable}: its name is too long for the system-upgrade-controller; {STAY}"
+                scope.announcements.warning(scope.raw, "ImageCleanupSkipped", text)
+                return Completed()
+            # Its Pods start anew with their node: on a single one the lists are wanted just then.
+            not_serving = await unserved(scope)
+            if not_serving is not None:
+                return not_serving
+            images = await _images(scope)
+            if not images:
+                return Completed()
+            if plan is None:
+                await prepare_nodes(scope, nodes, name)
+            await _hand_over(scope, ImageList(owner=scope.owner, packed=await asyncio.to_thread(pack, images)))
+            return not_done(name, WHAT, done=0, nodes=len(nodes))
+        jobs = await scope.observe(suc_jobs(scope.owner))
+        return await follow(scope, plan, jobs, states=_STATES, what=WHAT)
+
+    async def exit(self, scope: Scope) -> Waiting | None:
+        """VMs are still being started again, perhaps: the end would remove the Jobs that do it."""
+        await report(scope)
+        restoring = await unfinished(scope)
+        if not restoring:
+            return None
+        first, more = restoring[0], len(restoring) - 1
+        state = await attempt(scope, first, limit=BACKOFF_LIMIT)
+        others = f"; {more} more such Jobs have not ended" if more else ""
+        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{first.name} to start VMs again: {state}{others}")
+
+
+async def _hand_over(scope: Scope, images: ImageList) -> None:
+    """Create the Plan, after all that it mounts."""
+    for secret in images.secrets():
+        await scope.ensure_unread(SECRETS, secret)
+    await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings, secrets=images.names()))
+
+
+async def _images(scope: Scope) -> list[str]:
+    """What is to be removed; nothing where a list is missing. Raises BadRepository."""
+    previous = await _list(scope, scope.draft["previousVersion"] or "")
+    current = await _list(scope, "current")
+    if not previous or not current:
+        return []
+    return await asyncio.to_thread(removable, previous, current)
+
+
+async def _list(scope: Scope, version: str) -> list[str]:
+    """The images of one release. An empty list is no licence to remove everything: it counts as missing."""
+    url = f"{scope.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
+    body = await read(scope.fetcher, url, limit=SIZE_LIMIT)
+    # Long lists take a tenth of a second here and there, too long for a loop that a lease depends on.
+    images = await asyncio.to_thread(parse_list, body or b"")
+    if not images:
+        fault = "does not exist" if body is None else "names no image"
+        text = f"{url} {fault}; {STAY}"
+        scope.announcements.warning(scope.raw, "ImageCleanupSkipped", text)
+    return images

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.version import check_eligibility
+from upgrade_manager.kube.resources import SUC_PLANS
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase
+from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.pipeline.suc_plan_progress import States, follow, not_done, one_by_one, prepare_nodes
+from upgrade_manager.resources.suc_plan import image_preload_plan
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.phases.base import Outcome
+
+WHAT = "image preload"
+_STATES = States(
+    running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
+)
+
+
+class ImagePreload(Phase):
+    """Loads the new release's images on every node, before anything is changed."""
+
+    name = PhaseName.IMAGE_PRELOAD
+
+    async def enter(self, scope: Scope) -> Failed | None:
+        """Refuse an upgrade that Harvester's rules do not allow, unless it is forced."""
+        if scope.plan.spec.force:
+            return None
+        release = scope.draft["releaseMetadata"] or {}
+        current, target = scope.draft["previousVersion"] or "", release.get("harvester", "")
+        refusal = check_eligibility(current, target, release.get("minUpgradableVersion", ""))
+        if refusal is None:
+            return None
+        return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}")
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Create the Plan once, then follow it."""
+        nodes = (await scope.observe(MANAGED_NODES)).list()
+        concurrency = resolve_concurrency(scope.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
+        if concurrency is None:
+            return Completed()
+        name = component_name(scope.owner.name, Component.IMAGE_PRELOAD)
+        plans, jobs = await scope.observe_all(suc_plans(scope.owner), suc_jobs(scope.owner))
+        plan = plans.get(name, CATTLE_SYSTEM)
+        if plan is None or not scope.owner.owns(plan):
+            if plan is None:
+                await prepare_nodes(scope, nodes, name)
+            at_once = 1 if one_by_one(nodes) else concurrency
+            manifest = image_preload_plan(scope.owner, scope.plan_settings, concurrency=at_once)
+            await scope.ensure(SUC_PLANS, manifest)
+            return not_done(name, WHAT, done=0, nodes=len(nodes))
+        return await follow(scope, plan, jobs, states=_STATES, what=WHAT)
+
+
+def resolve_concurrency(asked: int, *, nodes: int) -> int | None:
+    """How many nodes preload at once; None where the user wants no preload.
+
+    The controller itself takes 0 and less for "nothing to do", so it is never handed such a number.
+    """
+    if asked < 0:
+        return None
+    return min(asked, nodes) if asked else nodes

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.phases.base import Completed, Phase
+from upgrade_manager.pipeline.release import SIZE_LIMIT, parse_release
+from upgrade_manager.pipeline.repository import read
+from upgrade_manager.resources.repository import RELEASE_PATH
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.phases.base import Outcome
+
+
+class MetadataPopulate(Phase):
+    """Learns from the repository what the new release consists of."""
+
+    name = PhaseName.METADATA_POPULATE
+
+    def outlook(self, scope: Scope) -> str:
+        """The one thing that is read."""
+        return f"waiting for {scope.repo_url}{RELEASE_PATH}: not read yet"
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Read the release file; whatever is wrong with it is raised and tried again."""
+        url = scope.repo_url + RELEASE_PATH
+        body = await read(scope.fetcher, url, limit=SIZE_LIMIT)
+        if body is None:
+            raise BadRepository(f"{url} does not exist; the ISO is damaged or no Harvester release")
+        scope.draft["releaseMetadata"] = parse_release(body, where=url)
+        return Completed()

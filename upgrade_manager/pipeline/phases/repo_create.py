@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
+from upgrade_manager.api.names import component_name, repo_service_name
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
+from upgrade_manager.pipeline.inquiries import PATIENCE
+from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
+from upgrade_manager.pipeline.podstate import unready_pod
+from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deployments, repository_endpoints
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.phases.base import Outcome
+
+REPLICAS = 2
+
+
+class RepoCreate(Phase):
+    """Serves the ISO's content inside the cluster: Pods that mount it, and a Service before them."""
+
+    name = PhaseName.REPO_CREATE
+
+    async def run(self, scope: Scope) -> Outcome:
+        """Create both, then wait for the Pods and for the Service to lead to one."""
+        nodes = (await scope.observe(MANAGED_NODES)).list()
+        deployments, endpoints = await scope.observe_all(
+            repository_deployments(scope.owner), repository_endpoints(scope.owner)
+        )
+        name = component_name(scope.owner.name, Component.REPO)
+        deployment = deployments.get(name, HARVESTER_SYSTEM)
+        if deployment is None or not scope.owner.owns(deployment):
+            replicas = _replicas(nodes)
+            await _create(scope, replicas=replicas)
+            return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
+        missing = await _missing_replicas(scope, deployment)
+        if missing is not None:
+            return missing
+        if any(_has_ready(slice_) for slice_ in endpoints.list()):
+            return Completed()
+        return await _await_endpoint(scope, endpoints.list())
+
+
+async def unserved(scope: Scope) -> Waiting | None:
+    """What is to be waited for before a later phase reads from the repository; None while it serves.
+
+    One that somebody has taken away is made again.
+    """
+    endpoints = await scope.observe(repository_endpoints(scope.owner))
+    if any(_has_ready(slice_) for slice_ in endpoints.list()):
+        return None
+    outcome = await RepoCreate().run(scope)
+    return outcome if isinstance(outcome, Waiting) else None
+
+
+async def _create(scope: Scope, *, replicas: int) -> None:
+    """The Service first: the Deployment's presence tells that both are there."""
+    await scope.ensure(SERVICES, repository_service(scope.owner))
+    deployment = repository_deployment(
+        scope.owner, image=scope.toolkit, claim=scope.draft["isoImageID"], replicas=replicas
+    )
+    await scope.ensure(DEPLOYMENTS, deployment)
+
+
+def _replicas(nodes: Iterable[Object]) -> int:
+    """Two, so that one reboot does not take the repository away; a witness runs no ordinary Pods."""
+    able = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
+    return min(REPLICAS, max(1, len(able)))
+
+
+async def _missing_replicas(scope: Scope, deployment: Object) -> Waiting | None:
+    wanted = objects.spec(deployment).get("replicas", 1)
+    available = objects.status(deployment).get("availableReplicas") or 0
+    if available >= wanted:
+        return None
+    named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
+    waiting = _not_ready(named, available=available, wanted=wanted)
+    refused = objects.condition(deployment, "ReplicaFailure") or {}
+    if refused.get("status") == "True":
+        return replace(waiting, detail=f"no Pod may be created ({refused.get('message') or refused.get('reason')})")
+    lacking = scope.draft.seconds_since(_lacking_since(deployment))
+    if lacking < PATIENCE:
+        return replace(waiting, after=PATIENCE - lacking)
+    ask = partial(
+        unready_pod, scope.client, namespace=HARVESTER_SYSTEM, label_selector=scope.owner.selector(Component.REPO)
+    )
+    # The Pods are not watched: nearly always the Deployment tells all that there is to know.
+    return replace(waiting, detail=await scope.observations.inquiries.answer("replicas", ask), after=PATIENCE)
+
+
+def _lacking_since(deployment: Object) -> object:
+    """When there were enough replicas for the last time: the Deployment's beginning, or nothing for right now."""
+    available = objects.condition(deployment, "Available")
+    if available is None:
+        return objects.metadata(deployment).get("creationTimestamp")
+    return available.get("lastTransitionTime") if available.get("status") == "False" else None
+
+
+async def _await_endpoint(scope: Scope, slices: Sequence[Object]) -> Waiting:
+    """The Pods are ready: their endpoint follows at once, unless somebody has taken the Service away."""
+    service = repo_service_name(scope.owner.name)
+    if await scope.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
+        await scope.ensure(SERVICES, repository_service(scope.owner))
+    known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
+    state = f"none of {known} in its EndpointSlices" if slices else "it has no EndpointSlice yet"
+    return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready", detail=state)
+
+
+def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:
+    return Waiting(message=f"waiting for Deployment {named}: {available} of {wanted} replicas ready")
+
+
+def _has_ready(slice_: Object) -> bool:
+    """An endpoint without conditions counts as ready, as the API defines it."""
+    return any((e.get("conditions") or {}).get("ready", True) is not False for e in slice_.get("endpoints") or [])

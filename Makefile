@@ -44,7 +44,7 @@ test-real: real-kube kubectl ## Run all tests on the real API server too, which 
 
 .PHONY: real-kube
 real-kube: setup ## Build a real control plane into the user's cache, once; takes about 5 minutes
-	@$(BIN)/python -m hack.kube
+	@$(BIN)/python -m hack.control_plane
 
 .PHONY: coverage
 coverage: setup ## Prove that the unit tests of api, kube and runtime leave no branch out

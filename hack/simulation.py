@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack
 from random import Random
 from typing import TYPE_CHECKING, Self
 
-from hack import scenario as scenarios
 from hack.actors.api_certificates import ApiCertificates
 from hack.actors.repository_access import RepositoryFetcher
+from hack.cluster import scenario as scenarios
+from hack.cluster.embedded_backend import EmbeddedGround, virtual_ground
 from hack.cluster.population import Population
-from hack.embeddedground import EmbeddedGround, virtual_ground
-from hack.middleware import Middleware
-from hack.strict import Strict
+from hack.cluster.strict import Strict
+from hack.faults.middleware import Middleware
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from hack.apiserver.server import ApiServer
-    from hack.ground import Ground
-    from hack.scenario import Scenario
+    from hack.cluster.backend import Ground
+    from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 

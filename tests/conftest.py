@@ -11,7 +11,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from hack.kube.controlplane import CONTROLLER_MANAGER, ControlPlane
+from hack.control_plane.control_plane import CONTROLLER_MANAGER, ControlPlane
 from tests.support import servers
 from tests.support.accounts import ACCOUNTS
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hack.actors.caches import Caches
     from hack.actors.hosts import Hosts
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.transport import Transport
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hack.actors.answers import document, refused
-from hack.scenario import Disk
+from hack.cluster.scenario import Disk
 from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
 
 ROOT = "/harvester-iso/"
 _LISTS = "bundle/harvester/images-lists-archive"

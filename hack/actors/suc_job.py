@@ -14,7 +14,7 @@ from upgrade_manager.api.names import safe_concat_name
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from hack.scenario import UpgradeController
+    from hack.cluster.scenario import UpgradeController
     from upgrade_manager.kube.objects import Object
 
 NAME = "system-upgrade-controller"

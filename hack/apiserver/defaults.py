@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.builtindefaults import DEFAULTS
+from hack.apiserver.builtin_defaults import DEFAULTS
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object, Operation, WriteOptions

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import gotext, protobuf
-from hack.apiserver.jsontext import JsonError, read
+from hack.apiserver import go_text, protobuf
+from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.metadata import tidy
 from hack.apiserver.options import dry_run_faults, invalid_options
 from hack.apiserver.route import truthy
 from hack.apiserver.schema.decoding import DecodingError, decode
-from hack.apiserver.schema.fielderror import invalid, not_supported
-from hack.apiserver.schema.gotypes import delete_options_type
+from hack.apiserver.schema.field_error import invalid, not_supported
+from hack.apiserver.schema.go_types import delete_options_type
 from hack.apiserver.status import bad_request, conflict
 from hack.apiserver.stored import stamped
 from upgrade_manager.api.timestamps import format_time
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hack.apiserver.admission import Object
     from hack.apiserver.resources import Row
-    from hack.apiserver.schema.fielderror import FieldError
+    from hack.apiserver.schema.field_error import FieldError
     from hack.apiserver.storage import Storage
     from hack.apiserver.stored import Stored
     from upgrade_manager.kube.transport import Request
@@ -74,7 +74,7 @@ def _body(request: Request) -> Any:
     except JsonError as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
     if not isinstance(body, dict):
-        fault = f"json: cannot unmarshal {gotext.word(body)} into Go value of type {HEAD}"
+        fault = f"json: cannot unmarshal {go_text.word(body)} into Go value of type {HEAD}"
         raise bad_request(f"couldn't get version/kind; json parse error: {fault}")
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         version = body.get("apiVersion", "v1")

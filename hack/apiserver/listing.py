@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from hack.apiserver.listoptions import ListOptions
+    from hack.apiserver.list_options import ListOptions
     from hack.apiserver.status import StatusError
     from hack.apiserver.storage import Collection, Storage
     from hack.apiserver.stored import Stored

@@ -7,10 +7,10 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import gotext
-from hack.apiserver.schema.fielderror import invalid as field_invalid
-from hack.apiserver.schema.fielderror import required
-from hack.apiserver.schema.gotypes import is_builtin
+from hack.apiserver import go_text
+from hack.apiserver.schema.field_error import invalid as field_invalid
+from hack.apiserver.schema.field_error import required
+from hack.apiserver.schema.go_types import is_builtin
 from hack.apiserver.status import StatusError, bad_request, conflict, invalid, invalid_patch, modified
 from upgrade_manager.api.timestamps import format_time
 
@@ -106,7 +106,7 @@ def _metadata(given: Any, route: Route) -> Object:
 def _shapeless(given: Any, row: Row) -> StatusError:
     kind = row.resource.kind
     where = "value" if row.custom else f"struct field {kind}.metadata"
-    fault = f"json: cannot unmarshal {gotext.word(given)} into Go {where} of type v1.ObjectMeta"
+    fault = f"json: cannot unmarshal {go_text.word(given)} into Go {where} of type v1.ObjectMeta"
     return bad_request(f'{kind} in version "{row.resource.version}" cannot be handled as a {kind}: {fault}')
 
 

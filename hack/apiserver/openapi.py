@@ -13,9 +13,9 @@ import json
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from hack.apiserver.schema.gotypes import type_of
-from hack.apiserver.schema.objectmetaschema import DEFINITIONS, LIST_META, OBJECT_META, reference
-from hack.apiserver.schema.typeschema import members
+from hack.apiserver.schema.go_types import type_of
+from hack.apiserver.schema.object_meta_schema import DEFINITIONS, LIST_META, OBJECT_META, reference
+from hack.apiserver.schema.type_schema import members
 from hack.apiserver.status import JSON_HEADERS, no_such_path
 from upgrade_manager.kube.transport import Response
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.apiserver.schema.fielderror import not_supported
+from hack.apiserver.schema.field_error import not_supported
 from hack.apiserver.status import invalid
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
-    from hack.apiserver.schema.fielderror import FieldError
+    from hack.apiserver.schema.field_error import FieldError
     from hack.apiserver.status import StatusError
 
 

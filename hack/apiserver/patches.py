@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import jsonpointer
 
-from hack.apiserver import gotext
-from hack.apiserver.jsontext import JsonError, read
+from hack.apiserver import go_text
+from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.status import StatusError, bad_request, unsupported_media_type
 from hack.apiserver.strategic import StrategyError, strategic_merge
 
@@ -65,7 +65,7 @@ def _read(body: bytes, media_type: str) -> Any:
 
 def _mistaken(value: Any, wanted: str, media_type: str) -> StatusError:
     prefix = "" if media_type == STRATEGIC_MERGE_PATCH else "error decoding patch: "
-    return bad_request(f"{prefix}json: cannot unmarshal {gotext.word(value)} into Go value of type {wanted}")
+    return bad_request(f"{prefix}json: cannot unmarshal {go_text.word(value)} into Go value of type {wanted}")
 
 
 def merge(target: Any, patch: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hack.apiserver.list_options import ListOptions, list_options
 from hack.apiserver.listing import FUTURE_SECONDS, Lister
-from hack.apiserver.listoptions import ListOptions, list_options
 from hack.apiserver.presentation import View, fitting, included, negotiate
 from hack.apiserver.status import JSON_HEADERS, StatusError, not_a_version, not_found, too_large_version
 from hack.apiserver.watch import Watch, WatchOptions

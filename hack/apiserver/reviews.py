@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hack.apiserver.authorization import decide
 from hack.apiserver.identity import Attributes, User
 from hack.apiserver.rbac import grants
-from hack.apiserver.schema.fielderror import FieldError, invalid
+from hack.apiserver.schema.field_error import FieldError, invalid
 from hack.apiserver.status import StatusError, bad_request
 from hack.apiserver.status import invalid as invalid_object
 

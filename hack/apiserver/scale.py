@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.patches import patched
 from hack.apiserver.route import Route
-from hack.apiserver.schema.fielderror import invalid
+from hack.apiserver.schema.field_error import invalid
 from hack.apiserver.status import JSON_HEADERS, not_found
 from hack.apiserver.status import invalid as invalid_object
 from hack.apiserver.stored import encode

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver import authorization, discovery, openapi
 from hack.apiserver.admission import Chain
-from hack.apiserver.asked import attributes_of
 from hack.apiserver.authentication import Authenticator
 from hack.apiserver.binding import Binder
 from hack.apiserver.bootstrap import bootstrap
@@ -18,14 +17,15 @@ from hack.apiserver.defaults import defaults_stage
 from hack.apiserver.escalation import Escalation
 from hack.apiserver.handlers import Handlers
 from hack.apiserver.health import health, is_health
-from hack.apiserver.hookrules import hook_stage
+from hack.apiserver.hook_rules import hook_stage
 from hack.apiserver.impersonation import acting
 from hack.apiserver.jobs import job_labels_stage, job_stage
 from hack.apiserver.listing import Lister
-from hack.apiserver.namespacecontroller import NamespaceController
+from hack.apiserver.namespace_controller import NamespaceController
 from hack.apiserver.namespaces import namespace_stage
 from hack.apiserver.presentation import negotiate
 from hack.apiserver.reading import Reader
+from hack.apiserver.request_info import attributes_of
 from hack.apiserver.resources import ResourceTable
 from hack.apiserver.route import resolve
 from hack.apiserver.scale import Scaling

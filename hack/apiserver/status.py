@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema import fielderror
+from hack.apiserver.schema import field_error
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hack.apiserver.schema.fielderror import FieldError
+    from hack.apiserver.schema.field_error import FieldError
     from upgrade_manager.kube.resource import Resource
 
 JSON_HEADERS = {"content-type": "application/json"}
@@ -103,7 +103,7 @@ def not_acceptable(message: str) -> StatusError:
 
 def invalid_patch(shown: str, fault: str) -> StatusError:
     """What a patch makes cannot be decoded; `shown` is the object, or the patch."""
-    error = fielderror.invalid("patch", shown, fault)
+    error = field_error.invalid("patch", shown, fault)
     message = f' "" is invalid: {error}'
     return StatusError(code=422, reason="Invalid", message=message, details={"causes": [error.cause()]})
 
@@ -167,7 +167,7 @@ def invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> Stat
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": causes}
     details = {key: value for key, value in details.items() if value}
-    message = f'{kind} "{name}" is invalid: {fielderror.aggregate(errors)}'
+    message = f'{kind} "{name}" is invalid: {field_error.aggregate(errors)}'
     return StatusError(code=422, reason="Invalid", message=message, details=details)
 
 

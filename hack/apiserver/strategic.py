@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import gotext
-from hack.apiserver.schema.gotypes import type_of
+from hack.apiserver import go_text
+from hack.apiserver.schema.go_types import type_of
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object
-    from hack.apiserver.schema.gotypes import Type
+    from hack.apiserver.schema.go_types import Type
 
 _PATCH = "$patch"
 _DELETE_FROM = "$deleteFromPrimitiveList/"
@@ -37,7 +37,7 @@ def _merge_map(target: Any, patch: Object, kind: Type | None) -> Object | None:
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != _PATCH}
     if directive not in {None, "merge"}:
-        raise StrategyError(f"unknown patch type: {directive} in map: {gotext.shown(patch)}")
+        raise StrategyError(f"unknown patch type: {directive} in map: {go_text.shown(patch)}")
     base = dict(target) if isinstance(target, dict) else {}
     if _RETAIN in patch:
         base = {key: value for key, value in base.items() if key in patch[_RETAIN]}
@@ -106,7 +106,7 @@ def _merge_list(target: Any, patch: list[Any], item_type: Type | None, key: str)
 
 def _merge_item(current: list[Any], item: Any, kind: Type | None, key: str) -> None:
     if not isinstance(item, dict) or key not in item:
-        raise StrategyError(f"map: {gotext.shown(item)} does not contain declared merge key: {key}")
+        raise StrategyError(f"map: {go_text.shown(item)} does not contain declared merge key: {key}")
     index = next(
         (index for index, known in enumerate(current) if isinstance(known, dict) and known.get(key) == item[key]), None
     )
@@ -126,8 +126,8 @@ def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
     places = [listed.index(name) if name in listed else -1 for name in named]
     if -1 in places or places != sorted(places):
         raise StrategyError(
-            f"The order in patch list:\n{gotext.shown(patch)}\n doesn't match $setElementOrder list:\n"
-            f"{gotext.shown(order)}\n"
+            f"The order in patch list:\n{go_text.shown(patch)}\n doesn't match $setElementOrder list:\n"
+            f"{go_text.shown(order)}\n"
         )
 
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from hack.apiserver import gotext, protobuf, reviews
+from hack.apiserver import go_text, protobuf, reviews
 from hack.apiserver.admission import WriteOptions
 from hack.apiserver.deletion import HEAD, DeleteOptions, delete_options
-from hack.apiserver.jsontext import JsonError, duplicates, read
-from hack.apiserver.listoptions import list_options
+from hack.apiserver.json_text import JsonError, duplicates, read
+from hack.apiserver.list_options import list_options
 from hack.apiserver.metadata import check_name, decoded
 from hack.apiserver.options import dry_run_faults, invalid_options
 from hack.apiserver.patches import MERGE_PATCH, STRATEGIC_MERGE_PATCH, check_media_type, patched
 from hack.apiserver.reading import view
 from hack.apiserver.resources import REVIEW_VERBS
 from hack.apiserver.route import Route
-from hack.apiserver.schema.fielderror import forbidden, not_supported
+from hack.apiserver.schema.field_error import forbidden, not_supported
 from hack.apiserver.schema.stages import shape
 from hack.apiserver.status import JSON_HEADERS, StatusError, bad_request, unsupported_media_type
 from hack.apiserver.stored import encode
@@ -171,7 +171,7 @@ def write_options(route: Route, request: Request, user: User) -> WriteOptions:
     strategic = ""
     if media_type(request) == STRATEGIC_MERGE_PATCH:
         with suppress(JsonError):
-            strategic = gotext.shown(read(request.body))
+            strategic = go_text.shown(read(request.body))
     return WriteOptions(
         user=user,
         subresource=route.subresource,
@@ -210,12 +210,12 @@ def object_body(request: Request, row: Row) -> Object:
     except (JsonError, yaml.YAMLError) as error:
         raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {error}") from error
     if body is not None and not isinstance(body, dict):
-        fault = f"json: cannot unmarshal {gotext.word(body)} into Go value of type {HEAD}"
+        fault = f"json: cannot unmarshal {go_text.word(body)} into Go value of type {HEAD}"
         raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
     body = body or {}
     for key in ("kind", "apiVersion"):
         if not isinstance(body.get(key) or "", str):
-            fault = f"json: cannot unmarshal {gotext.word(body[key])} into Go struct field .{key} of type string"
+            fault = f"json: cannot unmarshal {go_text.word(body[key])} into Go struct field .{key} of type string"
             raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
     version = body.get("apiVersion") or ""
     if str(version).count("/") > 1:

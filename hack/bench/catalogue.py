@@ -24,7 +24,7 @@ BENCHMARKS = {
     "informer": ("hack.bench.ingest", "how many events a second an informer takes in"),
     "lists": ("hack.bench.lists", "ten thousand objects of a real API server into an informer, streamed and listed"),
     "real": ("hack.bench.real", "three-node upgrades on a real API server: overhead, requests, what a node costs"),
-    "realchanges": ("hack.bench.realchanges", "what `changes` measures, on a real API server and by its own clock"),
+    "realchanges": ("hack.bench.real_changes", "what `changes` measures, on a real API server and by its own clock"),
     "scale": ("hack.bench.scale", "1,000 nodes, 5,000 VMs and 10,000 volumes on a real API server; takes minutes"),
     "demo": ("hack.bench.demo", "`make demo` on a fresh clone, set-up included"),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hack.bench.desk import MANAGER
 from hack.bench.figure import Figure
-from hack.bench.phasechanges import AWAITED, phase_changes
+from hack.bench.phase_changes import AWAITED, phase_changes
 from hack.bench.reaction import over_https
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ import aiohttp
 import yaml
 
 from hack.bench.recorder import Recorder
-from hack.certificates import Authority, server_context
+from hack.cluster.certificates import Authority, server_context
+from hack.cluster.gateway import Gateway
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.demo.options import parse
 from hack.demo.processes import family
 from hack.demo.stage import READY_WITHIN, cluster_command, ready_line, repo_url
-from hack.gateway import Gateway
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.config import connect

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from hack import scenario as scenarios
-from hack import virtualtime
+from hack import virtual_time
 from hack.bench.desk import MANAGER
 from hack.bench.figure import Figure
-from hack.bench.inprocess import upgraded
+from hack.bench.in_process import upgraded
+from hack.cluster import scenario as scenarios
 
 #: Virtual minutes: first until the upgrade's echo has died away, then to be measured.
 SETTLE, MEASURE = 10, 60
@@ -16,7 +16,7 @@ SETTLE, MEASURE = 10, 60
 
 def measure() -> list[Figure]:
     """Finish a plan, and look on for an hour."""
-    return virtualtime.run(_idle())
+    return virtual_time.run(_idle())
 
 
 async def _idle() -> list[Figure]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from hack.bench.figure import Figure
 from hack.bench.stalls import WatchedSelector
-from hack.kube.assets import find_assets
-from hack.kube.controlplane import ADMIN, ControlPlane
-from hack.kube.direct import direct
+from hack.control_plane.assets import find_assets
+from hack.control_plane.control_plane import ADMIN, ControlPlane
+from hack.control_plane.direct import direct
 from upgrade_manager.cli import gc_tuning
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer

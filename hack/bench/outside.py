@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 from hack.actors.repository_access import RepositoryServer
 from hack.bench.desk import PLAN, BenchError, plan_manifest
-from hack.bench.playedground import PlayedGround
-from hack.bench.watchedmanager import WatchedManager
+from hack.bench.simulated_backend import PlayedGround
+from hack.bench.watched_manager import WatchedManager
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.cluster.program import LOCAL_NAME
 from hack.cluster.seed_harvester import api_endpoints
+from hack.control_plane.control_plane import ADMIN
 from hack.demo.processes import family
-from hack.kube.controlplane import ADMIN
 from hack.simulation import Simulation
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
 from upgrade_manager.api.node_states import NodeState
@@ -28,9 +28,9 @@ from upgrade_manager.kube.resources import ENDPOINT_SLICES, UPGRADE_PLANS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from hack.cluster.scenario import Scenario
+    from hack.control_plane.control_plane import ControlPlane
     from hack.demo.processes import Family
-    from hack.kube.controlplane import ControlPlane
-    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 #: Seconds between two looks at the plan.

@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack import scenario as scenarios
 from hack.apiserver.identity import ADMIN
 from hack.bench.desk import MANAGER
 from hack.bench.figure import Figure
-from hack.bench.inprocess import finished, manager, tap
+from hack.bench.in_process import finished, manager, tap
 from hack.bench.reactions import reactions
-from hack.certificates import Authority, server_context
+from hack.cluster import scenario as scenarios
+from hack.cluster.certificates import Authority, server_context
+from hack.cluster.gateway import Gateway
 from hack.cluster.kubeconfig import kubeconfig, write
-from hack.gateway import Gateway
 from hack.simulation import Simulation
 from upgrade_manager.kube.config import connect
 from upgrade_manager.kube.http_transport import HttpTransport

@@ -7,25 +7,25 @@ import os
 import statistics
 from typing import TYPE_CHECKING
 
-from hack import scenario as scenarios
 from hack.bench.desk import MANAGER
 from hack.bench.figure import Figure
-from hack.bench.inprocess import upgraded
-from hack.bench.nodecost import each_node
-from hack.bench.playedground import PlayedGround
+from hack.bench.in_process import upgraded
+from hack.bench.node_cost import each_node
 from hack.bench.recorder import CONFLICT
+from hack.bench.simulated_backend import PlayedGround
 from hack.bench.upgrade import bare
-from hack.kube.assets import find_assets
-from hack.kube.controlplane import ControlPlane
-from hack.kube.ground import RealGround
+from hack.cluster import scenario as scenarios
+from hack.control_plane.assets import find_assets
+from hack.control_plane.backend import RealGround
+from hack.control_plane.control_plane import ControlPlane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hack.bench.inprocess import Upgrade
-    from hack.ground import Ground
-    from hack.kube.assets import Assets
-    from hack.scenario import Scenario
+    from hack.bench.in_process import Upgrade
+    from hack.cluster.backend import Ground
+    from hack.cluster.scenario import Scenario
+    from hack.control_plane.assets import Assets
 
 #: Pairs of an upgrade and its replay; the median counts.
 RUNS = 3

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hack import scenario as scenarios
-from hack import virtualtime
+from hack import virtual_time
 from hack.bench.desk import MANAGER
 from hack.bench.figure import Figure
-from hack.bench.inprocess import upgraded
+from hack.bench.in_process import upgraded
 from hack.bench.recorder import CONFLICT, Exchange
+from hack.cluster import scenario as scenarios
 
 #: Clusters whose difference tells what a node costs: small ones and large ones.
 SMALL, LARGE = (3, 6), (50, 100)
@@ -15,7 +15,7 @@ SMALL, LARGE = (3, 6), (50, 100)
 
 def measure() -> list[Figure]:
     """Run clusters of several sizes, otherwise alike."""
-    runs = {count: virtualtime.run(_requests(count)) for count in (*SMALL, *LARGE)}
+    runs = {count: virtual_time.run(_requests(count)) for count in (*SMALL, *LARGE)}
     three = runs[SMALL[0]]
     small, large = (_each(runs, *sizes) for sizes in (SMALL, LARGE))
     return [

@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack import scenario as scenarios
 from hack.actors.kinds import VOLUMES
 from hack.bench.audit import Audit
 from hack.bench.desk import MANAGER
 from hack.bench.figure import Figure
 from hack.bench.outside import outside
-from hack.bench.phasechanges import phase_changes
+from hack.bench.phase_changes import phase_changes
 from hack.bench.process import memory
+from hack.cluster import scenario as scenarios
+from hack.cluster.scenario import Machine
 from hack.cluster.seed_machines import volume
-from hack.kube.assets import find_assets
-from hack.kube.controlplane import ControlPlane
-from hack.scenario import Machine
+from hack.control_plane.assets import find_assets
+from hack.control_plane.control_plane import ControlPlane
 
 if TYPE_CHECKING:
     from hack.bench.outside import Outside
-    from hack.bench.watchedmanager import Account, Step
-    from hack.scenario import Scenario
+    from hack.bench.watched_manager import Account, Step
+    from hack.cluster.scenario import Scenario
     from hack.simulation import Simulation
     from upgrade_manager.api.phases import PhaseName
 

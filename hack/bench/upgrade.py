@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from hack import scenario as scenarios
-from hack import virtualtime
+from hack import virtual_time
 from hack.bench.figure import Figure
-from hack.bench.inprocess import upgraded
+from hack.bench.in_process import upgraded
 from hack.bench.replay import replay
 from hack.bench.translation import Translation
-from hack.embeddedground import virtual_ground
+from hack.cluster import scenario as scenarios
+from hack.cluster.embedded_backend import virtual_ground
 from hack.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hack.bench.inprocess import Upgrade
-    from hack.ground import Ground
+    from hack.bench.in_process import Upgrade
+    from hack.cluster.backend import Ground
 
 #: Runs of each kind; the fastest counts, because the machine can only make things slower.
 RUNS = 3
@@ -26,7 +26,7 @@ RUNS = 3
 
 def measure() -> list[Figure]:
     """Run at the scenario's pace, at once, and as bare requests."""
-    wall = min(virtualtime.run(_upgrade(scale=1.0)).wall for _ in range(RUNS))
+    wall = min(virtual_time.run(_upgrade(scale=1.0)).wall for _ in range(RUNS))
     ratios = [_ratio() for _ in range(RUNS)]
     return [
         Figure(name="three-node upgrade in process, virtual time", value=wall, unit="s", aim=1),
@@ -35,8 +35,8 @@ def measure() -> list[Figure]:
 
 
 def _ratio() -> float:
-    run = virtualtime.run(_upgrade(scale=0.0))
-    return run.wall / virtualtime.run(bare(run))
+    run = virtual_time.run(_upgrade(scale=0.0))
+    return run.wall / virtual_time.run(bare(run))
 
 
 async def _upgrade(*, scale: float) -> Upgrade:

@@ -7,17 +7,17 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from hack import scenario as scenarios
+from hack.cluster import scenario as scenarios
 from hack.cluster.options import parse
 from hack.cluster.program import cluster, utc_now
-from hack.kube.errors import RealKubeError
+from hack.control_plane.errors import RealKubeError
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hack.cluster.options import Options
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
 
 _FAILED = 1
 

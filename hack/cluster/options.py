@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack import scenario
+from hack.cluster import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,20 +8,20 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import Caches
-from hack.actors.cast import Cast
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
+from hack.actors.registry import Cast
 from hack.cluster.foreign import our_crd
+from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
-from hack.quorum import Quorum
-from hack.strict import Strict
+from hack.cluster.strict import Strict
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.ground import Ground
-    from hack.scenario import Scenario
+    from hack.cluster.backend import Ground
+    from hack.cluster.scenario import Scenario
 
 _USER_AGENT = "simulated-cluster"
 

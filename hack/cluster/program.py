@@ -13,23 +13,23 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from hack.actors.repository_access import RepositoryServer
-from hack.apiserver.httpposter import HttpPoster
-from hack.certificates import LOOPBACK, Authority, server_context
+from hack.apiserver.http_poster import HttpPoster
+from hack.cluster.certificates import LOOPBACK, Authority, server_context
+from hack.cluster.embedded_backend import EmbeddedGround
+from hack.cluster.gateway import Gateway
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.cluster.population import Population
-from hack.embeddedground import EmbeddedGround
-from hack.gateway import Gateway
-from hack.kube.assets import find_assets
-from hack.kube.controlplane import ControlPlane
-from hack.kube.ground import RealGround
-from hack.middleware import Middleware
+from hack.control_plane.assets import find_assets
+from hack.control_plane.backend import RealGround
+from hack.control_plane.control_plane import ControlPlane
+from hack.faults.middleware import Middleware
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from hack.cluster.backend import Ground
     from hack.cluster.options import Options
-    from hack.ground import Ground
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
 
 
 #: The gateway's name: an EndpointSlice may hold no loopback address, and names of that zone mean this machine.

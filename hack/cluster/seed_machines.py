@@ -6,11 +6,11 @@ import uuid
 from typing import TYPE_CHECKING
 
 from hack.actors.longhorn import replica_name
-from hack.scenario import Machine
+from hack.cluster.scenario import Machine
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 
 if TYPE_CHECKING:
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 _NAMESPACE = uuid.UUID("0b0e5ad6-3b5b-4a55-8a53-52b2f2b4c0de")

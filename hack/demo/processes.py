@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hack.demo import keeper
+from hack.demo import supervisor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -81,7 +81,7 @@ class Family:
 @contextlib.asynccontextmanager
 async def family(folder: Path) -> AsyncIterator[Family]:
     """Give children a group and a keeper, and stop whatever still runs at the end."""
-    command = [sys.executable, "-I", "-S", keeper.__file__, str(folder)]
+    command = [sys.executable, "-I", "-S", supervisor.__file__, str(folder)]
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)  # noqa: ASYNC220  # its pipe is ours to hold, not the loop's
     relatives = Family(folder=folder, group=guard.pid)
     try:

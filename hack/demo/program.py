@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from rich.console import Console
 
+from hack.control_plane.assets import find_assets
 from hack.demo.follow import follow
 from hack.demo.processes import family
 from hack.demo.screen import Lines, Terminal
 from hack.demo.stage import DemoError, prepare
-from hack.kube.assets import find_assets
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client

@@ -12,7 +12,7 @@ from tests.support import bareapi, servers
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.kube.controlplane import ControlPlane
+    from hack.control_plane.control_plane import ControlPlane
 
 
 @pytest.fixture

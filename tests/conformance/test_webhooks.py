@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.certificates import Authority
+from hack.cluster.certificates import Authority
 from tests.support import hooks
 from tests.support.hooks import VALIDATING, Whole, other, review, rule
 from tests.support.servers import EMBEDDED

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from hack import scenario as scenarios
 from hack.bench.desk import MANAGER
-from hack.bench.inprocess import upgraded
-from hack.call import call_of
+from hack.bench.in_process import upgraded
+from hack.cluster import scenario as scenarios
+from hack.faults.call import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hack.call import Call
+    from hack.faults.call import Call
 
 RBAC = Path(__file__).parents[2] / "deploy/rbac"
 ROLES = [

@@ -15,7 +15,7 @@ import yaml
 
 from hack.cluster.__main__ import main
 from hack.cluster.kubeconfig import write
-from hack.kube.controlplane import API_SERVER
+from hack.control_plane.control_plane import API_SERVER
 from tests.support import servers
 from tests.support.processes import eventually, program_of, started_with
 from upgrade_manager.kube.client import Client

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hack.actingas import ActingAs
-from hack.faults import Match, Refuse, Rule
-from hack.scenario import Scenario, load
+from hack.cluster.impersonation import ActingAs
+from hack.cluster.scenario import Scenario, load
+from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from hack.virtualtime import EPOCH, run
+from hack.virtual_time import EPOCH, run
 from tests.support.patience import eventually
 from tests.support.upgrade_script import UpgradeScript, job
 from upgrade_manager.kube import objects

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from hack.kube.controlplane import ControlPlane
+    from hack.control_plane.control_plane import ControlPlane
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from hack import scenario as scenarios
+from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.sweep import points
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, end_state, phases_of
@@ -27,7 +27,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
 
 #: The writes are dealt out to so many tests, which may run at the same time.
 SHARES = 4

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.faults import Delay, Match, Rule
-from hack.middleware import NoHook
+from hack.faults.middleware import NoHook
+from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.curable import Curable, fault
 from tests.support.leftovers import ours, settings
@@ -29,7 +29,7 @@ from upgrade_manager.kube.resources import (
 from upgrade_manager.pipeline.controller import PlanController
 
 if TYPE_CHECKING:
-    from hack.call import Call
+    from hack.faults.call import Call
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.controller import Surroundings

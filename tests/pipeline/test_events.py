@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.virtualtime import virtual_now
+from hack.virtual_time import virtual_now
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube.resources import EVENTS
 from upgrade_manager.pipeline.events import Announcements

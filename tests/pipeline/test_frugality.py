@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import scenario as scenarios
-from hack import virtualtime
+from hack import virtual_time
 from hack.bench.desk import MANAGER
-from hack.bench.inprocess import upgraded
+from hack.bench.in_process import upgraded
+from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.inhabitant import Inhabitant
 from tests.support.thrift import Thrift
@@ -25,7 +25,7 @@ from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
 
 #: A machine that cannot move: it is shut down, and started again where that is asked for.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
@@ -116,7 +116,7 @@ async def _requests(nodes: int) -> int:
 
 
 def test_a_node_costs_few_requests_and_no_more_where_there_are_many() -> None:
-    three, ten, thirty = (virtualtime.run(_requests(nodes)) for nodes in (3, 10, 30))
+    three, ten, thirty = (virtual_time.run(_requests(nodes)) for nodes in (3, 10, 30))
     fewer, more = (ten - three) / 7, (thirty - ten) / 20
     assert max(fewer, more) <= EACH_NODE
     assert more <= FLAT * fewer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import scenario
+from hack.cluster import scenario
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.keys import LABEL_PLAN

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack import scenario as scenarios
-from hack import virtualtime
+from hack import virtual_time
 from hack.bench.desk import MANAGER
-from hack.bench.inprocess import finished, manager, tap, upgraded
-from hack.bench.phasechanges import AWAITED, phase_changes
+from hack.bench.in_process import finished, manager, tap, upgraded
+from hack.bench.phase_changes import AWAITED, phase_changes
 from hack.bench.reactions import reactions
-from hack.latency import SlowTransport
+from hack.cluster import scenario as scenarios
+from hack.faults.latency import SlowTransport
 from hack.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def _reactions() -> list[float]:
 
 
 def test_what_is_awaited_is_acted_upon_at_once() -> None:
-    found = virtualtime.run(_reactions())
+    found = virtual_time.run(_reactions())
     assert len(found) > ENOUGH
     assert max(found) <= AT_ONCE
 
@@ -51,6 +51,6 @@ async def _phase_changes(*, wire: float, scale: float) -> dict[PhaseName, float]
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.0])
 def test_a_change_of_phase_waits_for_nothing_but_its_own_requests(scale: float) -> None:
-    changes = virtualtime.run(_phase_changes(wire=WIRE, scale=scale))
+    changes = virtual_time.run(_phase_changes(wire=WIRE, scale=scale))
     assert changes.keys() == AWAITED.keys()
     assert {phase: seconds for phase, seconds in changes.items() if seconds > REQUESTS * WIRE} == {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.faults import Cut, LoseRequest, Match, Refuse, Rule
+from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, Stage, condition, end_state, phases_of
 from tests.support.witness import Witness, assert_succeeds_once
@@ -24,7 +24,7 @@ from upgrade_manager.pipeline.reconciler import DETAIL_SPACING, INFORMATION_SPAC
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from hack.call import Call
+    from hack.faults.call import Call
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.context import Scope

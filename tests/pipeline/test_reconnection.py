@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.actingas import ActingAs
-from hack.kube.controlplane import ADMIN, API_SERVER, CONTROLLER_MANAGER
-from hack.line import Line
+from hack.cluster.impersonation import ActingAs
+from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
+from hack.faults.breakable_transport import Line
 from tests.support import servers
 from tests.support.gated import gated
 from tests.support.outages import Fragile, FragileEmbedded, FragileReal

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.counts import NO_ANSWER
-from hack.faults import Cut, LoseRequest, Match, Rule
+from hack.faults.counts import NO_ANSWER
+from hack.faults.rules import Cut, LoseRequest, Match, Rule
 from hack.simulation import Simulation
 from tests.support import apifaults
 from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
@@ -25,7 +25,7 @@ from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.controller import RETRY_CAP
 
 if TYPE_CHECKING:
-    from hack.call import Call
+    from hack.faults.call import Call
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource
     from upgrade_manager.pipeline.repository_client import Fetcher

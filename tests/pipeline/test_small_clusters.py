@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import scenario as scenarios
 from hack.actors.kinds import INSTANCES
+from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.inhabitant import Inhabitant
 from tests.support.timeline import Timeline

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import scenario as scenarios
+from hack.cluster import scenario as scenarios
 from tests.support.manager import Life
 from tests.support.simulate import PACE
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, SimulatedClock, Stage, condition, phases_of
@@ -18,7 +18,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ENDPOINT_SLICES, NODES, UPGRADE_PLANS, VERSIONS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
     from hack.simulation import Simulation
     from tests.support.simulate import Simulate
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import virtualtime
+from hack import virtual_time
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, end_state, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
@@ -138,9 +138,9 @@ def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
                 await stage.until_ended()
             return await simulation.dump()
 
-    first = virtualtime.run(upgrade(7))
-    assert virtualtime.run(upgrade(7)) == first
-    assert virtualtime.run(upgrade(8)) != first
+    first = virtual_time.run(upgrade(7))
+    assert virtual_time.run(upgrade(7)) == first
+    assert virtual_time.run(upgrade(8)) != first
 
 
 @pytest.mark.servers

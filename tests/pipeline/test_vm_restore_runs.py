@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import scenario as scenarios
 from hack.actors.kinds import INSTANCES, KUBEVIRTS, VIRTUAL_MACHINES
+from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, Stage, condition
 from upgrade_manager.api.phases import SUCCEEDED
@@ -16,7 +16,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 

@@ -17,7 +17,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VERSIONS
 
 if TYPE_CHECKING:
-    from hack.call import Call
+    from hack.faults.call import Call
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.actors import suc_job
-from hack.scenario import UpgradeController
+from hack.cluster.scenario import UpgradeController
 from tests.resources.test_builders import NAMES, PLAN
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hack.virtualtime import run
+from hack.virtual_time import run
 from tests.support.runtime_lease_server import LeaseLine, LeaseServer, Line, candidate
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import GraceExceeded, Manager, Stage

@@ -10,7 +10,7 @@ from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.loop_watchdog import LoopLag
 
 if TYPE_CHECKING:
-    from hack.virtualtime import VirtualEventLoop
+    from hack.virtual_time import VirtualEventLoop
 
 
 def block(seconds: float) -> None:

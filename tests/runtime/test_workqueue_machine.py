@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from hack.virtualtime import VirtualEventLoop
+from hack.virtual_time import VirtualEventLoop
 from upgrade_manager.runtime.lanes import Priority
 from upgrade_manager.runtime.rate_limiter import ItemExponential
 from upgrade_manager.runtime.workqueue import ShutDown, WorkQueue

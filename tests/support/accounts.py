@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hack.kube.controlplane import Account
+from hack.control_plane.control_plane import Account
 
 #: May do nothing but what everybody may.
 BOB = Account(token="bob", name="bob", groups=("developers",))  # noqa: S106  # on loopback only

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.faults import (
+from hack.faults.rules import (
     Cut,
     Duplicate,
     Expire,
@@ -18,7 +18,7 @@ from hack.faults import (
 )
 
 if TYPE_CHECKING:
-    from hack.faults import Action
+    from hack.faults.rules import Action
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 READS = ("get", "list")

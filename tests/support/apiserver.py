@@ -6,7 +6,7 @@ from random import Random
 
 from hack.apiserver.posting import NoPoster, Poster
 from hack.apiserver.server import ApiServer
-from hack.virtualtime import virtual_now
+from hack.virtual_time import virtual_now
 
 
 def make_server(seed: int = 1, *, poster: Poster | None = None) -> ApiServer:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
-from hack.apiserver.httpposter import HttpPoster
+from hack.apiserver.http_poster import HttpPoster
 from hack.apiserver.identity import User
-from hack.kube.controlplane import ADMIN
-from hack.kube.direct import direct
+from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.direct import direct
 from tests.support.accounts import ACCOUNTS
 from tests.support.apiserver import make_server
 from tests.support.servers import EMBEDDED, REAL
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncIterator
 
-    from hack.kube.controlplane import ControlPlane
+    from hack.control_plane.control_plane import ControlPlane
     from upgrade_manager.kube.transport import Transport
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import PrivateAttr
 
-from hack import scenario as scenarios
-from hack.scenario import Scenario
+from hack.cluster import scenario as scenarios
+from hack.cluster.scenario import Scenario
 
 if TYPE_CHECKING:
-    from hack.scenario import Fault
+    from hack.cluster.scenario import Fault
 
 #: The second node that Rancher takes, with seed 0.
 SECOND = "node-2"

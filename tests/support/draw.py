@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hack import scenario as scenarios
+from hack.cluster import scenario as scenarios
 from tests.support.apifaults import FAULTS
 from tests.support.curable import Curable
 from tests.support.succession import Fate
@@ -15,7 +15,7 @@ from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 
 if TYPE_CHECKING:
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
 
 SCENARIOS = ("one-node", "two-nodes", "three-nodes", "witness")
 #: Writes of an upgrade at which a manager may die: of its beginning, of its first half, and more than any has.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.kube.command import Finished
+from hack.control_plane.command import Finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ class Call:
 
 @dataclass(slots=True, kw_only=True)
 class FakeMachine:
-    """A machine with some Go toolchains, or none, and a pip; implements hack.kube.command.Runner."""
+    """A machine with some Go toolchains, or none, and a pip; implements hack.control_plane.command.Runner."""
 
     #: Where Go's caches and the modules lie.
     home: Path

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from hack.virtualtime import virtual_now
+from hack.virtual_time import virtual_now
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.preflight.certificate_validity import Validity

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hack.certificates import Authority, server_context
-from hack.gateway import Gateway
-from hack.line import Line
+from hack.cluster.certificates import Authority, server_context
+from hack.cluster.gateway import Gateway
+from hack.faults.breakable_transport import Line
 from upgrade_manager.kube.config import InCluster
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.observer import RequestObserver

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from hack import virtualtime
+from hack import virtual_time
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage
 from upgrade_manager.api.conditions import AVAILABLE, DEGRADED, PROGRESSING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from hack.call import Call
+    from hack.faults.call import Call
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response
 
@@ -126,7 +126,7 @@ async def record(spec: dict[str, Any]) -> list[str]:
 
 def text(entry: str) -> str:
     """What the entry's file should hold. Runs an upgrade in a loop of its own."""
-    lines = virtualtime.run(record(SPECS[entry]))
+    lines = virtual_time.run(record(SPECS[entry]))
     return _HEADER.format(entry=entry.replace("-", " ")) + "\n" + "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from prometheus_client import CollectorRegistry
 
-from hack.virtualtime import virtual_now
+from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server
 from tests.support.fitness import Kubelets, Probe, VirtualClock, api_servers
 from upgrade_manager.api.crd import crd_manifest

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from hack.certificates import Authority, server_context
+from hack.cluster.certificates import Authority, server_context
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

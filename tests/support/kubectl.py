@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from hack.apiserver.identity import ADMIN, User
 from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
-from hack.certificates import Authority, server_context
-from hack.gateway import Gateway
-from hack.kube import controlplane as kube
-from hack.kube.direct import direct
+from hack.cluster.certificates import Authority, server_context
+from hack.cluster.gateway import Gateway
+from hack.control_plane import control_plane as kube
+from hack.control_plane.direct import direct
 from tests.support.accounts import ACCOUNTS
 from tests.support.patience import eventually
 from tests.support.tidying import tidy
@@ -32,8 +32,8 @@ from upgrade_manager.kube.client import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.kube.assets import Assets
-    from hack.kube.controlplane import ControlPlane
+    from hack.control_plane.assets import Assets
+    from hack.control_plane.control_plane import ControlPlane
     from upgrade_manager.kube.transport import Transport
 
 PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from hack.embeddedground import EmbeddedGround, virtual_ground
+from hack.cluster.embedded_backend import EmbeddedGround, virtual_ground
 from hack.simulation import Simulation
 from tests.support.simulate import PACE, SharedGround
 
 if TYPE_CHECKING:
-    from hack.ground import Ground
-    from hack.kube.controlplane import ControlPlane
+    from hack.cluster.backend import Ground
+    from hack.control_plane.control_plane import ControlPlane
 
 
 class Fragile(Protocol):

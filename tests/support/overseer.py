@@ -11,9 +11,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.posting import NoPoster
-from hack.call import Call, call_of
-from hack.embeddedground import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround
-from hack.virtualtime import virtual_now
+from hack.cluster.embedded_backend import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround
+from hack.faults.call import Call, call_of
+from hack.virtual_time import virtual_now
 from tests.support.tenure import Tenure
 from upgrade_manager.api.keys import KIND as _PLAN_KIND
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, Component

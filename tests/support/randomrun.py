@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hack import virtualtime
+from hack import virtual_time
 from hack.simulation import Simulation
 from tests.support import verdict
 from tests.support.apifaults import FAULTS
@@ -63,7 +63,7 @@ def play(seed: int) -> Run:
     drawn = draw(seed)
     print(Run(draw=drawn))  # noqa: T201  # shown with a failure only
     try:
-        return virtualtime.run(run(drawn))
+        return virtual_time.run(run(drawn))
     except Exception as error:
         error.add_note(str(Run(draw=drawn)))
         raise

@@ -10,7 +10,7 @@ from enum import Enum
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hack.virtualtime import virtual_now
+from hack.virtual_time import virtual_now
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response

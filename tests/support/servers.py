@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.kube.assets import Assets, AssetsError, find_assets
-from hack.virtualtime import VirtualEventLoop
+from hack.control_plane.assets import Assets, AssetsError, find_assets
+from hack.virtual_time import VirtualEventLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

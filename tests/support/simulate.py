@@ -6,14 +6,14 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from hack.kube.ground import RealGround
+from hack.control_plane.backend import RealGround
 from hack.simulation import Simulation
 from tests.support.tidying import tidy
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
-    from hack.kube.controlplane import ControlPlane
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
+    from hack.control_plane.control_plane import ControlPlane
 
 #: On the real server durations are real: this factor makes them short, and yet none of them nothing.
 PACE = 0.02

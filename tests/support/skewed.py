@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from hack.apiserver.status import expired
 from hack.apiserver.streams import PatientStream
 from hack.apiserver.watch import error_line
-from hack.watchfaults import Whole
+from hack.faults.watch_faults import Whole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.watchfaults import Lines
+    from hack.faults.watch_faults import Lines
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
 Mishap: TypeAlias = Literal["late", "lost", "twice"]

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hack import scenario as scenarios
 from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
+from hack.cluster import scenario as scenarios
 from hack.cluster.foreign import foreign_crds
 from hack.cluster.seeds import Seeds
-from hack.latency import SlowTransport
-from hack.virtualtime import virtual_now
+from hack.faults.latency import SlowTransport
+from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import NAMESPACES, NODES
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from hack.actors.context import Actor
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 

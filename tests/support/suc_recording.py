@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hack.call import call_of
+from hack.faults.call import call_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

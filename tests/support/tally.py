@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.call import call_of
+from hack.faults.call import call_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

@@ -9,7 +9,7 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resource import Resource
 
 if TYPE_CHECKING:
-    from hack.call import Call
+    from hack.faults.call import Call
     from hack.simulation import Simulation
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object

@@ -7,14 +7,14 @@ import json
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from hack.kube.inventory import inventory, kinds
+from hack.control_plane.inventory import inventory, kinds
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
-    from hack.kube.controlplane import ControlPlane
+    from hack.control_plane.control_plane import ControlPlane
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hack.call import Call
+    from hack.faults.call import Call
     from upgrade_manager.kube.transport import Response
 
 _OK = 200

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from hack.actingas import ActingAs
+from hack.cluster.impersonation import ActingAs
 from tests.support.manager import Life
 from tests.support.patience import eventually
 from upgrade_manager.api.phases import TERMINAL

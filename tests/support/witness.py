@@ -7,14 +7,14 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from hack.virtualtime import VirtualEventLoop
+from hack.virtual_time import VirtualEventLoop
 from tests.support.upgrade import condition, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.message import LIMIT
 
 if TYPE_CHECKING:
-    from hack.call import Call
+    from hack.faults.call import Call
     from tests.support.upgrade import Stage
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response

@@ -9,12 +9,12 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import gotext
+from hack.apiserver import go_text
 from hack.apiserver.schema.quantities import QuantityError, canonical
 from hack.apiserver.schema.times import TimeError, rewritten
 
 if TYPE_CHECKING:
-    from hack.apiserver.schema.gotypes import Field, Type
+    from hack.apiserver.schema.go_types import Field, Type
 
 Json = Any
 
@@ -72,7 +72,7 @@ def completed(value: Json, kind: Type) -> Json:
 
 def _struct(value: Json, kind: Type, unknown: list[str], old: dict[str, Json]) -> Json:
     if not isinstance(value, dict):
-        raise DecodingError(gotext.word(value), kind.name)
+        raise DecodingError(go_text.word(value), kind.name)
     result: dict[str, Json] = {}
     unchanged = 0
     for key, item in value.items():
@@ -105,7 +105,7 @@ def _member(item: Json, field: Field, kind: Type, unknown: list[str], old: Json)
 
 def _list(value: Json, kind: Type, unknown: list[str]) -> Json:
     if not isinstance(value, list):
-        raise DecodingError(gotext.word(value), kind.name)
+        raise DecodingError(go_text.word(value), kind.name)
     result = []
     for index, item in enumerate(value):
         before = len(unknown)
@@ -117,7 +117,7 @@ def _list(value: Json, kind: Type, unknown: list[str]) -> Json:
 
 def _map(value: Json, kind: Type, unknown: list[str]) -> Json:
     if not isinstance(value, dict):
-        raise DecodingError(gotext.word(value), kind.name)
+        raise DecodingError(go_text.word(value), kind.name)
     result = {}
     for key, item in value.items():
         before = len(unknown)
@@ -149,7 +149,7 @@ def _leaf(value: Json, kind: Type) -> Json:
     else:
         return _special(value, leaf, kind)
     if not fits:
-        raise DecodingError(gotext.word(value), kind.name)
+        raise DecodingError(go_text.word(value), kind.name)
     return value
 
 
@@ -166,12 +166,12 @@ def _special(value: Json, leaf: str, kind: Type) -> Json:
     """The leaves that decode themselves."""
     if leaf == "port":
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise DecodingError(gotext.word(value), "string")
+            raise DecodingError(go_text.word(value), "string")
         return value
     if leaf == "quantity" and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise DecodingError(gotext.word(value), kind.name if leaf != "bytes" else "[]uint8")
+        raise DecodingError(go_text.word(value), kind.name if leaf != "bytes" else "[]uint8")
     try:
         if leaf == "bytes":
             base64.b64decode(value, validate=True)

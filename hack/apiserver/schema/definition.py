@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.jsonpath import PathError, compiled
-from hack.apiserver.schema.fielderror import FieldError, invalid, not_supported, required
+from hack.apiserver.schema.field_error import FieldError, invalid, not_supported, required
 from hack.apiserver.schema.names import dns_1035_label, dns_subdomain
 from hack.apiserver.schema.structural import validate_structural
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.schema.decoding import decode
-from hack.apiserver.schema.fielderror import FieldError, required
-from hack.apiserver.schema.gotypes import object_meta
-from hack.apiserver.schema.objectmeta import validate_parts
+from hack.apiserver.schema.field_error import FieldError, required
+from hack.apiserver.schema.go_types import object_meta
+from hack.apiserver.schema.object_meta import validate_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

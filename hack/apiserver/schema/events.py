@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema.fielderror import FieldError, invalid, required
+from hack.apiserver.schema.field_error import FieldError, invalid, required
 from hack.apiserver.schema.names import qualified_name
 
 if TYPE_CHECKING:

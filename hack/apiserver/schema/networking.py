@@ -6,9 +6,9 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema.fielderror import FieldError, duplicate, invalid, not_supported, required
+from hack.apiserver.schema.field_error import FieldError, duplicate, invalid, not_supported, required
 from hack.apiserver.schema.names import dns_label
-from hack.apiserver.schema.objectmeta import validate_labels
+from hack.apiserver.schema.object_meta import validate_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,17 +6,17 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema.celrules import validate_rules
-from hack.apiserver.schema.corekinds import builtin_errors, name_rule
+from hack.apiserver.schema.cel_rules import validate_rules
+from hack.apiserver.schema.core_kinds import builtin_errors, name_rule
 from hack.apiserver.schema.correlation import ABSENT, Old
 from hack.apiserver.schema.decoding import DecodingError, completed, decode
 from hack.apiserver.schema.defaulting import apply_defaults, without_nulls
 from hack.apiserver.schema.embedded import validate_embedded
 from hack.apiserver.schema.facets import facets
-from hack.apiserver.schema.fielderror import BLOCKING, FieldError, invalid
-from hack.apiserver.schema.gotypes import object_meta, type_of
-from hack.apiserver.schema.listtypes import validate_lists
-from hack.apiserver.schema.objectmeta import finalizer_warnings, standard_finalizers, validate_create, validate_update
+from hack.apiserver.schema.field_error import BLOCKING, FieldError, invalid
+from hack.apiserver.schema.go_types import object_meta, type_of
+from hack.apiserver.schema.list_types import validate_lists
+from hack.apiserver.schema.object_meta import finalizer_warnings, standard_finalizers, validate_create, validate_update
 from hack.apiserver.schema.pruning import prune
 from hack.apiserver.schema.validation import validate as validate_schema
 from hack.apiserver.status import bad_request, invalid_patch

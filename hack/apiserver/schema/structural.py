@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema.celcheck import validate_rule
-from hack.apiserver.schema.defaultcheck import validate_default
-from hack.apiserver.schema.fielderror import FieldError, forbidden, invalid, not_supported, required
+from hack.apiserver.schema.cel_check import validate_rule
+from hack.apiserver.schema.default_check import validate_default
+from hack.apiserver.schema.field_error import FieldError, forbidden, invalid, not_supported, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

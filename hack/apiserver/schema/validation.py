@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.schema.correlation import ABSENT, Old
-from hack.apiserver.schema.fielderror import (
+from hack.apiserver.schema.field_error import (
     FieldError,
     go_value,
     invalid,

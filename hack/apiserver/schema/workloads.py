@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema import podtemplates
-from hack.apiserver.schema.fielderror import FieldError, invalid, not_supported, required
-from hack.apiserver.schema.objectmeta import validate_labels
+from hack.apiserver.schema import pod_templates
+from hack.apiserver.schema.field_error import FieldError, invalid, not_supported, required
+from hack.apiserver.schema.object_meta import validate_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def job(new: Object, old: Object | None) -> Iterator[FieldError]:
         yield required("spec.completions", "when completion mode is Indexed")
     template = spec.get("template") or {}
     yield from _generated(new, spec, template)
-    yield from podtemplates.template(template, "spec.template")
+    yield from pod_templates.template(template, "spec.template")
     if (template.get("spec") or {}).get("restartPolicy") == "Always":
         yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
 
@@ -83,7 +83,7 @@ def deployment(new: Object, old: Object | None) -> Iterator[FieldError]:
     template = spec.get("template") or {}
     yield from _not_negative(spec, "replicas")
     yield from _selected(spec, (template.get("metadata") or {}).get("labels"))
-    yield from podtemplates.template(template, "spec.template")
+    yield from pod_templates.template(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy != "Always":
         yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))

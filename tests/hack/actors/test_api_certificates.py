@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hack.actors.api_certificates import ApiCertificates
-from hack.scenario import load
+from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES

@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 
 from hack.actors.caches import Caches
-from hack.line import Line
+from hack.faults.breakable_transport import Line
 from tests.support.apiserver import make_server
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import SECRETS

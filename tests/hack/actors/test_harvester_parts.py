@@ -11,7 +11,7 @@ import yaml
 
 from hack.actors.kinds import MANAGED_CHARTS
 from hack.actors.repository import files_of
-from hack.scenario import load
+from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.patience import eventually
 from upgrade_manager.kube import objects

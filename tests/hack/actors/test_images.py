@@ -7,7 +7,7 @@ import pytest
 
 from hack.actors.images import ImageController
 from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
-from hack.scenario import load
+from hack.cluster.scenario import load
 from tests.support.patience import eventually
 from tests.support.stage import ISO_URL, Stage
 from tests.support.upgrade_script import image

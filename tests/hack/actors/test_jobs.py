@@ -9,7 +9,7 @@ from hack.actors.jobs import JobController
 from hack.actors.kubelet import Kubelet
 from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
-from hack.scenario import load
+from hack.cluster.scenario import load
 from tests.support.patience import eventually
 from tests.support.stage import Stage
 from tests.support.upgrade_script import job

@@ -8,7 +8,7 @@ import pytest
 
 from hack.actors.pod_needs import missing_from, unset_variable
 from hack.actors.work import Work, env_of, option_of, work_of
-from hack.scenario import load
+from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.patience import eventually
 from tests.support.upgrade_script import TOLERATIONS, job

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.kinds import ENGINES, INSTANCES, MIGRATIONS, VIRTUAL_MACHINES, VOLUMES
-from hack.scenario import load
+from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.patience import eventually
 from upgrade_manager.kube import objects

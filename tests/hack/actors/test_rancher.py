@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.scenario import load
+from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.patience import eventually
 from tests.support.upgrade_script import POST_HOOK, PRE_HOOK, UpgradeScript

@@ -12,7 +12,7 @@ from hack.actors.kubelet import Kubelet
 from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.actors.upgrade_controller import UpgradeController
-from hack.scenario import load
+from hack.cluster.scenario import load
 from tests.support.stage import Stage
 from tests.support.suc_recording import Wiretap, bare_job, effective, job_states, plan_labels, plan_states, recording
 from upgrade_manager.kube import objects
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hack.actors.context import Actor
-    from hack.scenario import Scenario
+    from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 NAMES = ("healthy-concurrency-1", "healthy-concurrency-3", "fail-last-concurrency-3", "plan-deleted-while-running")

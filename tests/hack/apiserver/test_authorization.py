@@ -11,7 +11,7 @@ from hack.apiserver.identity import ADMIN, ANONYMOUS, Attributes, User
 from hack.apiserver.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from hack.apiserver.status import StatusError
 from hack.apiserver.storage import Storage
-from hack.virtualtime import EPOCH
+from hack.virtual_time import EPOCH
 
 GROUP = "management.harvesterhci.io"
 BOB = User(name="bob", groups=("developers", "system:authenticated"))

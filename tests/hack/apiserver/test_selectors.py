@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.apiserver.fieldselector import parse_fields
-from hack.apiserver.labelselector import parse_labels
+from hack.apiserver.field_selector import parse_fields
+from hack.apiserver.label_selector import parse_labels
 from hack.apiserver.resources import ResourceTable
 from hack.apiserver.selectors import Selector
 from hack.apiserver.status import StatusError

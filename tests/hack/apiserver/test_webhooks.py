@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.apiserver.server import ApiServer
-from hack.virtualtime import virtual_now
+from hack.virtual_time import virtual_now
 from tests.support.definitions import DEFINITIONS, ROBOT, ROBOTS, WIDGET, WIDGETS, robot, widget
 from tests.support.wire import Wire
 from upgrade_manager.kube.errors import Transient

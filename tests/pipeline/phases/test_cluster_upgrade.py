@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import scenario as scenarios
+from hack.cluster import scenario as scenarios
 from tests.support.harvester import RELEASE
 from tests.support.upgrade import BY_VERSION, Stage, condition
 from upgrade_manager.kube.resources import JOBS

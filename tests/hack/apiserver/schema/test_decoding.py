@@ -8,7 +8,7 @@ import pytest
 
 from hack.apiserver.builtin import ROWS
 from hack.apiserver.schema.decoding import DecodingError, decode
-from hack.apiserver.schema.gotypes import type_of
+from hack.apiserver.schema.go_types import type_of
 from hack.apiserver.schema.quantities import QuantityError, canonical
 from hack.apiserver.schema.times import TimeError, rewritten
 

@@ -1,0 +1,179 @@
+"""Rules for `metadata`, the same for every kind: names, namespace, labels, annotations, owners, finalizers.
+
+After apimachinery's ValidateObjectMetaAccessor and ValidateObjectMetaAccessorUpdate, 1.35. It runs on objects whose
+metadata already has the right JSON types (decode.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hack.apiserver.schema.field_error import FieldError, forbidden, invalid, required, too_long
+from hack.apiserver.schema.names import (
+    NAME_RULES,
+    dns_label,
+    label_value,
+    mask_trailing_dash,
+    qualified_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+#: Bytes that all annotations of one object may have together.
+ANNOTATIONS_SIZE = 256 * 1024
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+#: Never change after creation, in the order in which they are reported.
+IMMUTABLE = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+def validate_create(meta: Mapping[str, Any], *, namespaced: bool, name_rule: str = "subdomain") -> list[FieldError]:
+    """Findings about a new object, whose generateName has been used already."""
+    errors = [*_name(meta, name_rule), *_namespace(meta, namespaced=namespaced)]
+    errors += _maps_and_owners(meta)
+    errors += _finalizers(meta.get("finalizers") or [])
+    return errors
+
+
+def validate_update(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
+    """Findings about a changed object."""
+    errors: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        errors += _no_new_finalizers(meta, old)
+    for key in IMMUTABLE:
+        if (meta.get(key) or None) != (old.get(key) or None):
+            errors.append(invalid(f"metadata.{key}", meta.get(key), "field is immutable"))
+    return [*errors, *_maps_and_owners(meta), *_finalizers(meta.get("finalizers") or [])]
+
+
+def finalizer_warnings(meta: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[str]:
+    """Warnings about finalizers that a custom resource adds, for the Warning header."""
+    known = set((old or {}).get("finalizers") or ())
+    warnings = []
+    for name in sorted(set(meta.get("finalizers") or ()) - known):
+        warnings += [f'metadata.finalizers: "{name}": {fault}' for fault in qualified_name(name)]
+        if "/" not in name and name not in {FOREGROUND, ORPHAN, "kubernetes"}:
+            including = "including a path (/) " if "." in name else ""
+            warnings.append(
+                f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name {including}'
+                "to avoid accidental conflicts with other finalizer writers"
+            )
+    return warnings
+
+
+def _name(meta: Mapping[str, Any], rule: str) -> Iterator[FieldError]:
+    check = NAME_RULES[rule]
+    prefix = meta.get("generateName") or ""
+    if prefix:
+        for fault in check(mask_trailing_dash(prefix)):
+            yield invalid("metadata.generateName", prefix, fault)
+    name = meta.get("name") or ""
+    if not name:
+        yield required("metadata.name", "name or generateName is required")
+        return
+    for fault in check(name):
+        yield invalid("metadata.name", name, fault)
+
+
+def _namespace(meta: Mapping[str, Any], *, namespaced: bool) -> Iterator[FieldError]:
+    namespace = meta.get("namespace") or ""
+    if not namespaced:
+        if namespace:
+            yield forbidden("metadata.namespace", "not allowed on this type")
+    elif not namespace:
+        yield required("metadata.namespace")
+    else:
+        for fault in dns_label(namespace):
+            yield invalid("metadata.namespace", namespace, fault)
+
+
+def validate_parts(meta: Mapping[str, Any]) -> list[FieldError]:
+    """Findings about all but the names, which any object inside of another must stand too."""
+    return [*_maps_and_owners(meta), *_finalizers(meta.get("finalizers") or [])]
+
+
+def _maps_and_owners(meta: Mapping[str, Any]) -> Iterator[FieldError]:
+    yield from validate_labels(meta.get("labels") or {}, "metadata.labels")
+    yield from validate_annotations(meta.get("annotations") or {}, "metadata.annotations")
+    yield from _owners(meta.get("ownerReferences") or [])
+
+
+def validate_labels(labels: Mapping[str, str], field: str) -> Iterator[FieldError]:
+    """Findings about a map of labels, in metadata or in a template."""
+    for key, value in labels.items():
+        for fault in qualified_name(key):
+            yield invalid(field, key, fault)
+        for fault in label_value(value):
+            yield invalid(field, value, fault)
+
+
+def validate_annotations(annotations: Mapping[str, str], field: str) -> Iterator[FieldError]:
+    """Findings about a map of annotations; their keys are judged without regard to case."""
+    for key in annotations:
+        for fault in qualified_name(key.lower()):
+            yield invalid(field, key, fault)
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_SIZE:
+        yield too_long(field, ANNOTATIONS_SIZE)
+
+
+def _owners(owners: list[dict[str, Any]]) -> Iterator[FieldError]:
+    field = "metadata.ownerReferences"
+    controller = ""
+    for owner in owners:
+        yield from _owner(owner, field)
+        if not owner.get("controller"):
+            continue
+        this = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+        if controller:
+            detail = (
+                "Only one reference can have Controller set to true. "
+                f'Found "true" in references for {controller} and {this}'
+            )
+            yield invalid(field, owners, detail)
+        controller = controller or this
+
+
+def _owner(owner: dict[str, Any], field: str) -> Iterator[FieldError]:
+    version = owner.get("apiVersion") or ""
+    if not version.rpartition("/")[2]:
+        yield invalid(f"{field}.apiVersion", version, "version must not be empty")
+    for key in ("kind", "name", "uid"):
+        if not owner.get(key):
+            yield invalid(f"{field}.{key}", owner.get(key) or "", "must not be empty")
+    if (version, owner.get("kind")) == ("v1", "Event"):
+        yield invalid(field, owner, "/v1, Kind=Event is disallowed from being an owner")
+
+
+def _finalizers(finalizers: list[str]) -> Iterator[FieldError]:
+    field = "metadata.finalizers"
+    for name in finalizers:
+        for fault in qualified_name(name):
+            yield invalid(field, name, fault)
+    if FOREGROUND in finalizers and ORPHAN in finalizers:
+        yield invalid(field, finalizers, f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set")
+
+
+def standard_finalizers(meta: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Findings about finalizers without a domain, which only the well-known ones may be."""
+    for index, name in enumerate(meta.get("finalizers") or ()):
+        if "/" not in name and name not in {FOREGROUND, ORPHAN, "kubernetes"}:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{index}]", name, detail)
+
+
+def _no_new_finalizers(meta: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[FieldError]:
+    extra = sorted(set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+    if extra:
+        shown = ", ".join(f'"{name}"' for name in extra)
+        detail = "no new finalizers can be added if the object is being deleted, found new finalizers "
+        yield forbidden("metadata.finalizers", f"{detail}[]string{{{shown}}}")

@@ -1,0 +1,90 @@
+"""The embedded API server as the ground of a cluster: in virtual time and reproducible, or in real time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from random import Random
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Self
+
+from hack.apiserver.identity import ADMIN
+from hack.apiserver.posting import NoPoster
+from hack.apiserver.server import ApiServer
+from hack.cluster.foreign import foreign_crds
+from hack.faults.breakable_transport import Line
+from hack.faults.latency import SlowTransport
+from hack.virtual_time import virtual_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from types import TracebackType
+
+    from hack.apiserver.posting import Poster
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Transport
+
+#: Seconds that an inhabitant's request takes, there and back.
+LEAST_LATENCY, MOST_LATENCY = 0.002, 0.012
+
+
+class EmbeddedGround:
+    """Garbage collection and the like are the server's own; Deployments and Jobs have to be played."""
+
+    has_controllers = False
+    #: In order, for the same seed is to give the same objects.
+    takes_at_once = 1
+
+    def __init__(self, *, seed: int, now: Callable[[], datetime], poster: Poster, least: float, most: float) -> None:
+        self.server = ApiServer(now=now, random=Random(f"{seed}/server"), poster=poster)
+        self.line = Line(self.server)
+        self.transport: Transport = self.line
+        self.front: Transport = self.line
+        self.handlers = self.server.handlers
+        self.token = token_urlsafe()
+        self.server.authenticator.register(self.token, ADMIN)
+        self.now = now
+        self._latency = Random(f"{seed}/latency")
+        self._least, self._most = least, most
+        self._stack = AsyncExitStack()
+
+    def slowed(self) -> Transport:
+        """A request in virtual time takes a little, a different little for every seed."""
+        return SlowTransport(self.transport, random=self._latency, least=self._least, most=self._most)
+
+    def foreign_crds(self) -> list[Object]:
+        """Small ones of our own."""
+        return foreign_crds()
+
+    async def defined(self) -> None:
+        """Nobody waits for that."""
+
+    async def fall(self) -> None:
+        """Nobody gets through any more; what is stored stays."""
+        self.line.cut()
+
+    async def rise(self) -> None:
+        """Everybody gets through again."""
+        self.line.mend()
+
+    async def objects(self) -> list[Object]:
+        """Every object of every kind."""
+        storage = self.server.storage
+        return [obj for collection in storage.collections() for obj in storage.objects(collection.name)]
+
+    async def __aenter__(self) -> Self:
+        group = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self._stack.callback(group.create_task(self.server.run(), name="API server").cancel)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+        self.server.close()
+
+
+def virtual_ground(seed: int) -> EmbeddedGround:
+    """In virtual time: the same seed gives the same to the byte."""
+    return EmbeddedGround(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)

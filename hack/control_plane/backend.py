@@ -1,0 +1,96 @@
+"""A real control plane as the ground of a simulated cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, Self
+
+from hack.apiserver.handlers import Handlers
+from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
+from hack.control_plane.crds import real_crds
+from hack.control_plane.direct import direct
+from hack.control_plane.inventory import inventory
+from hack.control_plane.reviewed import Reviewed
+from upgrade_manager.kube.client import Client
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from hack.control_plane.control_plane import ControlPlane
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Transport
+
+#: Seconds between two looks at the processes.
+_LOOK = 1.0
+
+
+class RealGround:
+    """Deployments, Jobs, EndpointSlices, garbage and time-outs are the real controllers' work.
+
+    Raises ControlPlaneError, in a group, when a process ends by itself.
+    """
+
+    has_controllers = True
+    takes_at_once = 16
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self.token = ADMIN.token
+        self.handlers = Handlers()
+        self._direct = direct(plane, token=ADMIN.token)
+        self._open = direct(plane)
+        self.transport: Transport = Reviewed(self._direct, handlers=self.handlers)
+        self.front: Transport = Reviewed(self._open, handlers=self.handlers)
+        self._stack = AsyncExitStack()
+
+    def now(self) -> datetime:
+        """The wall time."""
+        return datetime.now(UTC)
+
+    def slowed(self) -> Transport:
+        """A real wire costs time by itself."""
+        return self.transport
+
+    def foreign_crds(self) -> list[Object]:
+        """Their projects' own, where those are to be had. Raises AssetsError."""
+        return real_crds(self._plane.assets)
+
+    async def defined(self) -> None:
+        """Start the controllers: the garbage collector looks for new kinds only now and then."""
+        await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
+
+    async def fall(self) -> None:
+        """Kill it, and the controllers with it: they would look for it ever more rarely."""
+        for name in (API_SERVER, CONTROLLER_MANAGER):
+            await asyncio.to_thread(self._plane.kill, name)
+
+    async def rise(self) -> None:
+        """Start what was killed."""
+        await asyncio.to_thread(self._plane.start, API_SERVER)
+        if self.has_controllers:
+            await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
+
+    async def objects(self) -> list[Object]:
+        """Every object of every kind."""
+        return await inventory(Client(self.transport, user_agent="inventory", random=Random()))
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._direct)
+        await self._stack.enter_async_context(self._open)
+        group = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self._stack.callback(group.create_task(self._look_after(), name="control plane").cancel)
+        return self
+
+    async def _look_after(self) -> None:
+        """Rather an end in words than a cluster that stands still."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            await asyncio.to_thread(self._plane.check)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)

@@ -1,0 +1,200 @@
+"""One piece between a client and a server that makes faults happen and counts what passes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from hack.apiserver.status import StatusError
+from hack.apiserver.streams import PatientStream, WholeStream
+from hack.faults.call import call_of
+from hack.faults.counts import NO_ANSWER, Counts
+from hack.faults.rules import Delay, LoseAnswer, LoseRequest, Refuse, Rule
+from hack.faults.watch_faults import Whole, disturbed
+from upgrade_manager.kube.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+    from random import Random
+
+    from hack.faults.call import Call
+    from hack.faults.rules import Action
+    from hack.faults.watch_faults import Lines
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+
+
+class WriteHook(Protocol):
+    """Told of every write around the moment at which it happens.
+
+    Numbers count the writes that pass this middleware, from 1 on. A hook may raise, which the caller of the transport
+    sees, or never return: that is how a manager is killed before or after its n-th write.
+    """
+
+    async def before(self, number: int, call: Call) -> None:
+        """The write is about to be sent."""
+        ...
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """The write has been answered, and the caller does not know it yet."""
+        ...
+
+
+class NoHook:
+    """Lets every write pass."""
+
+    async def before(self, number: int, call: Call) -> None:
+        """Do nothing."""
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """Do nothing."""
+
+
+NO_HOOK = NoHook()
+
+
+@dataclass(slots=True)
+class _Armed:
+    rule: Rule
+    #: How many requests it described so far.
+    seen: int = 0
+
+
+class Middleware:
+    """A `Transport` in front of another one; rules may come and go while it works."""
+
+    def __init__(
+        self, inner: Transport, *, random: Random, rules: Iterable[Rule] = (), hook: WriteHook = NO_HOOK
+    ) -> None:
+        self._inner = inner
+        self._random = random
+        self._armed = [_Armed(rule) for rule in rules]
+        self.hook: WriteHook = hook
+        self.counts = Counts()
+        #: How many writes have been sent on.
+        self.writes = 0
+        #: (user agent, resource) -> UIDs of objects that its watches do not show.
+        self._hidden: dict[tuple[str, str], set[str]] = {}
+
+    def add(self, rule: Rule) -> None:
+        """Arm another rule; it counts requests from now on."""
+        self._armed.append(_Armed(rule))
+
+    def remove(self, rule: Rule) -> None:
+        """Disarm a rule."""
+        self._armed = [armed for armed in self._armed if armed.rule != rule]
+
+    def clear(self) -> None:
+        """Disarm all rules."""
+        self._armed.clear()
+
+    async def send(self, request: Request) -> Response:
+        """Pass a request on. Raises Transient for lost requests and answers, and what the hook raises."""
+        call = call_of(request)
+        actions = self._actions(call)
+        try:
+            async with asyncio.timeout(request.timeout):
+                response = await self._exchange(request, call, actions)
+        except TimeoutError as error:
+            self.counts.add(call, NO_ANSWER)
+            raise Transient(f"{request.method} {request.path}: no answer in {request.timeout:g} s") from error
+        except Transient:
+            self.counts.add(call, NO_ANSWER)
+            raise
+        self.counts.add(call, response.status)
+        if call.verb == "list":
+            self._hidden.pop((call.user_agent, call.resource), None)
+        return response
+
+    @asynccontextmanager
+    async def open(self, request: Request) -> AsyncIterator[Stream]:
+        """Pass a request on whose answer arrives piece by piece. Raises Transient for a lost one."""
+        call = call_of(request)
+        if call.verb != "watch":
+            yield WholeStream(await self.send(request))
+            return
+        actions = self._actions(call)
+        try:
+            refusal = await self._begin(request, actions)
+        except Transient:
+            self.counts.add(call, NO_ANSWER)
+            raise
+        if refusal is not None:
+            self.counts.add(call, refusal.status)
+            yield WholeStream(refusal)
+            return
+        async with self._inner.open(request) as stream:
+            self.counts.add(call, stream.status)
+            yield self._faulty(stream, request, call, actions)
+
+    async def _begin(self, request: Request, actions: list[Action]) -> Response | None:
+        try:
+            async with asyncio.timeout(request.timeout):
+                return await self._prelude(actions)
+        except TimeoutError as error:
+            raise Transient(f"{request.path}: no answer in {request.timeout:g} s") from error
+
+    def _faulty(self, stream: Stream, request: Request, call: Call, actions: list[Action]) -> Stream:
+        faults = [action for action in actions if not isinstance(action, (Delay, Refuse, LoseRequest, LoseAnswer))]
+        if not faults or stream.status != 200:  # noqa: PLR2004
+            return stream
+        hidden = self._hidden.setdefault((call.user_agent, call.resource), set())
+        lines: Lines = Whole(stream.chunks())
+        for fault in faults:
+            lines = disturbed(lines, fault, random=self._random, hidden=hidden)
+        return PatientStream(lines, status=stream.status, headers=stream.headers, idle_timeout=request.idle_timeout)
+
+    def _actions(self, call: Call) -> list[Action]:
+        """What happens to this request, by all rules that describe it."""
+        chosen = []
+        for armed in self._armed:
+            match = armed.rule.match
+            if not match.describes(call):
+                continue
+            armed.seen += 1
+            sure = match.probability >= 1
+            if match.counts(armed.seen) and (sure or self._random.random() < match.probability):
+                chosen.append(armed.rule.action)
+        return chosen
+
+    async def _prelude(self, actions: list[Action]) -> Response | None:
+        """What happens before the request is sent on; a response when it is not."""
+        for action in actions:
+            match action:
+                case Delay():
+                    await asyncio.sleep(self._random.uniform(action.least, action.most))
+                case LoseRequest():
+                    raise Transient("the connection was reset before the request arrived")
+                case Refuse():
+                    return _refusal(action)
+                case _:
+                    pass
+        return None
+
+    async def _exchange(self, request: Request, call: Call, actions: list[Action]) -> Response:
+        refusal = await self._prelude(actions)
+        if refusal is not None:
+            return refusal
+        response = await (self._write(request, call) if call.is_write else self._inner.send(request))
+        if any(isinstance(action, LoseAnswer) for action in actions):
+            raise Transient("the connection was reset before the answer arrived")
+        return response
+
+    async def _write(self, request: Request, call: Call) -> Response:
+        self.writes += 1
+        number = self.writes
+        await self.hook.before(number, call)
+        response = await self._inner.send(request)
+        await self.hook.after(number, call, response)
+        return response
+
+
+def _refusal(action: Refuse) -> Response:
+    return StatusError(
+        code=action.status,
+        reason=action.reason,
+        message=action.message,
+        details=dict(action.details),
+        headers=dict(action.headers),
+    ).response()

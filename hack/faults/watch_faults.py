@@ -1,0 +1,201 @@
+"""Faults in the stream of a watch: each stands between the lines of the server and those that the client sees."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hack.apiserver.status import expired
+from hack.apiserver.watch import error_line
+from hack.faults.rules import Cut, Duplicate, Expire, Hide, Stall, Thin
+from upgrade_manager.kube.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from random import Random
+
+    from hack.faults.rules import WatchAction
+
+
+class Lines(Protocol):
+    """Where lines come from."""
+
+    async def next(self) -> bytes | None:
+        """A complete line; None when the stream has ended. Raises Transient when it breaks."""
+        ...
+
+
+class Whole:
+    """Cuts chunks into lines."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+
+    async def next(self) -> bytes | None:
+        """See Lines."""
+        while not self._lines:
+            try:
+                chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                rest, self._rest = self._rest, b""
+                return rest or None
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            self._lines.extend(line + b"\n" for line in lines)
+        return self._lines.popleft()
+
+
+class Cutting:
+    """Ends the stream early."""
+
+    def __init__(self, lines: Lines, action: Cut) -> None:
+        self._lines = lines
+        self._action = action
+        self._left = action.events or -1
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + action.seconds if action.seconds else None
+        self._torn = False
+
+    async def next(self) -> bytes | None:
+        """See Lines."""
+        if self._torn:
+            raise _reset()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                if self._left == 0 and not self._action.torn:
+                    return self._ending()
+                line = await self._lines.next()
+        except TimeoutError:
+            return self._ending()
+        if line is not None and self._left == 0:
+            self._torn = True
+            return line[: len(line) // 2]
+        self._left -= 1
+        return line
+
+    def _ending(self) -> bytes | None:
+        if not self._action.clean:
+            raise _reset()
+        return None
+
+
+class Expiring:
+    """Says 410 after some events."""
+
+    def __init__(self, lines: Lines, action: Expire) -> None:
+        self._lines = lines
+        self._left = action.events
+
+    async def next(self) -> bytes | None:
+        """See Lines."""
+        self._left -= 1
+        if self._left >= 0:
+            return await self._lines.next()
+        return error_line(expired("too old resource version")) if self._left == -1 else None
+
+
+class Stalling:
+    """Says nothing for a while."""
+
+    def __init__(self, lines: Lines, action: Stall) -> None:
+        self._lines = lines
+        self._left = action.events
+        self._seconds = action.seconds
+
+    async def next(self) -> bytes | None:
+        """See Lines."""
+        if self._left == 0:
+            await asyncio.sleep(self._seconds)
+        self._left -= 1
+        return await self._lines.next()
+
+
+class Thinning:
+    """Loses some events."""
+
+    def __init__(self, lines: Lines, action: Thin, random: Random) -> None:
+        self._lines = lines
+        self._action = action
+        self._random = random
+
+    async def next(self) -> bytes | None:
+        """See Lines."""
+        while True:
+            line = await self._lines.next()
+            if line is None or not self._lost(line):
+                return line
+
+    def _lost(self, line: bytes) -> bool:
+        kind = json.loads(line)["type"]
+        chosen = kind in self._action.types if self._action.types else kind in {"ADDED", "MODIFIED", "DELETED"}
+        return chosen and self._random.random() < self._action.probability
+
+
+class Hiding:
+    """Loses an event of an object and all later ones of the same object."""
+
+    def __init__(self, lines: Lines, action: Hide, hidden: set[str]) -> None:
+        self._lines = lines
+        self._action = action
+        self._hidden = hidden
+
+    async def next(self) -> bytes | None:
+        """See Lines."""
+        while True:
+            line = await self._lines.next()
+            if line is None or not self._lost(json.loads(line)):
+                return line
+
+    def _lost(self, event: dict[str, Any]) -> bool:
+        if event["type"] not in {"ADDED", "MODIFIED", "DELETED"}:
+            return False
+        metadata = event["object"]["metadata"]
+        types = self._action.types
+        if fnmatchcase(metadata["name"], self._action.name) and (not types or event["type"] in types):
+            self._hidden.add(metadata["uid"])
+        return metadata["uid"] in self._hidden
+
+
+class Doubling:
+    """Repeats some events."""
+
+    def __init__(self, lines: Lines, action: Duplicate, random: Random) -> None:
+        self._lines = lines
+        self._action = action
+        self._random = random
+        self._again: bytes | None = None
+
+    async def next(self) -> bytes | None:
+        """See Lines."""
+        again, self._again = self._again, None
+        if again is not None:
+            return again
+        line = await self._lines.next()
+        if line is not None and self._random.random() < self._action.probability:
+            self._again = line
+        return line
+
+
+def disturbed(lines: Lines, action: WatchAction, *, random: Random, hidden: set[str]) -> Lines:
+    """The lines with one fault; `hidden` holds the UIDs of objects that the client shall not see until it lists."""
+    match action:
+        case Cut():
+            return Cutting(lines, action)
+        case Expire():
+            return Expiring(lines, action)
+        case Stall():
+            return Stalling(lines, action)
+        case Thin():
+            return Thinning(lines, action, random)
+        case Hide():
+            return Hiding(lines, action, hidden)
+        case Duplicate():
+            return Doubling(lines, action, random)
+
+
+def _reset() -> Transient:
+    return Transient("the connection was reset in the middle of a watch")

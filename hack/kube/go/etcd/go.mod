@@ -1,6 +1,0 @@
-// The whole of what is pinned by hand: one version.
-module harvester-upgrade-manager.local/hack/kube/etcd
-
-go 1.26.0
-
-require go.etcd.io/etcd/server/v3 v3.6.16

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hack.bench.phase_changes import phase_changes
+from hack.bench.recorder import Exchange
+from upgrade_manager.api.keys import RKE_POST_DRAIN
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube.transport import Request
+
+PLAN = "/apis/management.harvesterhci.io/v1beta1/upgradeplans/demo"
+IMAGE = {"kind": "VirtualMachineImage", "metadata": {"uid": "1"}}
+IMPORTED = {**IMAGE, "status": {"conditions": [{"type": "Imported", "status": "True"}]}}
+SLICE = {"kind": "EndpointSlice", "metadata": {"uid": "2"}, "endpoints": [{"conditions": {"ready": True}}]}
+DEPLOYMENT = {"kind": "Deployment", "metadata": {"uid": "3"}, "spec": {"replicas": 2}}
+
+
+def write(who: str, began: float, answer: dict[str, Any] | None = None, **more: str) -> Exchange:
+    path, body = more.get("path", "/api/v1/x"), more.get("body", "")
+    return Exchange(
+        request=Request(method="PATCH", path=path, headers={"user-agent": who}, body=body.encode()),
+        status=200,
+        began=began,
+        ended=began + 1,
+        answer=json.dumps(answer).encode() if answer else b"",
+    )
+
+
+def ours(began: float, path: str = "/api/v1/x") -> Exchange:
+    return write("manager/1", began, path=path)
+
+
+def record(began: float, phase: str = "") -> Exchange:
+    status: dict[str, Any] = {"currentPhase": phase} if phase else {"conditions": []}
+    return write("manager/1", began, path=f"{PLAN}/status", body=json.dumps({"status": status}))
+
+
+def found(*exchanges: Exchange) -> dict[PhaseName, float]:
+    return phase_changes(exchanges, manager="manager")
+
+
+def test_a_change_lasts_from_the_answer_to_the_awaited_write_to_the_first_write_after_it() -> None:
+    course = [record(0, "ISODownloading"), write("images", 5, IMAGE), write("images", 10, IMPORTED)]
+    assert found(*course, ours(13), record(15, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 2}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(record(12), id="a record that only informs"),
+        pytest.param(ours(12, "/api/v1/namespaces/default/events"), id="an event"),
+        pytest.param(write("images", 12, IMPORTED), id="a write of others that changes nothing of it"),
+    ],
+)
+def test_no_first_write_is(other: Exchange) -> None:
+    course = [record(0, "ISODownloading"), write("images", 10, IMPORTED), other]
+    assert found(*course, ours(20), record(22, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 9}
+
+
+def test_where_two_objects_are_awaited_the_last_one_counts() -> None:
+    ready = {**DEPLOYMENT, "status": {"availableReplicas": 2}}
+    half = {**DEPLOYMENT, "status": {"availableReplicas": 1}}
+    course = [record(0, "RepoCreating"), write("x", 1, half), write("x", 10, SLICE), write("x", 20, ready)]
+    assert found(*course, record(25, "ImagePreloading")) == {PhaseName.REPO_CREATE: 4}
+
+
+def test_what_is_ready_before_its_phase_is_on_record_counts_from_then_and_up_to_the_write_after_the_record() -> None:
+    course = [ours(0), write("images", 1, IMPORTED), record(3, "ISODownloading"), ours(6), record(8, "RepoCreating")]
+    assert found(*course) == {PhaseName.ISO_DOWNLOAD: 4}
+
+
+def test_the_last_question_that_is_taken_back_ends_the_node_upgrade() -> None:
+    def secret(uid: str, **annotations: str) -> dict[str, Any]:
+        return {"kind": "Secret", "metadata": {"uid": uid, "annotations": annotations}}
+
+    asked = [write("rancher", at, secret(uid, **{RKE_POST_DRAIN: "{}"})) for at, uid in ((2, "a"), (4, "b"))]
+    taken = [write("rancher", at, secret(uid)) for at, uid in ((10, "a"), (20, "b"), (21, "b"))]
+    course = [record(0, "NodeUpgrading"), *asked, taken[0], ours(15), *taken[1:], ours(30), record(31, "CleaningUp")]
+    assert found(*course) == {PhaseName.NODE_UPGRADE: 9}
+
+
+def test_the_last_phase_ends_when_it_is_completed_and_not_with_the_upgrade() -> None:
+    plan = {
+        "kind": "Plan",
+        "metadata": {"uid": "4"},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }
+    course = [record(0, "CleaningUp"), write("x", 10, plan), record(13, "CleanedUp"), ours(20), record(25, "Succeeded")]
+    assert found(*course) == {PhaseName.IMAGE_CLEANUP: 2}

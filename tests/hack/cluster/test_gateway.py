@@ -1,0 +1,170 @@
+"""The gateway, over real TLS connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+
+from hack.apiserver.identity import User
+from hack.apiserver.posting import NoPoster
+from hack.apiserver.server import ApiServer
+from hack.cluster.certificates import Authority, client_context, server_context
+from hack.cluster.gateway import Gateway
+from hack.faults.middleware import Middleware
+from hack.faults.rules import Cut, LoseAnswer, Match, Rule
+from tests.support.wire import Wire
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.real_loop
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+ALLOWED = {"authorization": "Bearer good"}
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority(now=datetime.now(UTC))
+
+
+@pytest.fixture
+def tls(authority: Authority, tmp_path: Path) -> ssl.SSLContext:
+    return server_context(authority.server(), tmp_path)
+
+
+@pytest.fixture
+async def server() -> ApiServer:
+    server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1), poster=NoPoster())
+    server.authenticator.register("good", User(name="jane", groups=("system:masters",)))
+    return server
+
+
+@pytest.fixture
+async def faults(server: ApiServer) -> Middleware:
+    return Middleware(server, random=Random(1))
+
+
+@pytest.fixture
+async def gateway(faults: Middleware, tls: ssl.SSLContext) -> AsyncIterator[Gateway]:
+    async with Gateway(faults, tls=tls) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def session(authority: Authority, gateway: Gateway) -> AsyncIterator[aiohttp.ClientSession]:
+    connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
+    async with aiohttp.ClientSession(gateway.url, connector=connector, headers=ALLOWED) as session:
+        yield session
+
+
+async def _line(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+    async with asyncio.timeout(5):
+        event: dict[str, Any] = json.loads(await answer.content.readline())
+    return event
+
+
+async def test_requests_and_answers_pass(session: aiohttp.ClientSession) -> None:
+    async with session.post(MAPS, json={"metadata": {"name": "a"}}) as answer:
+        assert answer.status == 201
+        assert (await answer.json())["metadata"]["name"] == "a"
+    async with session.get(f"{MAPS}/gone") as answer:
+        assert (answer.status, (await answer.json())["reason"]) == (404, "NotFound")
+    async with session.get(MAPS, params={"fieldSelector": "metadata.name=a"}) as answer:
+        assert len((await answer.json())["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param(ALLOWED, 200, id="known token"),
+        pytest.param({"authorization": "Bearer bad"}, 401, id="unknown token"),
+        pytest.param({}, 403, id="nobody"),
+    ],
+)
+async def test_the_token_decides(gateway: Gateway, authority: Authority, headers: dict[str, str], status: int) -> None:
+    connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
+    async with (
+        aiohttp.ClientSession(gateway.url, connector=connector) as session,
+        session.get(MAPS, headers=headers) as answer,
+    ):
+        assert answer.status == status
+
+
+async def test_a_watch_is_streamed_and_ends_with_its_client(session: aiohttp.ClientSession, server: ApiServer) -> None:
+    inside = Wire(server)
+    collection = server.storage.collection("configmaps")
+    async with session.get(MAPS, params={"watch": "1"}) as answer:
+        assert answer.headers["transfer-encoding"] == "chunked"
+        await inside.post(MAPS, {"metadata": {"name": "a"}})
+        assert (await _line(answer))["type"] == "ADDED"
+        await inside.delete(f"{MAPS}/a")
+        assert (await _line(answer))["type"] == "DELETED"
+        assert collection.wakers
+    async with asyncio.timeout(5):
+        while collection.wakers:  # noqa: ASYNC110  # the other end of a real connection tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_a_watch_of_the_server_ends_properly(session: aiohttp.ClientSession) -> None:
+    async with session.get(MAPS, params={"watch": "1", "timeoutSeconds": "1"}) as answer:
+        assert await answer.read() == b""
+
+
+async def test_a_broken_stream_is_a_broken_connection(session: aiohttp.ClientSession, faults: Middleware) -> None:
+    faults.add(Rule(match=Match(verbs=("watch",)), action=Cut(events=1, clean=False)))
+    for name in "ab":
+        async with session.post(MAPS, json={"metadata": {"name": name}}):
+            pass
+    with pytest.raises(aiohttp.ClientError):
+        async with session.get(MAPS, params={"watch": "1"}) as answer:
+            await answer.read()
+
+
+async def test_a_lost_answer_is_a_broken_connection(
+    session: aiohttp.ClientSession, faults: Middleware, server: ApiServer
+) -> None:
+    faults.add(Rule(match=Match(verbs=("create",)), action=LoseAnswer()))
+    with pytest.raises(aiohttp.ClientError):
+        async with session.post(MAPS, json={"metadata": {"name": "a"}}):
+            pass
+    assert (await Wire(server).get(MAPS)).names == ["a"]
+
+
+async def test_connections_are_kept(session: aiohttp.ClientSession) -> None:
+    for _ in range(3):
+        async with session.get("/version") as answer:
+            assert answer.status == 200
+    assert session.connector is not None
+    assert sum(len(known) for known in session.connector._conns.values()) == 1
+
+
+async def test_closing_ends_streams_properly(faults: Middleware, tls: ssl.SSLContext, authority: Authority) -> None:
+    connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
+    async with aiohttp.ClientSession(connector=connector, headers=ALLOWED) as session:
+        async with Gateway(faults, tls=tls) as gateway:
+            answer = await session.get(f"{gateway.url}{MAPS}?watch=1")
+            assert answer.status == 200
+        async with asyncio.timeout(5):
+            assert await answer.read() == b""
+
+
+async def test_nobody_else_is_trusted(gateway: Gateway) -> None:
+    stranger = client_context(Authority(now=datetime.now(UTC)).certificate)
+    async with aiohttp.ClientSession(gateway.url, connector=aiohttp.TCPConnector(ssl=stranger)) as session:
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await session.get("/version")
+
+
+def test_the_key_is_for_its_owner_only(authority: Authority, tmp_path: Path) -> None:
+    certificate, key = authority.server(["example.test"]).write(tmp_path, "server")
+    assert key.stat().st_mode & 0o077 == 0
+    assert b"BEGIN CERTIFICATE" in certificate.read_bytes()

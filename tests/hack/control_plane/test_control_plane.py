@@ -1,0 +1,207 @@
+"""The control plane as processes: how it says that one does not start, and what is left of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.control_plane import control_plane
+from hack.control_plane.assets import Assets, find_assets
+from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER, ETCD, Account, ControlPlane
+from hack.control_plane.errors import ControlPlaneError
+from tests.support.processes import eventually, program_of, started_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+JANE = Account(token="jane's", name="jane", groups=("system:masters",))  # noqa: S106  # on loopback only
+MAPS = "/api/v1/namespaces/default/configmaps"
+#: A process with a control plane, which says where it is and waits.
+OWNER = """
+import os, sys, time
+from hack.control_plane.assets import find_assets
+from hack.control_plane.control_plane import CONTROLLER_MANAGER, ControlPlane
+with ControlPlane(find_assets(os.environ)) as plane:
+    plane.start(CONTROLLER_MANAGER)
+    print(plane.folder, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where control planes keep their folders."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def fake(folder: Path, script: str) -> Assets:
+    """Programs that do what a script says; none where there is no script."""
+    programs = folder / "programs"
+    programs.mkdir()
+    if script:
+        (programs / "etcd").write_text(f"#!/bin/sh\n{script}\n")
+        (programs / "etcd").chmod(0o755)
+    return Assets(programs, folder / "crds")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        pytest.param("", "etcd cannot be started: .*/programs/etcd: No such file or directory", id="is not there"),
+        pytest.param("exit 1", "etcd ended at once: $", id="says nothing"),
+        pytest.param(
+            'echo early; echo one; echo two; echo "no space left on device" >&2; exit 2',
+            "etcd ended at once: one / two / no space left on device$",
+            id="says why",
+        ),
+    ],
+)
+def test_a_program_that_does_not_start_is_one_sentence_and_leaves_nothing(
+    temporary: Path, script: str, said: str
+) -> None:
+    plane = ControlPlane(fake(temporary, script))
+    with pytest.raises(ControlPlaneError, match=said) as raised, plane:
+        pass
+    assert "\n" not in str(raised.value)
+    assert [entry.name for entry in temporary.iterdir()] == ["programs"]
+    assert started_with(str(plane.folder)) == []
+
+
+def test_a_program_that_never_gets_ready_is_one_sentence_and_leaves_nothing(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_plane, "_PATIENCE", 0.3)
+    plane = ControlPlane(fake(temporary, "echo waiting for a quorum; exec sleep 600"))
+    with pytest.raises(ControlPlaneError, match=r"etcd is not ready after 0.3 s: waiting for a quorum$"), plane:
+        pass
+    assert started_with(str(plane.folder)) == []
+    assert [entry.name for entry in temporary.iterdir()] == ["programs"]
+
+
+@pytest.fixture
+def plane(temporary: Path) -> Iterator[ControlPlane]:
+    _ = temporary
+    with ControlPlane(find_assets(os.environ)) as plane:
+        yield plane
+
+
+def ask(plane: ControlPlane, path: str, body: Any = None, *, token: str = ADMIN.token) -> tuple[int, Any]:
+    """One request to kube-apiserver: the status and what it says."""
+    context = ssl.create_default_context(cadata=plane.certificate.decode())
+    request = urllib.request.Request(plane.url + path, headers={"authorization": f"Bearer {token}"})  # noqa: S310
+    if body is not None:
+        request.data = json.dumps(body).encode()
+        request.add_header("content-type", "application/json")
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=30) as answer:  # noqa: S310
+            return answer.status, json.loads(answer.read().splitlines()[0])
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+@pytest.mark.assets
+def test_what_was_stored_outlives_an_api_server_that_is_killed(plane: ControlPlane) -> None:
+    assert ask(plane, MAPS, {"metadata": {"name": "kept"}})[0] == 201
+    url = plane.url
+    plane.kill(API_SERVER)
+    with pytest.raises(OSError, match="refused"):
+        ask(plane, MAPS)
+    plane.start(API_SERVER)
+    plane.start(API_SERVER)
+    assert plane.url == url
+    assert ask(plane, f"{MAPS}/kept")[0] == 200
+
+
+@pytest.mark.assets
+def test_one_that_ends_by_itself_is_noticed_and_one_that_was_killed_is_not(plane: ControlPlane) -> None:
+    plane.kill(API_SERVER)
+    plane.check()
+    plane.start(API_SERVER)
+    plane.check()
+    (api_server,) = (pid for pid in started_with(str(plane.folder)) if program_of(pid) == API_SERVER)
+    os.kill(api_server, signal.SIGKILL)
+    said: list[str] = []
+
+    def noticed() -> bool:
+        try:
+            plane.check()
+        except ControlPlaneError as error:
+            said.append(str(error))
+        return bool(said)
+
+    assert eventually(noticed)
+    assert said[0].startswith("kube-apiserver has ended (signal 9), start all anew: ")
+
+
+@pytest.mark.assets
+def test_accounts_hold_from_the_next_start_on(plane: ControlPlane) -> None:
+    plane.know(JANE)
+    assert ask(plane, MAPS, token=JANE.token)[0] == 401
+    plane.kill(API_SERVER)
+    plane.start(API_SERVER)
+    assert ask(plane, MAPS, token=JANE.token)[0] == 200
+    assert ask(plane, MAPS)[0] == 200
+
+
+@pytest.mark.assets
+def test_an_api_server_that_has_lost_its_memory_and_its_history_knows_no_older_version(plane: ControlPlane) -> None:
+    _, first = ask(plane, MAPS, {"metadata": {"name": "first"}})
+    ask(plane, MAPS, {"metadata": {"name": "second"}})
+    plane.kill(API_SERVER)
+    plane.compact()
+    plane.start(API_SERVER)
+    version = first["metadata"]["resourceVersion"]
+    status, event = ask(plane, f"{MAPS}?watch=true&timeoutSeconds=5&resourceVersion={version}")
+    assert (status, event["type"], event["object"]["code"]) == (200, "ERROR", 410)
+
+
+@pytest.mark.assets
+def test_a_port_that_is_taken_is_left_alone(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _ = temporary
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        ports = iter([taken.getsockname()[1]])
+        free = control_plane._free_port
+        monkeypatch.setattr(control_plane, "_free_port", lambda: next(ports, None) or free())
+        with ControlPlane(find_assets(os.environ)) as plane:
+            assert ask(plane, MAPS)[0] == 200
+
+
+@pytest.mark.assets
+def test_everything_is_gone_in_the_end(temporary: Path) -> None:
+    with ControlPlane(find_assets(os.environ)) as plane:
+        plane.start(CONTROLLER_MANAGER)
+        assert len(started_with(str(plane.folder))) == 4
+    assert started_with(str(plane.folder)) == []
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.assets
+def test_an_owner_that_is_killed_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    owner = subprocess.Popen(  # noqa: S603  # our own program
+        [sys.executable, "-c", OWNER],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=Path(__file__).parents[3],
+    )
+    assert owner.stdout is not None
+    folder = owner.stdout.readline().strip()
+    assert {ETCD, API_SERVER, CONTROLLER_MANAGER} <= set(map(program_of, started_with(folder)))
+    owner.kill()
+    owner.communicate()
+    assert eventually(lambda: started_with(folder) == [] and not list(tmp_path.iterdir()))

@@ -1,0 +1,145 @@
+"""A line that is cut, torn and silent."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.faults.breakable_transport import Line
+from tests.support.apiserver import make_server
+from tests.support.wire import Wire
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
+from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.transport import Request
+
+if TYPE_CHECKING:
+    from hack.apiserver.server import ApiServer
+    from tests.support.wire import Events
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+KIND = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
+
+
+@pytest.fixture
+async def server() -> ApiServer:
+    return make_server()
+
+
+@pytest.fixture
+async def line(server: ApiServer) -> Line:
+    return Line(server)
+
+
+@pytest.fixture
+def wire(line: Line) -> Wire:
+    return Wire(line)
+
+
+def request(**more: float) -> Request:
+    return Request(method="GET", path=MAPS, query=(), headers={}, body=b"", **more)
+
+
+async def create(server: ApiServer, name: str) -> None:
+    await Client(server, user_agent="another", random=Random(1)).create(
+        KIND, {"metadata": {"name": name, "namespace": "default"}}
+    )
+
+
+async def next_within(events: Events, seconds: float) -> str | None:
+    """The name of the next event's object."""
+    try:
+        async with asyncio.timeout(seconds):
+            return str((await events.next())["object"]["metadata"]["name"])
+    except TimeoutError:
+        return None
+
+
+async def test_a_whole_line_passes_everything(server: ApiServer, wire: Wire) -> None:
+    async with wire.watch(MAPS) as events:
+        await create(server, "a")
+        assert await next_within(events, 1) == "a"
+    assert (await wire.get(MAPS)).names == ["a"]
+
+
+async def test_a_cut_line_refuses_requests_and_breaks_what_is_open(line: Line, wire: Wire) -> None:
+    async with wire.watch(MAPS) as events:
+        line.cut()
+        with pytest.raises(Transient, match="torn"):
+            await events.next()
+    with pytest.raises(Transient) as refused:
+        await wire.get(MAPS)
+    assert refused.value.reason == REFUSED
+    with pytest.raises(Transient):
+        async with wire.watch(MAPS):
+            pass
+    line.mend()
+    assert (await wire.get(MAPS)).names == []
+
+
+async def test_a_torn_line_breaks_a_read_that_waits_and_passes_the_next_request(line: Line, wire: Wire) -> None:
+    async with wire.watch(MAPS) as events:
+        reading = asyncio.create_task(events.next())
+        await asyncio.sleep(1)
+        line.tear()
+        with pytest.raises(Transient, match="torn"):
+            await reading
+    assert (await wire.get(MAPS)).names == []
+
+
+async def test_reads_break_in_the_order_in_which_they_were_opened_so_that_a_run_can_be_repeated(
+    line: Line, wire: Wire
+) -> None:
+    broken: list[int] = []
+
+    async def read(number: int) -> None:
+        async with wire.watch(MAPS) as events:
+            with pytest.raises(Transient, match="torn"):
+                await events.next()
+            broken.append(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(read(number))
+        await asyncio.sleep(1)
+        line.tear()
+    assert broken == list(range(20))
+
+
+async def test_what_waits_on_a_silent_line_gets_through_when_it_is_mended(
+    server: ApiServer, line: Line, wire: Wire
+) -> None:
+    async with wire.watch(MAPS) as events:
+        line.hush()
+        await create(server, "a")
+        asking = asyncio.create_task(wire.get(MAPS))
+        reading = asyncio.create_task(next_within(events, 60))
+        await asyncio.sleep(20)
+        assert not asking.done()
+        assert not reading.done()
+        line.mend()
+        assert await reading == "a"
+        assert (await asking).names == ["a"]
+
+
+async def test_whoever_waits_on_a_silent_line_has_no_more_than_their_own_patience(line: Line) -> None:
+    line.hush()
+    loop = asyncio.get_running_loop()
+    with pytest.raises(Transient) as silent:
+        await line.send(request(timeout=7))
+    assert (silent.value.reason, loop.time()) == (TIMED_OUT, 7)
+    with pytest.raises(Transient):
+        async with line.open(request(timeout=7)):
+            pass
+    assert loop.time() == 14
+
+
+async def test_a_stream_on_a_silent_line_is_given_up_like_any_other(line: Line) -> None:
+    watch = Request(method="GET", path=MAPS, query=(("watch", "1"),), headers={}, body=b"", timeout=7, idle_timeout=80)
+    async with line.open(watch) as stream:
+        line.hush()
+        with pytest.raises(Transient, match="80 s"):
+            await anext(aiter(stream.chunks()))

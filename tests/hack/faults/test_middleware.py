@@ -1,0 +1,354 @@
+"""Faults, counts and kills in front of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.faults.call import Call, call_of
+from hack.faults.counts import NO_ANSWER
+from hack.faults.middleware import Middleware
+from hack.faults.rules import (
+    Cut,
+    Delay,
+    Duplicate,
+    Expire,
+    Hide,
+    LoseAnswer,
+    LoseRequest,
+    Match,
+    Refuse,
+    Rule,
+    Stall,
+    Thin,
+    rule,
+)
+from tests.support.apiserver import make_server
+from tests.support.wire import Wire
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Request
+
+if TYPE_CHECKING:
+    from hack.faults.rules import Action
+    from upgrade_manager.kube.transport import Response
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+async def faults() -> Middleware:
+    return Middleware(make_server(), random=Random(1))
+
+
+@pytest.fixture
+def wire(faults: Middleware) -> Wire:
+    return Wire(faults, headers={"user-agent": "tester/1"})
+
+
+def arm(faults: Middleware, action: Action, **match: Any) -> None:
+    faults.add(Rule(match=Match(**match), action=action))
+
+
+async def fill(wire: Wire, names: str) -> None:
+    for name in names:
+        await wire.post(MAPS, {"metadata": {"name": name}})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "expected"),
+    [
+        pytest.param("GET", "/version", {}, Call(verb="get", path="/version"), id="no resource"),
+        pytest.param("GET", "/api/v1", {}, Call(verb="get", path="/api/v1"), id="discovery"),
+        pytest.param("GET", MAPS, {}, Call(verb="list", resource="configmaps", namespace="default"), id="list"),
+        pytest.param(
+            "GET", MAPS, {"watch": "1"}, Call(verb="watch", resource="configmaps", namespace="default"), id="watch"
+        ),
+        pytest.param(
+            "PATCH",
+            "/apis/example.io/v1/namespaces/x/widgets/a%2Fb/status",
+            {},
+            Call(verb="patch", resource="widgets.example.io", namespace="x", name="a/b", subresource="status"),
+            id="patch of a status",
+        ),
+        pytest.param(
+            "DELETE", "/apis/batch/v1/jobs", {}, Call(verb="deletecollection", resource="jobs.batch"), id="collection"
+        ),
+        pytest.param("GET", "/api/v1/namespaces/x", {}, Call(verb="get", resource="namespaces", name="x"), id="space"),
+        pytest.param(
+            "PUT",
+            "/api/v1/namespaces/x/finalize",
+            {},
+            Call(verb="update", resource="namespaces", name="x", subresource="finalize"),
+            id="finalize",
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/nodes/n/proxy/stats/summary",
+            {},
+            Call(verb="get", resource="nodes", name="n", subresource="proxy/stats/summary"),
+            id="proxy",
+        ),
+        pytest.param("POST", "/apis/x.io/v1/ys", {"dryRun": "All"}, Call(verb="create", resource="ys.x.io"), id="dry"),
+    ],
+)
+def test_a_request_is_read_from_its_path(method: str, path: str, query: dict[str, str], expected: Call) -> None:
+    call = call_of(Request(method=method, path=path, query=tuple(query.items())))
+    fields = ("verb", "resource", "subresource", "namespace", "name")
+    assert [getattr(call, field) for field in fields] == [getattr(expected, field) for field in fields]
+    assert call.is_write == (expected.verb in {"patch", "deletecollection", "update"})
+
+
+async def test_without_rules_everything_passes_and_is_counted(faults: Middleware, wire: Wire) -> None:
+    await fill(wire, "ab")
+    await wire.get(f"{MAPS}/a")
+    await wire.get(f"{MAPS}/gone")
+    async with wire.watch(MAPS) as events:
+        assert await events.take(2) == [("ADDED", "a"), ("ADDED", "b")]
+    assert faults.counts.total(verb="create", resource="configmaps", code=201) == 2
+    assert faults.counts.total(user_agent="tester/1") == 5
+    assert faults.counts.total(code=404) == 1
+    assert faults.counts.total(verb="watch") == 1
+    assert [count for _, count in faults.counts] == [2, 1, 1, 1]
+    faults.counts.clear()
+    assert faults.counts.total() == 0
+
+
+async def test_a_delay_is_seeded(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Delay(least=1, most=3), verbs=("get",))
+    loop = asyncio.get_running_loop()
+    await wire.get(f"{MAPS}/a")
+    assert loop.time() == pytest.approx(1 + 2 * Random(1).random())
+
+
+async def test_a_delay_beyond_the_deadline_is_no_answer(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Delay(least=60, most=60))
+    with pytest.raises(Transient):
+        await wire.get(MAPS)
+    with pytest.raises(Transient):
+        async with wire.watch(MAPS):
+            pass
+    assert faults.counts.total(code=NO_ANSWER) == 2
+
+
+async def test_a_refusal_has_status_and_headers_and_does_nothing(faults: Middleware, wire: Wire) -> None:
+    refuse = Refuse(status=429, reason="TooManyRequests", message="slow down", headers={"retry-after": "2"})
+    arm(faults, refuse, verbs=("create", "watch"), times=2)
+    refused = await wire.post(MAPS, {"metadata": {"name": "a"}})
+    assert (refused.status, refused.headers["retry-after"]) == (429, "2")
+    assert (refused.body["kind"], refused.body["reason"]) == ("Status", "TooManyRequests")
+    async with faults.open(wire.request("GET", MAPS, watch="1")) as stream:
+        assert stream.status == 429
+        assert json.loads(b"".join([chunk async for chunk in stream.chunks()]))["message"] == "slow down"
+    assert (await wire.get(MAPS)).names == []
+    assert (await wire.post(MAPS, {"metadata": {"name": "a"}})).status == 201
+    assert faults.writes == 1
+
+
+@pytest.mark.parametrize(("action", "stored"), [(LoseRequest(), []), (LoseAnswer(), ["a"])], ids=["request", "answer"])
+async def test_a_lost_message_is_no_answer(faults: Middleware, wire: Wire, action: Action, stored: list[str]) -> None:
+    arm(faults, action, verbs=("create",))
+    with pytest.raises(Transient):
+        await wire.post(MAPS, {"metadata": {"name": "a"}})
+    assert (await wire.get(MAPS)).names == stored
+    assert faults.counts.total(verb="create", code=NO_ANSWER) == 1
+
+
+@pytest.mark.parametrize(
+    ("match", "hit"),
+    [
+        pytest.param({}, [0, 1, 2, 3], id="all"),
+        pytest.param({"nth": 2}, [1, 2, 3], id="from the second on"),
+        pytest.param({"nth": 2, "times": 1}, [1], id="the second"),
+        pytest.param({"verbs": ("get",)}, [], id="another verb"),
+        pytest.param({"resource": "config*"}, [0, 1, 2, 3], id="a glob"),
+        pytest.param({"resource": "secrets"}, [], id="another resource"),
+        pytest.param({"subresource": "status"}, [], id="a subresource"),
+        pytest.param({"namespace": "kube-system"}, [], id="another namespace"),
+        pytest.param({"user_agent": "tester/*"}, [0, 1, 2, 3], id="user agent"),
+        pytest.param({"user_agent": "manager/*"}, [], id="another user agent"),
+        pytest.param({"path": "/api/*"}, [0, 1, 2, 3], id="path"),
+        pytest.param({"probability": 0.0}, [], id="never"),
+    ],
+)
+async def test_a_rule_hits_what_it_describes(
+    faults: Middleware, wire: Wire, match: dict[str, Any], hit: list[int]
+) -> None:
+    arm(faults, Refuse(status=500), **match)
+    statuses = [(await wire.post(MAPS, {"metadata": {"name": f"n{index}"}})).status for index in range(4)]
+    assert [index for index, status in enumerate(statuses) if status == 500] == hit
+
+
+async def test_rules_come_and_go(faults: Middleware, wire: Wire) -> None:
+    broken = Rule(match=Match(), action=Refuse(status=503))
+    faults.add(broken)
+    assert (await wire.get(MAPS)).status == 503
+    faults.remove(broken)
+    assert (await wire.get(MAPS)).status == 200
+    faults.add(broken)
+    faults.clear()
+    assert (await wire.get(MAPS)).status == 200
+
+
+async def test_a_watch_is_cut_after_events(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Cut(events=2))
+    await fill(wire, "abc")
+    async with wire.watch(MAPS) as events:
+        assert len(await events.rest()) == 2
+
+
+async def test_a_watch_is_cut_after_seconds(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Cut(seconds=7))
+    await fill(wire, "a")
+    async with wire.watch(MAPS) as events:
+        assert len(await events.rest()) == 1
+    assert asyncio.get_running_loop().time() == pytest.approx(7)
+
+
+@pytest.mark.parametrize("torn", [False, True], ids=["between lines", "inside of a line"])
+async def test_a_watch_breaks(faults: Middleware, wire: Wire, torn: bool) -> None:  # noqa: FBT001
+    arm(faults, Cut(events=1, clean=False, torn=torn))
+    await fill(wire, "ab")
+    async with wire.watch(MAPS) as events:
+        assert await events.take(1) == [("ADDED", "a")]
+        with pytest.raises(Transient):
+            await events.next()
+
+
+async def test_a_watch_expires(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Expire(events=1))
+    await fill(wire, "ab")
+    async with wire.watch(MAPS) as events:
+        seen = await events.rest()
+    assert [event["type"] for event in seen] == ["ADDED", "ERROR"]
+    assert seen[1]["object"]["code"] == 410
+
+
+async def test_a_watch_stalls_and_goes_on(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Stall(events=1, seconds=20))
+    await fill(wire, "ab")
+    loop = asyncio.get_running_loop()
+    async with wire.watch(MAPS) as events:
+        await events.take(1)
+        assert loop.time() == pytest.approx(0)
+        await events.take(1)
+        assert loop.time() == pytest.approx(20)
+
+
+async def test_a_watch_that_stalls_for_long_is_given_up(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Stall(seconds=1000))
+    await fill(wire, "a")
+    async with wire.watch(MAPS) as events:
+        with pytest.raises(Transient):
+            await events.next()
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        pytest.param((), [], id="all"),
+        pytest.param(("MODIFIED",), ["ADDED", "ADDED", "DELETED"], id="some"),
+    ],
+)
+async def test_a_watch_is_thinned(faults: Middleware, wire: Wire, types: tuple[str, ...], expected: list[str]) -> None:
+    arm(faults, Thin(probability=1, types=types))
+    async with wire.watch(MAPS, timeoutSeconds="5", allowWatchBookmarks="true") as events:
+        await fill(wire, "ab")
+        await wire.patch(f"{MAPS}/a", {"data": {"x": "1"}})
+        await wire.delete(f"{MAPS}/b")
+        seen = await events.rest()
+    assert [event["type"] for event in seen] == [*expected, "BOOKMARK"]
+
+
+async def test_a_hidden_object_appears_again_after_a_list(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Hide(name="a", types=("ADDED",)))
+    async with wire.watch(MAPS) as events:
+        await fill(wire, "ab")
+        await wire.patch(f"{MAPS}/a", {"data": {"x": "1"}})
+        await wire.patch(f"{MAPS}/b", {"data": {"x": "1"}})
+        assert await events.take(2) == [("ADDED", "b"), ("MODIFIED", "b")]
+        version = (await wire.get(MAPS)).version
+    async with wire.watch(MAPS, resourceVersion=version) as events:
+        await wire.patch(f"{MAPS}/a", {"data": {"x": "2"}})
+        assert await events.take(1) == [("MODIFIED", "a")]
+
+
+async def test_a_watch_repeats_itself(faults: Middleware, wire: Wire) -> None:
+    arm(faults, Duplicate(probability=1))
+    await fill(wire, "ab")
+    async with wire.watch(MAPS) as events:
+        assert await events.take(4) == [("ADDED", "a"), ("ADDED", "a"), ("ADDED", "b"), ("ADDED", "b")]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Killer:
+    def __init__(self, number: int, *, before: bool) -> None:
+        self._number = number
+        self._before = before
+        self.calls: list[Call] = []
+
+    async def before(self, number: int, call: Call) -> None:
+        self.calls.append(call)
+        if self._before and number == self._number:
+            raise Killed
+
+    async def after(self, number: int, call: Call, response: Response) -> None:  # noqa: ARG002
+        if not self._before and number == self._number:
+            raise Killed
+
+
+@pytest.mark.parametrize(("before", "stored"), [(True, ["a"]), (False, ["a", "b"])], ids=["before", "after"])
+async def test_a_client_is_killed_around_its_second_write(wire: Wire, before: bool, stored: list[str]) -> None:  # noqa: FBT001
+    killer = Killer(2, before=before)
+    faults = Middleware(wire.transport, random=Random(1), hook=killer)
+    client = Wire(faults)
+    await client.post(MAPS, {"metadata": {"name": "a"}})
+    await client.get(MAPS)
+    await client.post(MAPS, {"metadata": {"name": "x"}}, dryRun="All")
+    with pytest.raises(Killed):
+        await client.post(MAPS, {"metadata": {"name": "b"}})
+    assert (await wire.get(MAPS)).names == stored
+    assert [call.verb for call in killer.calls] == ["create", "create"]
+    assert faults.writes == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(
+            {"match": {"verbs": ["patch"], "nth": 3}, "refuse": {"status": 503}},
+            Rule(match=Match(verbs=("patch",), nth=3), action=Refuse(status=503)),
+            id="refuse",
+        ),
+        pytest.param({"lose-answer": None}, Rule(match=Match(), action=LoseAnswer()), id="no arguments"),
+        pytest.param(
+            {"thin": {"probability": 0.5, "types": ["DELETED"]}},
+            Rule(match=Match(), action=Thin(probability=0.5, types=("DELETED",))),
+            id="lists",
+        ),
+    ],
+)
+def test_a_rule_is_read_from_a_scenario(data: dict[str, Any], expected: Rule) -> None:
+    assert rule(data) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        pytest.param({"match": {}}, "exactly one of", id="no action"),
+        pytest.param({"cut": {}, "stall": {"seconds": 1}}, "exactly one of", id="two actions"),
+        pytest.param({"explode": {}}, "exactly one of", id="unknown action"),
+        pytest.param({"cut": {"after": 1}}, "Cut has no after", id="unknown argument"),
+        pytest.param({"match": {"verb": "get"}, "cut": {}}, "Match has no verb", id="unknown condition"),
+        pytest.param({"stall": {}}, "Stall", id="missing argument"),
+    ],
+)
+def test_a_wrong_rule_says_what_is_wrong(data: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        rule(data)

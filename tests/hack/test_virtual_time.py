@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from hack.virtual_time import StuckError, run
+
+
+async def test_hours_cost_nothing_and_are_exact() -> None:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await asyncio.sleep(3600)
+    assert loop.time() - started == 3600
+
+
+async def test_timeouts_fire_in_virtual_time() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(60):
+            await asyncio.Event().wait()
+
+
+async def test_threads_are_waited_for() -> None:
+    assert await asyncio.to_thread(lambda: 7) == 7
+
+
+def test_a_wait_that_nothing_will_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hack.virtual_time.STUCK_AFTER", 0.01)
+    with pytest.raises(StuckError, match="nothing is scheduled"):
+        run(asyncio.Event().wait())
+
+
+async def test_time_stands_still_while_a_thread_works() -> None:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    done = threading.Event()
+    async with asyncio.timeout(0.5):
+        work = asyncio.create_task(asyncio.to_thread(done.wait))
+        await asyncio.sleep(0)
+        done.set()
+        assert await work
+    assert loop.time() - started < 0.5

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import structlog
-from tests.pipeline.test_node_view import QUESTION, machine, node, observed, secret
 
+from tests.pipeline.test_node_view import QUESTION, machine, node, observed, secret
 from upgrade_manager.pipeline.anomalies import Oddities
 from upgrade_manager.pipeline.status import StatusDraft
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ETCD = "etcd"
 API_SERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
-_GUARDIAN = Path(__file__).with_name("guardian.py")
+_GUARDIAN = Path(__file__).with_name("supervisor.py")
 #: Seconds until a process has to be ready, and between two looks at it.
 _PATIENCE = 90.0
 _LOOK = 0.05

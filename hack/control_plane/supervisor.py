@@ -1,6 +1,6 @@
 """Keeps the processes of a control plane, and takes them along when whoever asked for them is gone.
 
-A program of its own, on the standard library alone: `python guardian.py FOLDER`. Commands come as JSON lines on
+A program of its own, on the standard library alone: `python supervisor.py FOLDER`. Commands come as JSON lines on
 standard input, answers go out the same way. When the input ends, because its parent stopped in order or was killed,
 every process is killed and the folder removed: nothing of what they stored is wanted then.
 """

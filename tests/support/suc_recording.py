@@ -88,13 +88,32 @@ def plan_labels(node: Object) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key.startswith("plan.upgrade.cattle.io/")}
 
 
-def effective(writes: list[dict[str, Any]], *, events: bool) -> list[dict[str, Any]]:
-    """The writes that had an effect, in order; Events go their own way, apart from the others."""
-    chosen = [one for one in writes if one["code"] in {200, 201} and (one["resource"] == "events") == events]
-    if events:
-        # Repeats only raise a count, and duplicates are normal.
-        return [{"reason": one["reason"]} for one in chosen if one["verb"] == "create"]
+def effective(writes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the successful writes, in order, without Events."""
+    chosen = [one for one in writes if one["code"] in {200, 201} and one["resource"] != "events"]
     return [{key: value for key, value in one.items() if key not in {"t", "code"}} for one in chosen]
+
+
+def milestones(writes: list[dict[str, Any]], node: str) -> list[str]:
+    """Return what the controller does for one node, in order: the partial order that every run has.
+
+    Writes for different nodes interleave differently from run to run. A paused Job is deleted and created again, or
+    resumed by a patch: both are recorded, and both are "running Job" here.
+    """
+    reached: list[str] = []
+    is_applying = False
+    for write in writes:
+        if write["resource"] == "plans/status":
+            if (node in write["applying"]) != is_applying:
+                is_applying = not is_applying
+                reached.append("applying" if is_applying else "applied")
+            if write["complete"] in {"True/Complete", "False/JobFailed"}:
+                reached.append(write["complete"])
+        elif write["resource"] == "nodes" and write["name"] == node:
+            reached.append("labelled")
+        elif write["resource"] == "jobs" and f"-on-{node}-" in write["name"] and write["verb"] != "delete":
+            reached.append("running Job" if write["parallelism"] == 1 else "paused Job")
+    return reached
 
 
 def bare_job(job: dict[str, Any]) -> Any:

@@ -94,26 +94,30 @@ def effective(writes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in one.items() if key not in {"t", "code"}} for one in chosen]
 
 
-def milestones(writes: list[dict[str, Any]], node: str) -> list[str]:
+def milestones(writes: list[dict[str, Any]], node: str) -> tuple[list[str], list[str]]:
     """Return what the controller does for one node, in order: the partial order that every run has.
 
-    Writes for different nodes interleave differently from run to run. A paused Job is deleted and created again, or
-    resumed by a patch: both are recorded, and both are "running Job" here.
+    The first list has the Job and the label, the second the Plan's status: label and status follow the Job's completion
+    independently, as writes for different nodes do. A paused Job is deleted and created again, or resumed by a patch:
+    both are recorded, and both are "running Job" here.
     """
-    reached: list[str] = []
+    work: list[str] = []
+    status: list[str] = []
     is_applying = False
     for write in writes:
         if write["resource"] == "plans/status":
             if (node in write["applying"]) != is_applying:
                 is_applying = not is_applying
-                reached.append("applying" if is_applying else "applied")
+                status.append("applying" if is_applying else "applied")
+                work += ["applying"] if is_applying else []
             if write["complete"] in {"True/Complete", "False/JobFailed"}:
-                reached.append(write["complete"])
+                status.append(write["complete"])
+                work.append(write["complete"])
         elif write["resource"] == "nodes" and write["name"] == node:
-            reached.append("labelled")
+            work.append("labelled")
         elif write["resource"] == "jobs" and f"-on-{node}-" in write["name"] and write["verb"] != "delete":
-            reached.append("running Job" if write["parallelism"] == 1 else "paused Job")
-    return reached
+            work.append("running Job" if write["parallelism"] == 1 else "paused Job")
+    return work, status
 
 
 def bare_job(job: dict[str, Any]) -> Any:

@@ -129,7 +129,7 @@ async def simulated(name: str, *, seed: int) -> SimulatedRun:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(1, 4))
 class TestAgainstRecording:
     async def test_plan_passes_through_the_recorded_states(self, name: str, seed: int) -> None:
         run = await simulated(name, seed=seed)

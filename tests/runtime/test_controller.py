@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from upgrade_manager.kube.errors import Conflict, Forbidden
-from upgrade_manager.runtime.controller import After, Again, Controller, Done, Result, TerminalError
+from upgrade_manager.runtime.controller import Controller, Done, Label, Requeue, RequeueAfter, TerminalError
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.rate_limiter import ItemExponential
@@ -19,15 +19,15 @@ from upgrade_manager.runtime.workqueue import WorkQueue
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from upgrade_manager.runtime.controller import Outcome
+    from upgrade_manager.runtime.controller import Result
 
-    Reconcile = Callable[[str], Awaitable[Outcome]]
+    Reconcile = Callable[[str], Awaitable[Result]]
 
 
 class Bench:
     """A controller whose reconcile plays a list of outcomes and errors, then says Done."""
 
-    def __init__(self, *script: Outcome | BaseException, takes: float = 0.0, **options: float) -> None:
+    def __init__(self, *script: Result | BaseException, takes: float = 0.0, **options: float) -> None:
         self.metrics = Metrics(CollectorRegistry())
         self.queue: WorkQueue[str] = WorkQueue(
             "plans", limiter=ItemExponential(base=1, cap=60), metrics=self.metrics.queue("plans")
@@ -47,7 +47,7 @@ class Bench:
             drain=options.get("drain", 0.5),
         )
 
-    async def reconcile(self, key: str) -> Outcome:
+    async def reconcile(self, key: str) -> Result:
         self.runs.append((asyncio.get_running_loop().time(), key, self.queue.num_requeues(key)))
         await asyncio.sleep(self.takes)
         step = self.script.pop(0) if self.script else Done()
@@ -72,7 +72,7 @@ class Bench:
         return self.metrics.registry.get_sample_value(f"controller_runtime_{name}", {"controller": "plans", **labels})
 
     def results(self) -> dict[str, float | None]:
-        counts = {result.value: self.sample("reconcile_total", result=result.value) for result in Result}
+        counts = {result.value: self.sample("reconcile_total", result=result.value) for result in Label}
         return {result: count for result, count in counts.items() if count}
 
 
@@ -80,9 +80,9 @@ class Bench:
     ("script", "times", "failures", "results"),
     [
         pytest.param([Done()], [0], 0, {"success": 1}, id="a success ends it"),
-        pytest.param([After(60)], [0, 60], 0, {"requeue_after": 1, "success": 1}, id="after waits exactly so long"),
-        pytest.param([After(0)], [0, 0], 0, {"requeue_after": 1, "success": 1}, id="after nothing is at once"),
-        pytest.param([Again()] * 3, [0, 1, 3, 7], 0, {"requeue": 3, "success": 1}, id="again is rate limited"),
+        pytest.param([RequeueAfter(60)], [0, 60], 0, {"requeue_after": 1, "success": 1}, id="waits exactly so long"),
+        pytest.param([RequeueAfter(0)], [0, 0], 0, {"requeue_after": 1, "success": 1}, id="zero seconds is at once"),
+        pytest.param([Requeue()] * 3, [0, 1, 3, 7], 0, {"requeue": 3, "success": 1}, id="requeue is rate limited"),
         pytest.param([ValueError("x")] * 3, [0, 1, 3, 7], 0, {"error": 3, "success": 1}, id="errors back off"),
         pytest.param([TerminalError("no")], [0], 0, {"error": 1}, id="a terminal error is not tried again"),
         pytest.param(
@@ -92,16 +92,16 @@ class Bench:
             [ValueError("x"), ValueError("x"), TerminalError("no")], [0, 1, 3], 0, {"error": 3}, id="terminal forgets"
         ),
         pytest.param(
-            [ValueError("x"), ValueError("x"), After(10), ValueError("x")],
+            [ValueError("x"), ValueError("x"), RequeueAfter(10), ValueError("x")],
             [0, 1, 3, 13, 14],
             0,
             {"error": 3, "requeue_after": 1, "success": 1},
-            id="after forgets first",
+            id="requeue after forgets first",
         ),
     ],
 )
 async def test_outcomes(
-    script: list[Outcome | BaseException], times: list[float], failures: int, results: dict[str, float]
+    script: list[Result | BaseException], times: list[float], failures: int, results: dict[str, float]
 ) -> None:
     bench = Bench(*script)
     await bench.play("a")
@@ -216,7 +216,7 @@ async def test_every_line_of_a_run_carries_its_id_and_what_the_run_bound() -> No
     seen: list[dict[str, object]] = []
     queue: WorkQueue[str] = WorkQueue("plans", limiter=ItemExponential())
 
-    async def reconcile(_key: str) -> Outcome:
+    async def reconcile(_key: str) -> Result:
         structlog.contextvars.bind_contextvars(plan="p", phase="Init")
         seen.append(structlog.contextvars.get_contextvars())
         raise TerminalError("no")
@@ -241,7 +241,7 @@ async def test_every_line_of_a_run_carries_its_id_and_what_the_run_bound() -> No
 async def test_reconcile_ids_repeat_with_their_seed() -> None:
     ids: list[object] = []
 
-    async def reconcile(_key: str) -> Outcome:
+    async def reconcile(_key: str) -> Result:
         ids.append(structlog.contextvars.get_contextvars()["reconcile_id"])
         return Done()
 

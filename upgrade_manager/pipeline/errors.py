@@ -11,11 +11,9 @@ Whatever ends an upgrade is no exception but an outcome: `Failed` in phase.py.
 
 from __future__ import annotations
 
-from upgrade_manager.runtime.result import Retry
+from upgrade_manager.runtime.result import RetryError
 
-
-class RetryError(Retry):
-    """Its text is shown to users: the object, what is wrong with it, what to do."""
+__all__ = ["BadCluster", "BadRepository", "ForeignObject", "MissingObject", "RetryError"]
 
 
 class MissingObject(RetryError):

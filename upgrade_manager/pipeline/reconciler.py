@@ -18,7 +18,7 @@ from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN
 from upgrade_manager.pipeline.status import StatusDraft
-from upgrade_manager.runtime.result import After, Again, Done
+from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.preflight.check import Preflight
-    from upgrade_manager.runtime.result import Outcome
+    from upgrade_manager.runtime.result import Result
 
 #: Seconds between two writes that only inform: what becomes known within one of them is written together. A status
 #: grows with the cluster, so a thousand nodes that preload images at once must not make for a write each.
@@ -87,10 +87,10 @@ class PlanReconciler:
         #: By plan: the version of our newest write of it that the cache has not shown yet.
         self._unseen: dict[str, str] = {}
 
-    async def reconcile(self, name: str) -> Outcome:
+    async def reconcile(self, name: str) -> Result:
         """One look at the plan of that name. Raises what is worth another try, after having written down why."""
         if not await self._is_fresh(name):
-            return After(UNSETTLED)
+            return RequeueAfter(UNSETTLED)
         plan = self._plans.store.get(name)
         if plan is None:
             await self._observations.drop(name)
@@ -105,7 +105,7 @@ class PlanReconciler:
         self._unseen.pop(name, None)
         return True
 
-    async def _look(self, plan: Object) -> Outcome:
+    async def _look(self, plan: Object) -> Result:
         scope = self._scope(plan)
         structlog.contextvars.bind_contextvars(phase=scope.draft.phase)
         # Whoever recorded a phase may not have lived to announce it, or not have got the answer to the record.
@@ -114,7 +114,7 @@ class PlanReconciler:
             outcome = await self._bounded_step(scope)
         except Conflict:
             log.info("someone else wrote first, looking again")
-            outcome = Again()
+            outcome = Requeue()
         except (KubeError, RetryError) as error:
             await self._degrade(scope, str(error))
             await self._settle(scope)
@@ -123,9 +123,9 @@ class PlanReconciler:
             await self._degrade(scope, f"internal error ({type(error).__name__}); the manager's log has the details")
             await self._settle(scope)
             raise
-        return outcome if await self._settle(scope) else After(UNSETTLED)
+        return outcome if await self._settle(scope) else RequeueAfter(UNSETTLED)
 
-    async def _bounded_step(self, scope: Scope) -> Outcome:
+    async def _bounded_step(self, scope: Scope) -> Result:
         """One step, cut off where it takes so long that it would look like a hang: the next one goes on from there."""
         limit = asyncio.timeout(STEP_LIMIT)
         try:
@@ -139,7 +139,7 @@ class PlanReconciler:
                 "taken up again"
             ) from error
 
-    async def _step(self, scope: Scope) -> Outcome:
+    async def _step(self, scope: Scope) -> Result:
         if objects.is_deleting(scope.raw):
             return await self._finalize(scope)
         if scope.draft.ended:
@@ -148,7 +148,7 @@ class PlanReconciler:
             return Done()
         return await self._go_on(scope, await self._engine.advance(scope))
 
-    async def _go_on(self, scope: Scope, outcome: PhaseOutcome) -> Outcome:
+    async def _go_on(self, scope: Scope, outcome: PhaseOutcome) -> Result:
         if isinstance(outcome, Failed):
             scope.draft.fail(outcome.cause)
             await self._persist(scope)
@@ -166,15 +166,15 @@ class PlanReconciler:
         await self._observations.drop(scope.owner.name)
         return Done()
 
-    async def _wait(self, scope: Scope, waiting: Waiting) -> Outcome:
+    async def _wait(self, scope: Scope, waiting: Waiting) -> Result:
         scope.draft.waiting(waiting.message, waiting.detail)
         spacing = DETAIL_SPACING if scope.draft.only_details(waiting.message) else INFORMATION_SPACING
         too_early = self._last_write + spacing - loop_time()
         if too_early > 0 and scope.draft.only_informs():
-            return After(too_early if waiting.after is None else min(too_early, waiting.after))
+            return RequeueAfter(too_early if waiting.after is None else min(too_early, waiting.after))
         await self._persist(scope)
         await scope.observations.prune()
-        return Done() if waiting.after is None else After(waiting.after)
+        return Done() if waiting.after is None else RequeueAfter(waiting.after)
 
     async def _accept(self, scope: Scope) -> bool:
         """Whether the plan may have the cluster; a plan that may not is told so once, and for good."""
@@ -201,7 +201,7 @@ class PlanReconciler:
         others = [o for o in (await self._client.list(UPGRADE_PLANS)).items if objects.uid(o) != scope.owner.uid]
         return next((objects.name(other) for other in others if _holds(other)), "")
 
-    async def _rest(self, scope: Scope) -> Outcome:
+    async def _rest(self, scope: Scope) -> Result:
         """A plan that has ended: a failed one leaves things to put back, at its end or after a crash."""
         if scope.draft.phase == FAILED and objects.annotations_of(scope.raw).get(ANNOTATION_TORN_DOWN) != "true":
             await tear_down(scope, keep_evidence=True)
@@ -210,7 +210,7 @@ class PlanReconciler:
         await self._observations.drop(scope.owner.name)
         return Done()
 
-    async def _finalize(self, scope: Scope) -> Outcome:
+    async def _finalize(self, scope: Scope) -> Result:
         """A plan that is being deleted: what it did is undone, if it ever did anything, then it may go."""
         if FINALIZER not in objects.finalizers(scope.raw):
             return Done()

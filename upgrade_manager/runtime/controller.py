@@ -12,7 +12,7 @@ import structlog
 
 from upgrade_manager.runtime.error_log import EXPECTED, FailureLog
 from upgrade_manager.runtime.healthz import Unhealthy
-from upgrade_manager.runtime.result import After, Again, Done, Outcome, TerminalError
+from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter, Result, TerminalError
 from upgrade_manager.runtime.workqueue import ShutDown
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.runtime.workqueue import WorkQueue
 
-__all__ = ["After", "Again", "Controller", "ControllerMetrics", "Done", "Outcome", "Result", "TerminalError"]
+__all__ = ["Controller", "ControllerMetrics", "Done", "Label", "Requeue", "RequeueAfter", "Result", "TerminalError"]
 
 K = TypeVar("K", bound="Hashable")
 
@@ -33,7 +33,7 @@ HUNG_AFTER = 60.0
 DRAIN = 0.5
 
 
-class Result(StrEnum):
+class Label(StrEnum):
     """How a run ended; values of the label `result`."""
 
     SUCCESS = "success"
@@ -53,7 +53,7 @@ class ControllerMetrics(Protocol):
         """So many more workers are busy."""
         ...
 
-    def finished(self, result: Result, seconds: float) -> None:
+    def finished(self, result: Label, seconds: float) -> None:
         """A run ended."""
         ...
 
@@ -71,7 +71,7 @@ class NoControllerMetrics:
     def active(self, change: int) -> None:
         """Keep nothing."""
 
-    def finished(self, result: Result, seconds: float) -> None:
+    def finished(self, result: Label, seconds: float) -> None:
         """Keep nothing."""
 
     def failed(self, *, terminal: bool, bug: bool, timed_out: bool) -> None:
@@ -84,17 +84,17 @@ UNMEASURED = NoControllerMetrics()
 class Controller(Generic[K]):
     """Runs `reconcile(key)` for every key of `queue`, in `workers` tasks, until cancelled.
 
-    An exception beats any outcome and is tried again after the rate limiter's wait, except `TerminalError`. A success,
-    and `After`, and a terminal error clear the key's failures first. `done` comes last, so whatever the run asked for
-    lands while the key is still its own. A run longer than `timeout` seconds, if given, is cancelled and counts as
-    failed; one longer than 60 seconds makes `check` fail.
+    An exception requeues the key after the rate limiter's wait, except `TerminalError`. `Done`, `RequeueAfter` and
+    `TerminalError` reset that wait. `done` is called last, so a requeue arrives while the key is still in processing. A
+    reconcile longer than `timeout` seconds, if given, is cancelled and counts as an error; one longer than 60 seconds
+    fails `check`.
     """
 
     def __init__(  # noqa: PLR0913  # a controller is wired once, by name
         self,
         name: str,
         *,
-        reconcile: Callable[[K], Awaitable[Outcome]],
+        reconcile: Callable[[K], Awaitable[Result]],
         queue: WorkQueue[K],
         random: Random,
         workers: int = 1,
@@ -165,7 +165,7 @@ class Controller(Generic[K]):
         result = await self._outcome(key)
         self._metrics.finished(result, loop.time() - started)
 
-    async def _outcome(self, key: K) -> Result:
+    async def _outcome(self, key: K) -> Label:
         limit = asyncio.timeout(self._timeout)
         try:
             outcome = await self._within(limit, key)
@@ -179,24 +179,24 @@ class Controller(Generic[K]):
         self._failures.succeeded(key)
         return self._succeeded(key, outcome)
 
-    async def _within(self, limit: asyncio.Timeout, key: K) -> Outcome:
+    async def _within(self, limit: asyncio.Timeout, key: K) -> Result:
         async with limit:
             outcome = await self._reconcile(key)
-        if not isinstance(outcome, Outcome):
+        if not isinstance(outcome, Result):
             raise TypeError(f"the reconcile of {self.name} returned {outcome!r}, which is no outcome")
         return outcome
 
-    def _succeeded(self, key: K, outcome: Outcome) -> Result:
-        if isinstance(outcome, Again):
+    def _succeeded(self, key: K, outcome: Result) -> Label:
+        if isinstance(outcome, Requeue):
             self._queue.add_rate_limited(key)
-            return Result.REQUEUE
+            return Label.REQUEUE
         self._queue.forget(key)
         if isinstance(outcome, Done):
-            return Result.SUCCESS
+            return Label.SUCCESS
         self._queue.add_after(key, outcome.seconds)
-        return Result.REQUEUE_AFTER
+        return Label.REQUEUE_AFTER
 
-    def _failed(self, key: K, error: Exception, *, timed_out: bool) -> Result:
+    def _failed(self, key: K, error: Exception, *, timed_out: bool) -> Label:
         terminal = isinstance(error, TerminalError)
         self._metrics.failed(terminal=terminal, bug=not isinstance(error, EXPECTED), timed_out=timed_out)
         self._failures.failed(key, error, failures=self._queue.num_requeues(key) + 1)
@@ -204,7 +204,7 @@ class Controller(Generic[K]):
             self._queue.forget(key)
         else:
             self._queue.add_rate_limited(key)
-        return Result.ERROR
+        return Label.ERROR
 
 
 def _being_cancelled() -> bool:

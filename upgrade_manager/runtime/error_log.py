@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from upgrade_manager.kube.errors import Conflict, Gone, KubeError, Throttled, Transient
-from upgrade_manager.runtime.result import Retry, TerminalError
+from upgrade_manager.runtime.result import RetryError, TerminalError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound="Hashable")
 
 #: What passes by itself: the world outside, not a mistake in here.
-PASSING = (Conflict, Gone, Retry, Throttled, Transient, TimeoutError, ConnectionError)
+PASSING = (Conflict, Gone, RetryError, Throttled, Transient, TimeoutError, ConnectionError)
 #: What a reconcile may raise knowingly; anything else is a bug (controller-runtime would call it a panic).
-EXPECTED = (KubeError, Retry, TerminalError, TimeoutError, OSError)
+EXPECTED = (KubeError, RetryError, TerminalError, TimeoutError, OSError)
 
 #: Distinct failures remembered of one key; more than that are one failure whose text keeps changing.
 _REMEMBERED = 16

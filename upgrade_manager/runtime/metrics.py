@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 
-from upgrade_manager.runtime.controller import Result
+from upgrade_manager.runtime.controller import Label
 from upgrade_manager.runtime.lanes import Priority
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class PrometheusControllerMetrics:
     """A controller's metrics; see `controller.ControllerMetrics`."""
 
     def __init__(self, families: _ControllerFamilies, name: str) -> None:
-        self._total = {result: families.total.labels(name, result.value) for result in Result}
+        self._total = {result: families.total.labels(name, result.value) for result in Label}
         self._errors = families.errors.labels(name)
         self._terminal = families.terminal.labels(name)
         self._panics = families.panics.labels(name)
@@ -235,7 +235,7 @@ class PrometheusControllerMetrics:
         """Move the number of busy workers."""
         self._active.inc(change)
 
-    def finished(self, result: Result, seconds: float) -> None:
+    def finished(self, result: Label, seconds: float) -> None:
         """Count and observe a run."""
         self._total[result].inc()
         self._time.observe(seconds)

@@ -12,23 +12,23 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Requeue:
     """Not finished and nobody will tell us: try again after the rate limiter's wait. Not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
-class After:
+class RequeueAfter:
     """Look again in so many seconds, or earlier if something changes; 0 or less is at once."""
 
     seconds: float
 
 
-Outcome: TypeAlias = Done | Again | After
+Result: TypeAlias = Done | Requeue | RequeueAfter
 
 
 class TerminalError(Exception):
     """Trying again cannot help: counted and logged, and the key rests until something about it changes."""
 
 
-class Retry(Exception):
+class RetryError(Exception):
     """Something outside is not as it must be, which may change: tried again, and logged as no fault of ours."""

@@ -23,7 +23,7 @@ class Actor(Protocol):
     """One inhabitant of the cluster."""
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         ...
 
 

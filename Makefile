@@ -46,6 +46,10 @@ test-real: real-kube kubectl ## Run all tests on the real API server too, which 
 real-kube: setup ## Build a real control plane into the user's cache, once; takes about 5 minutes
 	@$(BIN)/python -m hack.control_plane
 
+.PHONY: rules
+rules: setup ## List what the manager promises, and the tests that hold it to that
+	@$(BIN)/python -m tests.support.rules
+
 .PHONY: coverage
 coverage: setup ## Prove that the unit tests of api, kube and runtime leave no branch out
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 tests/api tests/kube tests/runtime \

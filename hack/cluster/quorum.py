@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hack.actors.hosts import Hosts
-    from hack.cluster.backend import Backend
+    from hack.cluster.backend import Ground
 
 
 class Quorum:
-    """Takes the backend's API server away while the management nodes have no quorum, as one alone in its reboot."""
+    """Takes the ground's API server away while the management nodes have no quorum, as one alone in its reboot."""
 
-    def __init__(self, hosts: Hosts, backend: Backend) -> None:
+    def __init__(self, hosts: Hosts, ground: Ground) -> None:
         self._hosts = hosts
-        self._backend = backend
+        self._ground = ground
         self._changed = asyncio.Event()
         hosts.subscribe(self._host_changed)
 
@@ -28,9 +28,9 @@ class Quorum:
                 self._changed.clear()
                 if is_there != self._hosts.have_quorum:
                     is_there = not is_there
-                    await (self._backend.start_api_server() if is_there else self._backend.stop_api_server())
+                    await (self._ground.rise() if is_there else self._ground.fall())
         finally:
-            await self._backend.start_api_server()
+            await self._ground.rise()
 
     def _host_changed(self, _: str) -> None:
         self._changed.set()

@@ -67,6 +67,7 @@ def test_a_long_value_is_not_repeated_as_a_whole() -> None:
     assert len(str(BadAnnotation(key="k", value="x" * 100_000, expected="short"))) < 200
 
 
+@pytest.mark.rule("api: min-certs-expiration-in-day is the required validity in days, an integer above 0")
 @pytest.mark.parametrize(
     ("value", "days"),
     [("1", 1), ("7", 7), ("+30", 30), ("007", 7), ("999999999999999999", 999_999_999_999_999_999)],
@@ -75,10 +76,12 @@ def test_days_are_read(value: str, days: int) -> None:
     assert PlanAnnotations({keys.ANNOTATION_MIN_CERTS_DAYS: value}).min_certs_days == days
 
 
+@pytest.mark.rule("api: the default of min-certs-expiration-in-day is 7")
 def test_seven_days_where_nothing_is_said() -> None:
     assert PlanAnnotations({}).min_certs_days == 7
 
 
+@pytest.mark.rule("api: min-certs-expiration-in-day is the required validity in days, an integer above 0")
 @pytest.mark.parametrize(
     "value", ["", "0", "000", "-1", "7.5", "7d", " 7", "1_0", "\u0667", "9" * 5000, "0x7"], ids=lambda text: text[:10]
 )
@@ -88,6 +91,7 @@ def test_days_that_are_no_positive_number_are_bad(value: str) -> None:
     assert keys.ANNOTATION_MIN_CERTS_DAYS in str(days)
 
 
+@pytest.mark.rule("api: upgrade-toolkit-image replaces rancher/harvester-upgrade-toolkit")
 @pytest.mark.parametrize(
     ("value", "image"),
     [

@@ -44,6 +44,10 @@ statuses = st.sampled_from([TRUE, FALSE, "Unknown"])
 conditions = st.builds(Condition, type=st.sampled_from([PROGRESSING, DEGRADED, "Other"]), status=statuses)
 
 
+@pytest.mark.rule(
+    "api: conditions are a map by type of metav1.Condition",
+    "api: times are RFC 3339, UTC, in whole seconds",
+)
 def test_a_first_condition_gets_the_time() -> None:
     assert set_condition(None, WAITING, NOW) == [
         {
@@ -57,6 +61,7 @@ def test_a_first_condition_gets_the_time() -> None:
     ]
 
 
+@pytest.mark.rule("api: lastTransitionTime changes only with the condition's status")
 @pytest.mark.parametrize(
     ("old", "new", "time"),
     [

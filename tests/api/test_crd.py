@@ -67,6 +67,7 @@ NODES = dict(nodes(schema()))
 OBJECTS = [path for path, node in NODES.items() if "properties" in node]
 
 
+@pytest.mark.rule("api: the installed CRD manifest is generated from the models")
 def test_the_stored_manifest_is_the_models() -> None:
     assert STORED.read_text() == crd_yaml(), "run: python -m upgrade_manager.api.crd > " + STORED.name
 
@@ -76,6 +77,12 @@ def test_the_module_prints_the_manifest(capsys: pytest.CaptureFixture[str]) -> N
     assert yaml.safe_load(capsys.readouterr().out) == crd_manifest()
 
 
+@pytest.mark.rule(
+    "api: group and version are management.harvesterhci.io/v1beta1",
+    "api: the kind is UpgradePlan, with the names upgradeplans, up and ups",
+    "api: UpgradePlan is cluster-scoped",
+    "api: status is a subresource",
+)
 def test_the_kind_is_served_as_documented() -> None:
     spec = crd_manifest()["spec"]
     assert crd_manifest()["metadata"]["name"] == "upgradeplans.management.harvesterhci.io"
@@ -86,6 +93,10 @@ def test_the_kind_is_served_as_documented() -> None:
     assert version()["subresources"] == {"status": {}}
 
 
+@pytest.mark.rule(
+    "api: kubectl get shows VERSION, CURRENTPHASE, AVAILABLE, PROGRESSING, DEGRADED and AGE",
+    "api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET and MESSAGE",
+)
 def test_the_columns_are_those_of_the_contract() -> None:
     columns = version()["additionalPrinterColumns"]
     narrow = [column["name"].upper() for column in columns if not column.get("priority")]
@@ -94,6 +105,7 @@ def test_the_columns_are_those_of_the_contract() -> None:
     assert wide == ["IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
 
 
+@pytest.mark.rule("api: every field has a description")
 @pytest.mark.parametrize("path", [path for path in NODES if path != ".metadata"], ids=str)
 def test_every_field_is_described_in_sentences(path: str) -> None:
     description = NODES[path]["description"]
@@ -105,6 +117,7 @@ def test_metadata_is_left_to_the_server() -> None:
     assert NODES[".metadata"] == {"type": "object"}
 
 
+@pytest.mark.rule("api: the schema is structural")
 @pytest.mark.parametrize("path", NODES, ids=str)
 def test_the_schema_is_structural(path: str) -> None:
     node = NODES[path]
@@ -136,11 +149,25 @@ LIMITS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.rule(
+    "api: version, image and upgrade have at least one character",
+    "api: concurrency is an integer",
+    "api: pauseNodes is a set",
+    "api: pauseNodes contains no empty string",
+    "api: conditions are a map by type of metav1.Condition",
+    "api: each phase value is recorded once",
+    "api: an entry has a phase and the time at which it was reached",
+)
 @pytest.mark.parametrize(("path", "expected"), LIMITS.items(), ids=LIMITS)
 def test_fields_are_limited_as_the_contract_says(path: str, expected: dict[str, Any]) -> None:
     assert {key: NODES[path].get(key) for key in expected} == expected
 
 
+@pytest.mark.rule(
+    "api: the spec has seven fields",
+    "api: the status has ten fields",
+    "api: releaseMetadata has the release's members, of seven known ones",
+)
 def test_the_fields_are_those_of_the_contract() -> None:
     assert set(NODES[".spec"]["properties"]) == {
         "version",
@@ -191,6 +218,7 @@ def broken(new: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
     return [rule["fieldPath"] for rule in rules if not cel.evaluate(rule["rule"], values)]
 
 
+@pytest.mark.rule("api: version or image is required")
 @pytest.mark.parametrize(
     ("spec", "blamed"),
     [
@@ -208,6 +236,7 @@ def test_a_plan_says_what_to_upgrade_to(spec: dict[str, Any], blamed: list[str])
 FULL = {"version": "v1.8.0", "image": "iso", "upgrade": "v1.8.1"}
 
 
+@pytest.mark.rule("api: version, image and upgrade are immutable: they cannot be changed, added or removed")
 @pytest.mark.parametrize("field", ["version", "image", "upgrade"])
 def test_what_is_fixed_can_neither_change_nor_come_nor_go(field: str) -> None:
     without = {key: value for key, value in FULL.items() if key != field}
@@ -217,6 +246,10 @@ def test_what_is_fixed_can_neither_change_nor_come_nor_go(field: str) -> None:
     assert broken(without, without) == []
 
 
+@pytest.mark.rule(
+    "api: pauseNodes may change while the plan runs",
+    "api: the other spec fields are mutable",
+)
 @pytest.mark.parametrize(
     "change",
     [
@@ -232,6 +265,7 @@ def test_everything_else_may_change(change: dict[str, Any]) -> None:
     assert broken(FULL, {**FULL, **change}) == []
 
 
+@pytest.mark.rule("api: CEL rules of the schema enforce this without a webhook")
 def test_rules_look_at_bounded_texts_only() -> None:
     for rule in NODES[".spec"]["x-kubernetes-validations"]:
         field = NODES[".spec" + rule["fieldPath"]]

@@ -7,6 +7,10 @@ from hypothesis import strategies as st
 from upgrade_manager.api.image_reference import ImageReference
 
 
+@pytest.mark.rule(
+    "api: an image without namespace is in harvester-system",
+    "api: image may include a namespace",
+)
 @pytest.mark.parametrize(
     ("text", "namespace", "name"),
     [
@@ -21,6 +25,7 @@ def test_a_reference_names_an_image(text: str, namespace: str, name: str) -> Non
     assert str(reference) == text
 
 
+@pytest.mark.rule("api: isoImageID is the name of an image in harvester-system")
 def test_the_usual_namespace_is_left_out_of_the_text() -> None:
     assert str(ImageReference.parse("harvester-system/iso")) == "iso"
 

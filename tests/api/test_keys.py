@@ -6,6 +6,11 @@ from upgrade_manager.api import keys
 from upgrade_manager.api.keys import Component, JobType, suc_node_label
 
 
+@pytest.mark.rule(
+    "api: group and version are management.harvesterhci.io/v1beta1",
+    "api: annotation keys begin with management.harvesterhci.io/",
+    "api: an accepted plan gets the finalizer upgradeplan-cleanup",
+)
 @pytest.mark.parametrize(
     ("key", "text"),
     [
@@ -39,6 +44,10 @@ def test_keys_are_those_that_others_depend_on(key: str, text: str) -> None:
     assert key == text
 
 
+@pytest.mark.rule(
+    "api: every created object has one of six components as a label",
+    "api: node Jobs have node and one of four steps as labels",
+)
 def test_components_and_job_types_are_the_values_of_their_labels() -> None:
     assert list(Component) == ["iso", "repo", "image-preload", "cluster-upgrade", "node-upgrade", "image-cleanup"]
     assert list(JobType) == ["pre-drain", "post-drain", "single-node-upgrade", "restore-vm"]

@@ -37,6 +37,7 @@ long_names = st.builds(
 names = dns_names | long_names
 
 
+@pytest.mark.rule("api: names are shortened as wrangler does")
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
@@ -73,6 +74,7 @@ def test_an_upper_case_letter_at_the_cut_does_not_count_as_a_letter() -> None:
     assert safe_concat_name("a" * 56 + "B" + "c" * 10).startswith("a" * 56 + "-")
 
 
+@pytest.mark.rule("api: names are shortened as wrangler does")
 @given(st.lists(st.text("abcXYZ019-._", max_size=90), min_size=1, max_size=5))
 def test_a_name_is_unchanged_or_exactly_63_bytes(parts: list[str]) -> None:
     joined = "-".join(parts)
@@ -85,6 +87,7 @@ def test_a_name_is_unchanged_or_exactly_63_bytes(parts: list[str]) -> None:
         assert re.fullmatch(r"-[0-9a-f]{5,6}", result[56:] if result[56] == "-" else result[57:])
 
 
+@pytest.mark.rule("api: generated names have at most 63 characters")
 @given(names, st.sampled_from(Component), st.none() | st.sampled_from(JobType), names)
 def test_component_names_are_valid_object_names(
     plan: str, component: Component, job_type: JobType | None, node: str
@@ -99,6 +102,7 @@ def test_different_names_have_different_label_values(one: str, other: str) -> No
     assert (one == other) == (label_value(one) == label_value(other))
 
 
+@pytest.mark.rule("api: generated label values are valid")
 @given(st.text(max_size=300) | names)
 def test_every_name_has_a_valid_label_value(name: str) -> None:
     value = label_value(name)
@@ -159,6 +163,7 @@ def test_every_name_has_a_valid_dns_label(name: str) -> None:
     assert dns_label(label) == label
 
 
+@pytest.mark.rule("api: names are PLAN-COMPONENT, and PLAN-COMPONENT-STEP-NODE for node Jobs")
 def test_node_jobs_are_named_by_job_type_and_node() -> None:
     name = component_name("up", Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node="node1")
     assert name == "up-node-upgrade-pre-drain-node1"

@@ -23,6 +23,7 @@ states = st.sampled_from(NodeState)
 unknown = st.text(min_size=1, max_size=20).filter(lambda text: state_of(text) is None)
 
 
+@pytest.mark.rule("api: each node state belongs to one of ten groups")
 @pytest.mark.parametrize(("group", "expected"), list(enumerate(GROUPS)), ids=[min(group) for group in GROUPS])
 def test_each_state_has_its_group(group: int, expected: set[str]) -> None:
     assert {state.value for state in NodeState if state.group == group} == expected
@@ -38,6 +39,7 @@ def test_a_node_is_upgraded_from_its_end_state_on() -> None:
     }
 
 
+@pytest.mark.rule("api: within a group the first state is kept")
 @pytest.mark.parametrize(
     ("old", "new", "merged"),
     [
@@ -53,6 +55,7 @@ def test_states_are_merged_forward_only(old: str | None, new: NodeState, merged:
     assert merge(old, new) == merged
 
 
+@pytest.mark.rule("api: a node's state group never decreases")
 @given(states, states)
 def test_merging_never_lowers_the_group(old: NodeState, new: NodeState) -> None:
     merged = state_of(merge(old, new))

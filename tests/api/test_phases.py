@@ -26,6 +26,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.rule("api: each phase has an active and a completed value")
 @pytest.mark.parametrize(("name", "active", "completed"), TABLE, ids=[row[0] for row in TABLE])
 def test_each_phase_has_two_values(name: str, active: str, completed: str) -> None:
     phase = PhaseName(name)
@@ -35,6 +36,10 @@ def test_each_phase_has_two_values(name: str, active: str, completed: str) -> No
     assert phase_of(completed) is phase
 
 
+@pytest.mark.rule(
+    "api: the phases have a fixed order",
+    "api: a successful run records 17 timestamps in order",
+)
 def test_the_phases_stand_in_the_order_of_the_run() -> None:
     assert [phase.value for phase in PHASES] == [row[0] for row in TABLE]
     assert list(PHASE_VALUES) == [value for row in TABLE for value in row[1:3]]
@@ -50,6 +55,7 @@ def test_other_values_belong_to_no_phase(value: str) -> None:
     assert phase_of(value) is None
 
 
+@pytest.mark.rule("api: Succeeded and Failed are terminal")
 def test_two_values_are_terminal() -> None:
     assert {SUCCEEDED, FAILED} == TERMINAL
     assert is_terminal(SUCCEEDED)

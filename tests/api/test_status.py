@@ -57,11 +57,16 @@ def test_one_odd_entry_does_not_hide_the_others() -> None:
     assert [condition.type for condition in status.conditions] == ["Degraded"]
 
 
+@pytest.mark.rule(
+    "api: an entry has a phase and the time at which it was reached",
+    "api: times are RFC 3339, UTC, in whole seconds",
+)
 @pytest.mark.parametrize("timestamps", [None, "odd", [], {}], ids=repr)
 def test_the_first_phase_begins_the_record(timestamps: object) -> None:
     assert record_phase(timestamps, "Initializing", NOW) == [REACHED]
 
 
+@pytest.mark.rule("api: phaseTransitionTimestamps are append-only")
 def test_phases_are_appended_and_nothing_is_taken_off() -> None:
     odd: list[Any] = ["odd", {**REACHED, "by": "someone"}]
     assert record_phase(odd, "Initialized", NOW) == [
@@ -71,10 +76,15 @@ def test_phases_are_appended_and_nothing_is_taken_off() -> None:
     assert len(odd) == 2
 
 
+@pytest.mark.rule("api: each phase value is recorded once")
 def test_a_phase_is_recorded_once() -> None:
     assert record_phase([REACHED], "Initializing", NOW.replace(hour=10)) == [REACHED]
 
 
+@pytest.mark.rule(
+    "api: nodeUpgradeStatuses map a node to state and optional reason and message",
+    "api: within a group the first state is kept",
+)
 @pytest.mark.parametrize(
     ("old", "state", "reason", "message", "expected"),
     [

@@ -11,6 +11,7 @@ from upgrade_manager.api.timestamps import format_time, parse_time, seconds_betw
 NINE = datetime(2025, 11, 21, 9, tzinfo=UTC)
 
 
+@pytest.mark.rule("api: times are RFC 3339, UTC, in whole seconds")
 @pytest.mark.parametrize(
     ("moment", "text"),
     [

@@ -73,6 +73,7 @@ def test_a_plan_answers_what_decisions_need() -> None:
     assert condition.status == "True"
 
 
+@pytest.mark.rule("api: Succeeded and Failed are terminal")
 @pytest.mark.parametrize(
     ("phase", "ended", "succeeded", "failed"),
     [

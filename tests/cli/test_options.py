@@ -39,6 +39,10 @@ def test_a_flag_sets_its_option(flags: list[str], field: str, value: Any) -> Non
     assert getattr(options(*flags), field) == value
 
 
+@pytest.mark.rule(
+    "workloads: Jobs use the service account harvester or UPGRADE_JOB_SERVICE_ACCOUNT",
+    "workloads: Plans use the service account system-upgrade-controller or UPGRADE_PLAN_SERVICE_ACCOUNT",
+)
 @pytest.mark.parametrize(
     ("environ", "field", "value"),
     [

@@ -84,6 +84,10 @@ async def calls() -> list[Call]:
         return [call_of(exchange.request) for exchange in upgrade.recorder.of(MANAGER)]
 
 
+@pytest.mark.rule(
+    "nodes: acknowledging changes one annotation of the Secret, whose data is never read",
+    "workloads: a Plan is never updated after its creation",
+)
 @pytest.mark.parametrize(
     ("resource", "verbs"),
     [

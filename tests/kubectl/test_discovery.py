@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
+@pytest.mark.rule(
+    "api: group and version are management.harvesterhci.io/v1beta1",
+    "api: UpgradePlan is cluster-scoped",
+)
 async def test_kinds_are_listed_with_their_short_names(cluster: Cluster) -> None:
     rows = (await cluster.succeed("api-resources", "--api-group=management.harvesterhci.io")).rows
     assert rows == [
@@ -44,6 +48,7 @@ async def test_the_server_says_that_it_is_ready(cluster: Cluster) -> None:
     assert (await cluster.succeed("get", "--raw", "/readyz")).out == "ok"
 
 
+@pytest.mark.rule("api: the kind is UpgradePlan, with the names upgradeplans, up and ups")
 @pytest.mark.parametrize("name", ["upgradeplans", "upgradeplan", "up", "ups", "UpgradePlan"])
 async def test_a_kind_goes_by_all_its_names(cluster: Cluster, name: str) -> None:
     await cluster.plan()
@@ -51,18 +56,21 @@ async def test_a_kind_goes_by_all_its_names(cluster: Cluster, name: str) -> None
     assert outcome.out == "upgradeplan.management.harvesterhci.io/demo\n"
 
 
+@pytest.mark.rule("api: kubectl explain describes every field")
 async def test_a_field_is_explained(cluster: Cluster) -> None:
     text = (await cluster.succeed("explain", "upgradeplans.spec.nodeUpgradeOption.pauseNodes")).out
     assert "FIELD: pauseNodes <[]string>" in text
     assert "Names of nodes to hold back." in " ".join(text.split())
 
 
+@pytest.mark.rule("api: kubectl explain describes every field")
 async def test_every_field_of_spec_and_status_has_an_explanation(cluster: Cluster) -> None:
     for part in ("spec", "status"):
         text = (await cluster.succeed("explain", f"upgradeplans.{part}")).out
         assert "<no description>" not in text
 
 
+@pytest.mark.rule("api: kubectl explain describes every field")
 async def test_the_whole_tree_is_explained(cluster: Cluster) -> None:
     lines = (await cluster.succeed("explain", "upgradeplans", "--recursive")).lines
     assert lines[0].split() == ["GROUP:", "management.harvesterhci.io"]

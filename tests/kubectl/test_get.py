@@ -35,6 +35,7 @@ STATUS = {
 }
 
 
+@pytest.mark.rule("api: kubectl get shows VERSION, CURRENTPHASE, AVAILABLE, PROGRESSING, DEGRADED and AGE")
 async def test_a_plan_is_shown_with_its_columns(cluster: Cluster) -> None:
     await cluster.plan(status=STATUS)
     rows = (await cluster.succeed("get", "upgradeplans")).rows
@@ -43,6 +44,7 @@ async def test_a_plan_is_shown_with_its_columns(cluster: Cluster) -> None:
     assert rows[1][-1].endswith("s")
 
 
+@pytest.mark.rule("api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET and MESSAGE")
 async def test_wide_output_adds_the_columns_of_lower_priority(cluster: Cluster) -> None:
     await cluster.plan(image="iso", status=STATUS)
     rows = (await cluster.succeed("get", "up", "demo", "-o", "wide")).rows

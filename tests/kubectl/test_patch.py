@@ -48,6 +48,7 @@ async def test_a_json_patch_whose_test_fails(cluster: Cluster) -> None:
     assert "the server rejected our request due to an error in our request" in outcome.err
 
 
+@pytest.mark.rule("api: pauseNodes may change while the plan runs")
 async def test_the_pause_list_can_change_while_a_plan_runs(cluster: Cluster) -> None:
     await cluster.plan(version="v1.8.0", nodeUpgradeOption={"pauseNodes": ["node-0", "node-1"]})
     patch = '[{"op":"remove","path":"/spec/nodeUpgradeOption/pauseNodes/0"}]'
@@ -56,6 +57,7 @@ async def test_the_pause_list_can_change_while_a_plan_runs(cluster: Cluster) -> 
     assert left.json == ["node-1"]
 
 
+@pytest.mark.rule("api: status is a subresource")
 async def test_the_status_is_patched_at_its_own_address(cluster: Cluster) -> None:
     await cluster.plan()
     patch = '{"status":{"currentPhase":"Initializing"},"spec":{"force":true}}'
@@ -112,6 +114,7 @@ async def test_an_editor_that_changes_nothing(cluster: Cluster) -> None:
     assert outcome.err + outcome.out == "Edit cancelled, no changes made.\n"
 
 
+@pytest.mark.rule("api: CEL rules of the schema enforce this without a webhook")
 async def test_an_editor_that_breaks_a_rule_is_told_so(cluster: Cluster) -> None:
     await cluster.plan()
     outcome = await cluster.kubectl("edit", "up", "demo", EDITOR="sed -i 's/version: v1.8.0/version: v1.9.0/'")

@@ -21,6 +21,13 @@ async def refused(cluster: Cluster, verb: str, document: dict[str, Any], *option
     return outcome.err
 
 
+@pytest.mark.rule(
+    "api: version, image and upgrade have at least one character",
+    "api: concurrency is an integer",
+    "api: pauseNodes is a set",
+    "api: pauseNodes contains no empty string",
+    "api: version or image is required",
+)
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -88,6 +95,10 @@ async def test_a_plan_without_a_spec(cluster: Cluster) -> None:
     assert "spec: Required value" in await refused(cluster, "create", plan)
 
 
+@pytest.mark.rule(
+    "api: version, image and upgrade are immutable: they cannot be changed, added or removed",
+    "api: CEL rules of the schema enforce this without a webhook",
+)
 @pytest.mark.parametrize(
     ("before", "after", "field"),
     [
@@ -107,6 +118,7 @@ async def test_what_is_fixed_at_creation(
     assert told.startswith(f'The UpgradePlan "demo" is invalid: spec.{field}: Forbidden: spec.{field} is fixed')
 
 
+@pytest.mark.rule("api: the spec has seven fields")
 async def test_an_unknown_field_is_refused(cluster: Cluster) -> None:
     told = await refused(cluster, "apply", manifest(version="v1", pauseNode=["a"]))
     assert "(BadRequest)" in told
@@ -137,6 +149,7 @@ async def test_an_unknown_field_can_be_ignored(cluster: Cluster) -> None:
     assert outcome.err == ""
 
 
+@pytest.mark.rule("api: status fields of a newer version survive every write")
 async def test_an_unknown_field_of_the_status_is_kept(cluster: Cluster) -> None:
     await cluster.plan()
     patch = '{"status":{"currentPhase":"Initializing","newer":{"a":1}}}'

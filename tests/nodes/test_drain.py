@@ -42,6 +42,23 @@ def job(progress: Progress, *, failed: int = 0) -> JobState:
 RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(Progress.FAILED)
 
 
+@pytest.mark.rule(
+    "nodes: while the pre-drain hook is pending the node has a pre-drain Job and is PreDraining",
+    "nodes: a pre-drain hook that is acknowledged needs no action",
+    "nodes: when the pre-drain Job completes the node is PreDrained and the hook is acknowledged verbatim",
+    "nodes: a pre-drain value that changes while the Job runs is acknowledged in its latest form",
+    "nodes: a pending post-drain hook creates a post-drain Job and the node is PostDraining",
+    "nodes: when the post-drain Job completes the node is WaitingReboot and has pendingOSImage",
+    "nodes: a pendingOSImage of an earlier upgrade is replaced",
+    "nodes: a Ready node with the release's OS is PostDrained",
+    "nodes: pendingOSImage is removed from a rebooted node",
+    "nodes: a pending hook of an earlier upgrade runs this upgrade's Jobs first, in Rancher's order",
+    "nodes: a node with the release's OS when its post-drain Job completes is PostDrained without reboot",
+    "nodes: a node with the new OS that is not Ready is still WaitingReboot",
+    "nodes: a Ready node with another OS is still WaitingReboot",
+    "nodes: a node with a failed pre-drain Job is PreDrainFailed",
+    "nodes: a node with a failed post-drain Job is PostDrainFailed",
+)
 @pytest.mark.parametrize(
     ("view", "state", "effects"),
     [
@@ -230,6 +247,7 @@ def test_a_failure_names_the_job(hook: str) -> None:
     assert decision.failure == decision.note == "Job h/j failed"
 
 
+@pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 def test_failed_attempts_show_at_the_node_and_in_what_is_waited_for() -> None:
     view = replace(VIEW, pre_drain=ASKED, jobs={PRE: job(Progress.RUNNING, failed=1)})
     decision = decide(view, release_os=NEW)
@@ -318,6 +336,10 @@ EVENTS = st.sampled_from(["ask", "clear", "complete", "reboot", "ready"])
 STEPS = st.lists(st.one_of(EVENTS, st.tuples(st.integers(0, 2), st.booleans())), max_size=60)
 
 
+@pytest.mark.rule(
+    "nodes: pendingOSImage is removed from a rebooted node",
+    "nodes: the post-drain hook is acknowledged only when the node is PostDrained",
+)
 @given(STEPS)
 def test_however_it_crashes_the_node_gets_through_once(steps: list[str | tuple[int, bool]]) -> None:
     protocol = Protocol()

@@ -45,6 +45,7 @@ def test_only_complete_and_failed_decide(raw: dict[str, Any], progress: Progress
     assert JobState.of(raw).progress is progress
 
 
+@pytest.mark.rule("nodes: CAUSE is the message of the Job's condition")
 @pytest.mark.parametrize(
     ("condition", "cause"),
     [
@@ -58,6 +59,7 @@ def test_the_cause_is_told_in_the_controllers_words(condition: dict[str, Any], c
     assert JobState.of(job(condition)).cause == cause
 
 
+@pytest.mark.rule("workloads: a Job stuck at FailureTarget on a dead node is reported with the node")
 @pytest.mark.parametrize(
     ("raw", "trouble"),
     [

@@ -32,6 +32,7 @@ def with_(annotations: dict[str, str]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.rule("nodes: a pending hook that does not name the manager's hook is not acknowledged")
 @pytest.mark.parametrize(
     ("annotations", "hook"),
     [
@@ -64,6 +65,7 @@ def test_the_second_question_has_an_answer_of_its_own() -> None:
     assert post_drain(raw).open
 
 
+@pytest.mark.rule("nodes: a Secret belongs to a node by its label machine-name and the Machine's nodeRef")
 @pytest.mark.parametrize(
     ("machines", "node"),
     [

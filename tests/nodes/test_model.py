@@ -5,6 +5,10 @@ import pytest
 from upgrade_manager.nodes.model import Hook
 
 
+@pytest.mark.rule(
+    "api: pre-hook and post-hook on a machine-plan Secret copy Rancher's pre-drain and post-drain",
+    "nodes: while the pre-drain hook is pending the node has a pre-drain Job and is PreDraining",
+)
 @pytest.mark.parametrize(
     ("hook", "is_open"),
     [

@@ -35,6 +35,11 @@ def job(progress: Progress = Progress.RUNNING, *, suspended: bool = False) -> Jo
     return JobState(namespace="h", name="j", progress=progress, suspended=suspended)
 
 
+@pytest.mark.rule(
+    "nodes: a listed node becomes UpgradePaused with a suspended Job when its hook is pending",
+    "nodes: removing the name from the list resumes the node within a second",
+    "nodes: listing a node that has started does not stop it",
+)
 @pytest.mark.parametrize(("job_type", "begun"), KINDS)
 @pytest.mark.parametrize(
     ("listed", "state", "there", "stands", "does"),
@@ -94,11 +99,13 @@ def test_what_a_held_node_waits_for_names_the_field() -> None:
     assert step.waits_for == "node n1 to be taken off spec.nodeUpgradeOption.pauseNodes"
 
 
+@pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
 def test_a_node_whose_turn_has_not_come_is_not_held_back_yet() -> None:
     decision = drain.decide(replace(VIEW, paused=True, pre_drain=Hook()), release_os=NEW)
     assert (decision.state, decision.effects) == (None, ())
 
 
+@pytest.mark.rule("api: nodes in pauseNodes are held in UpgradePaused before they are drained")
 def test_both_kinds_of_cluster_ask_the_same_question() -> None:
     view = replace(VIEW, paused=True)
     for decide, job_type in ((drain.decide, JobType.PRE_DRAIN), (single_node.decide, JobType.SINGLE_NODE_UPGRADE)):

@@ -29,6 +29,10 @@ def machine(node: str) -> dict[str, Any]:
 MACHINES = {f"m-{node}": machine(node) for node in ("n1", "n2", "n3")} | {"unborn": machine("")}
 
 
+@pytest.mark.rule(
+    "nodes: the phase waits until no Secret has a post-drain hook",
+    "nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step",
+)
 @pytest.mark.parametrize(
     ("annotations", "machine_name", "is_driven", "awaited"),
     [
@@ -53,6 +57,7 @@ def test_a_question_is_told_with_its_node_its_state_and_who_has_to_act(
     assert found == [f"node {node}: Secret fleet-local/s with {ASKED}{awaited}"]
 
 
+@pytest.mark.rule("nodes: a Machine without Node is logged and not fatal")
 @pytest.mark.parametrize(
     "one",
     [
@@ -68,6 +73,7 @@ def test_nobody_waits_for_a_question_that_is(one: dict[str, Any]) -> None:
     assert still_there([one], MACHINES, managed={"n1"}, is_driven=True) == []
 
 
+@pytest.mark.rule("nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step")
 def test_each_node_is_told_in_order() -> None:
     names = {"a": "m-n2", "b": "m-n1", "c": "m-n2"}
     secrets = [secret(name, machine_name, **{ASKED: QUESTION}) for name, machine_name in names.items()]

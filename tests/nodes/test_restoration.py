@@ -28,6 +28,10 @@ BACK = NodeView(
 ONLY = replace(BACK, post_drain=Hook(), jobs={JobType.SINGLE_NODE_UPGRADE: DONE})
 
 
+@pytest.mark.rule(
+    "nodes: with restoreVM a rebooted node gets a restore-vm Job",
+    "nodes: VMs are restored only after the node is back",
+)
 @pytest.mark.parametrize("single", [False, True], ids=["multi-node", "single-node"])
 @pytest.mark.parametrize(
     ("change", "restores"),
@@ -62,6 +66,7 @@ def test_rancher_gets_its_answer_first() -> None:
     assert effects[-1] == RestoreVMs(node="n1")
 
 
+@pytest.mark.rule("nodes: a failed restore-vm Job fails neither node nor upgrade")
 @pytest.mark.parametrize(
     ("job", "said"),
     [

@@ -63,6 +63,7 @@ def test_a_node_that_is_seen_to_be_back_holds_up_nobody_although_its_record_is_o
 DONE = Decision(state=NodeState.POST_DRAINED)
 
 
+@pytest.mark.rule("nodes: a pending hook of an earlier upgrade runs this upgrade's Jobs first, in Rancher's order")
 @pytest.mark.parametrize(
     ("pairs", "begun"),
     [
@@ -111,6 +112,7 @@ def resume(name: str) -> Decision:
 PAUSED = NodeState.UPGRADE_PAUSED
 
 
+@pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
 @pytest.mark.parametrize(
     ("pairs", "acting"),
     [

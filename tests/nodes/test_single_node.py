@@ -30,6 +30,14 @@ def view(
     return replace(VIEW, jobs=jobs, state=state, **fields)  # type: ignore[arg-type]
 
 
+@pytest.mark.rule(
+    "nodes: a single node is upgraded by one Job, single-node-upgrade",
+    "nodes: while its Job runs a single node is SingleNodeUpgrading",
+    "nodes: when its Job completes a single node is WaitingReboot and has pendingOSImage",
+    "nodes: a Ready single node with the release's OS is SingleNodeUpgraded without pendingOSImage",
+    "nodes: a single node that runs the release's OS already is not rebooted",
+    "nodes: a single node with a failed Job is SingleNodeUpgradeFailed",
+)
 @pytest.mark.parametrize(
     ("seen", "state", "effects"),
     [
@@ -89,6 +97,7 @@ def test_a_failure_says_why() -> None:
     assert decision.failure == decision.note == "Job h/j failed: R: m"
 
 
+@pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 def test_failed_attempts_show_while_the_job_retries() -> None:
     running = JobState(namespace="h", name="j", progress=Progress.RUNNING, failed_attempts=1)
     decision = decide(replace(VIEW, jobs={JOB: running}), release_os=NEW)
@@ -96,6 +105,7 @@ def test_failed_attempts_show_while_the_job_retries() -> None:
     assert decision.waits_for == "node n1: Job h/j (1 failed attempts so far)"
 
 
+@pytest.mark.rule("nodes: the manager resumes after it went down with the single node's reboot")
 def test_whatever_is_missed_on_the_way_the_states_go_forward() -> None:
     """Each step of the way may be seen or not: the manager is away while its node is."""
     way = [

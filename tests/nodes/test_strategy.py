@@ -21,6 +21,11 @@ def hooks(*annotations: str) -> dict[str, Any]:
     return {"controlPlaneDrainOptions": {"preDrainHooks": [{"annotation": name} for name in annotations]}}
 
 
+@pytest.mark.rule(
+    "nodes: upgradeStrategy takes one node at a time for control plane and workers",
+    "nodes: drainOptions of both roles have enabled, force, ignoreDaemonSets and deleteEmptyDirData",
+    "nodes: drainOptions of both roles name the pre-drain and the post-drain hook once",
+)
 def test_nodes_are_taken_one_by_one_with_both_hooks_whatever_their_role() -> None:
     assert upgrade_strategy({}) == {
         "controlPlaneConcurrency": "1",
@@ -30,6 +35,7 @@ def test_nodes_are_taken_one_by_one_with_both_hooks_whatever_their_role() -> Non
     }
 
 
+@pytest.mark.rule("nodes: drainOptions of both roles name the pre-drain and the post-drain hook once")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -44,6 +50,7 @@ def test_hooks_of_others_stay(old: list[str], new: list[str]) -> None:
     assert found == [{"annotation": name} for name in new]
 
 
+@pytest.mark.rule("nodes: drainOptions of both roles have enabled, force, ignoreDaemonSets and deleteEmptyDirData")
 def test_what_else_others_have_in_the_strategy_stays() -> None:
     old = {"workerConcurrency": "3", "future": 1, "workerDrainOptions": {"timeout": 60, "force": False}}
     new = upgrade_strategy({"upgradeStrategy": old})

@@ -33,6 +33,13 @@ def heard(
     return [(line["event"], line["name"]) for line in lines]
 
 
+@pytest.mark.rule(
+    "nodes: a Secret without Machine is logged and not fatal",
+    "nodes: a Machine without Node is logged and not fatal",
+    "nodes: of two Secrets for a node the one with a pending hook is used, and logged",
+    "nodes: a node that joins is logged, blocks nothing and is upgraded when its hook is pending",
+    "nodes: a node that leaves is logged and blocks nothing",
+)
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -76,6 +83,7 @@ EARLIER = "question of an earlier upgrade in a machine-plan Secret"
 FOREIGN = "question in a machine-plan Secret that is not put to us"
 
 
+@pytest.mark.rule("nodes: a stale hook is logged and not fatal")
 @pytest.mark.parametrize(
     ("annotations", "left_over", "single", "said"),
     [

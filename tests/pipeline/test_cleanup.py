@@ -42,7 +42,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.resource import Resource
-    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.context import Scope
 
 IMAGE = ToolkitImage(repository="r", tag="v1")
 JOB, PLAN = JobSettings(image=IMAGE, service_account="a"), PlanSettings(image=IMAGE, service_account="a")
@@ -58,9 +58,7 @@ KINDS = {
 MARKS = {"plan.upgrade.cattle.io/up-image-preload": "h", "plan.upgrade.cattle.io/up-image-cleanup": "h"}
 
 
-async def everything(
-    cluster: Harvester, name: str = "up", *, reached: str = "CleanedUp", failed: str = ""
-) -> ReconcileContext:
+async def everything(cluster: Harvester, name: str = "up", *, reached: str = "CleanedUp", failed: str = "") -> Scope:
     """All objects of a plan that came that far; `failed` names the Job that has failed."""
     phases = [*PHASE_VALUES[: PHASE_VALUES.index(reached) + 1]]
     entries = [{"phase": value, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"} for value in phases]
@@ -79,7 +77,7 @@ async def everything(
     ):
         status = FAILED if failed and objects.name(manifest) == failed else None
         await cluster.put(resource, manifest, status=status)
-    return cluster.context(plan)
+    return cluster.scope(plan)
 
 
 async def left(cluster: Harvester) -> dict[str, list[str]]:
@@ -87,11 +85,17 @@ async def left(cluster: Harvester) -> dict[str, list[str]]:
     return {kind: names for kind, names in found.items() if names}
 
 
+@pytest.mark.rule(
+    "pipeline: Succeeded removes the repository, the image that the manager created, Plans and Jobs",
+    "pipeline: cleanup may be interrupted and repeated",
+    "pipeline: missing objects do not block deletion",
+    "workloads: cleanup removes the system-upgrade-controller's labels from the nodes",
+)
 async def test_success_removes_everything_and_may_be_repeated(cluster: Harvester) -> None:
     await cluster.nodes("n1", **MARKS)
-    ctx = await everything(cluster)
+    scope = await everything(cluster)
     for _ in range(2):
-        await tear_down(ctx, keep_evidence=False)
+        await tear_down(scope, keep_evidence=False)
     assert await left(cluster) == {}
     node = await cluster.find(NODES, "n1")
     assert objects.labels(node) == {"harvesterhci.io/managed": "true", "kubernetes.io/hostname": "n1"}
@@ -101,14 +105,15 @@ async def test_a_mark_that_no_watch_has_told_of_yet_is_taken_off_too(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await cluster.nodes("n1")
-    ctx = await everything(cluster)
-    old = await ctx.observe(MANAGED_NODES)
+    scope = await everything(cluster)
+    old = await scope.observe(MANAGED_NODES)
     await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
-    monkeypatch.setattr(ctx.observations, "observe", AsyncMock(return_value=old))
-    await tear_down(ctx, keep_evidence=False)
+    monkeypatch.setattr(scope.observations, "observe", AsyncMock(return_value=old))
+    await tear_down(scope, keep_evidence=False)
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
 
 
+@pytest.mark.rule("pipeline: an image that spec.image names is never removed")
 async def test_other_plans_and_an_image_that_the_user_brought_stay(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{"plan.upgrade.cattle.io/other-image-preload": "h"})
     await everything(cluster, "other")
@@ -124,6 +129,7 @@ async def test_other_plans_and_an_image_that_the_user_brought_stay(cluster: Harv
     assert "plan.upgrade.cattle.io/other-image-preload" in objects.labels(await cluster.find(NODES, "n1"))
 
 
+@pytest.mark.rule("pipeline: an image that spec.image names is never removed")
 @pytest.mark.parametrize("keep_evidence", [True, False])
 async def test_an_image_that_the_plan_names_stays_whatever_labels_it_was_copied_with(
     cluster: Harvester,
@@ -133,10 +139,15 @@ async def test_an_image_that_the_plan_names_stays_whatever_labels_it_was_copied_
     image = iso_image(Owner(name="up", uid="copied"), version="v1", url="https://x", checksum="ab" * 64)
     image["metadata"] |= {"name": "users", "ownerReferences": []}
     await cluster.put(VIRTUAL_MACHINE_IMAGES, image)
-    await tear_down(cluster.context(plan), keep_evidence=keep_evidence)
+    await tear_down(cluster.scope(plan), keep_evidence=keep_evidence)
     assert await left(cluster) == {"VirtualMachineImage": ["users"]}
 
 
+@pytest.mark.rule(
+    "pipeline: Failed keeps the failed Job and its Pods until the plan is deleted",
+    "pipeline: Failed removes everything else",
+    "workloads: cleanup removes the system-upgrade-controller's labels from the nodes",
+)
 @pytest.mark.parametrize(
     ("phase", "failed", "kept"),
     [
@@ -157,17 +168,17 @@ async def test_failure_keeps_what_failed_until_the_plan_is_deleted(
     cluster: Harvester, phase: PhaseName, failed: str, kept: dict[str, list[str]]
 ) -> None:
     await cluster.nodes("n1", **MARKS)
-    ctx = await everything(cluster, reached=phase.active, failed=failed)
-    ctx.draft.fail("because")
+    scope = await everything(cluster, reached=phase.active, failed=failed)
+    scope.draft.fail("because")
     for _ in range(2):
-        await tear_down(ctx, keep_evidence=True)
+        await tear_down(scope, keep_evidence=True)
     assert await left(cluster) == kept
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
-    await tear_down(ctx, keep_evidence=False)
+    await tear_down(scope, keep_evidence=False)
     assert await left(cluster) == {}
 
 
-async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
+async def changed(cluster: Harvester, scope: Scope) -> None:
     """The cluster in the middle of a node upgrade, and the plan's notes of what was before."""
     rke = {"provisionGeneration": 5, "upgradeStrategy": upgrade_strategy({})}
     spec = {"kubernetesVersion": "v1", "rkeConfig": rke}
@@ -176,7 +187,7 @@ async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
     await cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": addon})
     annotation = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}
     await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"annotations": annotation}}))
-    await ctx.annotate(
+    await scope.annotate(
         {
             ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":4,"upgradeStrategy":null}',
             "management.harvesterhci.io/descheduler-was-enabled": "true",
@@ -192,12 +203,19 @@ async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
     return asks_us(rancher), addon["spec"]["enabled"], bool(objects.annotations_of(node))
 
 
+@pytest.mark.rule(
+    "pipeline: Succeeded reverts the overrides",
+    "pipeline: Failed reverts the overrides",
+    "pipeline: the descheduler is restored",
+    "pipeline: the Rancher cluster's upgradeStrategy is restored",
+    "pipeline: pendingOSImage annotations are removed",
+)
 @pytest.mark.parametrize("keep_evidence", [True, False])
 async def test_the_end_puts_back_what_the_upgrade_changed(cluster: Harvester, keep_evidence: bool) -> None:  # noqa: FBT001  # a table
     await cluster.nodes("n1")
-    ctx = await everything(cluster, reached="NodeUpgrading")
-    await changed(cluster, ctx)
-    await tear_down(ctx, keep_evidence=keep_evidence)
+    scope = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, scope)
+    await tear_down(scope, keep_evidence=keep_evidence)
     assert await state(cluster) == (False, True, False)
 
 
@@ -206,22 +224,26 @@ async def test_deleting_an_ended_plan_does_not_disturb_the_upgrade_that_runs_now
     cluster: Harvester, ended: str
 ) -> None:
     await cluster.nodes("n1")
-    ctx = await everything(cluster, reached="NodeUpgrading")
-    await changed(cluster, ctx)
+    scope = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, scope)
     if ended == "succeeded":
-        ctx.draft.succeed()
+        scope.draft.succeed()
     else:
-        ctx.draft.fail("x")
-        await ctx.annotate({ANNOTATION_RESTORED: "true"})
-    await tear_down(ctx, keep_evidence=False)
+        scope.draft.fail("x")
+        await scope.annotate({ANNOTATION_RESTORED: "true"})
+    await tear_down(scope, keep_evidence=False)
     assert await state(cluster) == (True, False, True)
     assert await left(cluster) == {}
 
 
+@pytest.mark.rule(
+    "pipeline: missing kinds do not block deletion",
+    "pipeline: an API group that was never installed does not block deletion",
+)
 async def test_a_cluster_in_which_nothing_is_installed_holds_no_plan_back(cluster: Harvester) -> None:
     plan = await cluster.plan(status={"currentPhase": "NodeUpgrading"})
-    ctx = cluster.context(plan)
-    await ctx.annotate(
+    scope = cluster.scope(plan)
+    await scope.annotate(
         {
             ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":4,"upgradeStrategy":null}',
             "management.harvesterhci.io/descheduler-was-enabled": "true",
@@ -241,15 +263,16 @@ async def test_a_cluster_in_which_nothing_is_installed_holds_no_plan_back(cluste
             await cluster.server.run()
     with pytest.raises(NotFound):
         await cluster.names(SUC_PLANS)
-    await tear_down(ctx, keep_evidence=False)
+    await tear_down(scope, keep_evidence=False)
     for _ in range(2):
-        await tear_down(ctx, keep_evidence=True)
+        await tear_down(scope, keep_evidence=True)
 
 
+@pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
 async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fails(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ctx = await everything(cluster)
+    scope = await everything(cluster)
     removed: list[str] = []
     delete = Client.delete_collection
 
@@ -262,8 +285,8 @@ async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fail
     monkeypatch.setattr(Client, "delete_collection", some)
     for _ in range(2):
         with pytest.raises(Transient):
-            await tear_down(ctx, keep_evidence=False)
-    await tear_down(ctx, keep_evidence=False)
+            await tear_down(scope, keep_evidence=False)
+    await tear_down(scope, keep_evidence=False)
     assert await left(cluster) == {}
     assert {kind: removed.count(kind) for kind in removed} == dict.fromkeys(removed, 1) | {"services": 3}
 
@@ -271,8 +294,8 @@ async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fail
 async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failures_clean_up_was_cut_off(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ctx = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
-    ctx.draft.fail("because")
+    scope = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
+    scope.draft.fail("because")
     delete = Client.delete_collection
 
     async def cut_off(self: Client, resource: Resource, **more: Any) -> None:
@@ -283,7 +306,7 @@ async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failure
     with monkeypatch.context() as patched:
         patched.setattr(Client, "delete_collection", cut_off)
         with pytest.raises(Transient):
-            await tear_down(ctx, keep_evidence=True)
+            await tear_down(scope, keep_evidence=True)
     assert (await left(cluster))["Job"] == ["up-cluster-upgrade"]
-    await tear_down(ctx, keep_evidence=False)
+    await tear_down(scope, keep_evidence=False)
     assert await left(cluster) == {}

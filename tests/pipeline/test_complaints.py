@@ -31,6 +31,7 @@ def event(message: str, *, at: int = 0, type_: str = "Warning", **subject: str) 
     }
 
 
+@pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
 @pytest.mark.parametrize(
     ("conditions", "events", "said"),
     [

@@ -59,6 +59,7 @@ async def first_deed(life: Life) -> float:
     return loop.time() - began
 
 
+@pytest.mark.rule("pipeline: only the reconciler writes a plan's status")
 @pytest.mark.servers
 async def test_of_two_managers_only_one_acts(simulate: Simulate) -> None:
     async with simulate() as simulation:

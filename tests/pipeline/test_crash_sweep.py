@@ -136,6 +136,13 @@ async def _ending(stage: Stage, phase: str, *, writes: list[str]) -> Ending:
     )
 
 
+@pytest.mark.rule(
+    "nodes: a crash neither loses an original value nor records the override as one",
+    "nodes: the cluster is patched once when the manager crashes between patch and record",
+    "pipeline: every reconcile can be interrupted and repeated with the same outcome",
+    "pipeline: each phase event exists exactly once, after any crash",
+    "workloads: an upgrade creates a fixed set of objects, each once",
+)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -144,6 +151,10 @@ async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool,
     await _sweep(spec, "three-nodes", after=after, writes=(share, SHARES))
 
 
+@pytest.mark.rule(
+    "nodes: the manager resumes after it went down with the single node's reboot",
+    "pipeline: every reconcile can be interrupted and repeated with the same outcome",
+)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", range(SMALL_SHARES))
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -171,6 +182,7 @@ CASES = [
 ]
 
 
+@pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("how", ["killed before", "no answer to"])
@@ -198,12 +210,18 @@ async def _sweep(spec: dict[str, Any], scenario: str, *, after: bool, writes: tu
         _compare(ending, golden, f"killed {'after' if after else 'before'} write {write} of {golden.writes}")
 
 
+@pytest.mark.rule(
+    "nodes: a crash neither loses an original value nor records the override as one",
+    "nodes: the cluster is patched once when the response to the patch is lost",
+    "pipeline: a lost API response does not change the outcome",
+)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", range(SHARES))
 async def test_an_answer_that_gets_lost_changes_nothing(share: int) -> None:
     await _lose(BY_VERSION, "three-nodes", writes=(share, SHARES))
 
 
+@pytest.mark.rule("pipeline: a lost API response does not change the outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
 @pytest.mark.parametrize("scenario", SMALL)

@@ -61,6 +61,7 @@ def mishaps(first: int, last: int, *, beginning: int) -> Iterator[tuple[str, Fat
 DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 
 
+@pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("phase", DELETED)
 async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str) -> None:
@@ -74,6 +75,7 @@ async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str) -> None
         _assert_errors_have_reasons(ending, fate, what)
 
 
+@pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", FAILING)
 async def test_a_failure_is_finished_by_whoever_comes_after(what: str) -> None:

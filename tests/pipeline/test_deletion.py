@@ -82,6 +82,7 @@ async def succeed(stage: Stage, *, before: list[Any]) -> None:
     assert jobs_of(stage) == both_steps(stage)
 
 
+@pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
 @pytest.mark.parametrize("phase", PHASE_VALUES)
 async def test_a_plan_deleted_in_any_phase_goes_and_leaves_nothing(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
@@ -230,6 +231,10 @@ GONE = [
 ]
 
 
+@pytest.mark.rule(
+    "pipeline: missing kinds do not block deletion",
+    "pipeline: missing namespaces do not block deletion",
+)
 @pytest.mark.parametrize(("phase", "kinds", "namespaces"), GONE)
 async def test_what_is_gone_holds_no_plan_back(
     simulate: Simulate, phase: str, kinds: list[str], namespaces: list[str]

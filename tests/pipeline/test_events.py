@@ -27,6 +27,7 @@ def announcements(heard: Heard) -> Announcements:
     return Announcements(heard, now=virtual_now)
 
 
+@pytest.mark.rule("pipeline: each phase records events PhaseTransition and PhaseCompleted")
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_phase_is_announced_when_it_is_entered_and_when_it_is_completed(
     announcements: Announcements, heard: Heard, phase: Any
@@ -38,6 +39,10 @@ def test_a_phase_is_announced_when_it_is_entered_and_when_it_is_completed(
     ]
 
 
+@pytest.mark.rule(
+    "pipeline: success records the event UpgradeSucceeded",
+    'pipeline: failure records the event UpgradeFailed "Upgrade failed: CAUSE"',
+)
 def test_the_end_is_announced_with_its_cause(announcements: Announcements, heard: Heard) -> None:
     condition = {"type": "Progressing", "status": "False", "message": "node n1\nupgrade failed"}
     announcements.phases(plan(conditions=[condition]), ["Failed"])
@@ -51,6 +56,7 @@ def test_a_phase_that_only_a_newer_version_knows_is_no_failure(announcements: An
     assert heard.said == [("PhaseTransition", "Entering phase Initialize")]
 
 
+@pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
 def test_saying_it_again_is_the_same_event(announcements: Announcements, heard: Heard) -> None:
     announcements.phases(plan(), ["Initializing"])
     announcements.phases(plan(), ["Initializing"])

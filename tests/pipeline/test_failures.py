@@ -176,17 +176,42 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
     assert len(kept) == len(titles)
     assert all(title.startswith(wanted) for title, wanted in zip(kept, titles, strict=True))
     pods = (await simulation.client().list(PODS, label_selector="management.harvesterhci.io/upgrade-plan")).items
-    owners = {objects.uid(obj) for obj in await simulation.backend.objects() if objects.title(obj) in kept}
+    owners = {objects.uid(obj) for obj in await simulation.ground.objects() if objects.title(obj) in kept}
     assert {objects.owner_uid(pod) for pod in pods} == owners
 
 
+@pytest.mark.rule(
+    "api: ISODownload can fail",
+    "api: ImagePreload can fail before it starts and while it runs",
+    "api: ClusterUpgrade can fail",
+    "api: NodeUpgrade can fail",
+    "api: ImageCleanup can fail",
+    "api: failed: Available=False (Executed) with its fixed message",
+    "api: failed: Progressing=False (Failed) with the cause as message",
+    "api: a failed pre-drain fails the plan",
+    "api: a failed post-drain fails the plan",
+    "nodes: a node with a failed pre-drain Job is PreDrainFailed",
+    "nodes: a node with a failed post-drain Job is PostDrainFailed",
+    'nodes: the plan fails with "node NAME upgrade failed: CAUSE"',
+    "nodes: when a node fails the states of other nodes are unchanged",
+    'pipeline: failure records the event UpgradeFailed "Upgrade failed: CAUSE"',
+    "pipeline: ISODownload fails when RetryLimitExceeded is True",
+    "pipeline: ImagePreload is entered only for an allowed version step",
+    "pipeline: ImagePreload fails when a Job of the Plan has failed",
+    "pipeline: NodeUpgrade fails when a node has failed",
+    "pipeline: ImageCleanup fails when a Job of the Plan fails",
+    "pipeline: Failed reverts the overrides",
+    "pipeline: Failed keeps the failed Job and its Pods until the plan is deleted",
+    "pipeline: Failed removes everything else",
+    "workloads: a failed node fails the phase while other nodes are running",
+)
 @pytest.mark.servers
 @failures
 async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is_deleted(
     simulate: Simulate, failure: Failure
 ) -> None:
     async with simulate(Curable.of(**failure.faults)) as simulation:
-        is_real = simulation.backend.has_controllers
+        is_real = simulation.ground.has_controllers
         before, stage = await settings(simulation), await Stage.set_up(simulation)
         async with stage.life():
             plan = await fail(stage)
@@ -205,6 +230,12 @@ async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is
         assert stage.ledger.conflicts == []
 
 
+@pytest.mark.rule(
+    "api: force skips the version check before ImagePreload",
+    "nodes: a stale hook is logged and not fatal",
+    "pipeline: a new plan runs after the previous one has ended",
+    "pipeline: a missing list skips the phase with the Warning event ImageCleanupSkipped",
+)
 @pytest.mark.servers
 @failures
 @pytest.mark.parametrize("deleted", [True, False], ids=["deleted at once", "deleted while the next one runs"])

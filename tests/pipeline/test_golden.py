@@ -7,11 +7,21 @@ import pytest
 from tests.support import golden
 
 
+@pytest.mark.rule(
+    "api: the phases have a fixed order",
+    "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
+    "api: accepted: Degraded=False (ReconcileSuccess)",
+    "pipeline: success records the event UpgradeSucceeded",
+)
 @pytest.mark.parametrize("entry", golden.SPECS)
 def test_the_course_of_a_healthy_upgrade_is_the_one_that_is_written_down(entry: str) -> None:
     assert golden.text(entry) == golden.path(entry).read_text(), "if that is meant: python -m tests.support.golden"
 
 
+@pytest.mark.rule(
+    "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
+    "api: waiting records no event, and a healthy upgrade records no Warning",
+)
 @pytest.mark.parametrize("entry", golden.SPECS)
 def test_what_is_written_down_has_no_warning_and_every_wait_names_its_object(entry: str) -> None:
     lines = golden.path(entry).read_text().splitlines()

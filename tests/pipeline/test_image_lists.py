@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 DIGEST, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
 
+@pytest.mark.rule(
+    "pipeline: an image list is plain text, one reference per line",
+    "pipeline: a reference may have a tag, a digest, or both",
+)
 @pytest.mark.parametrize(
     ("body", "references"),
     [
@@ -55,6 +59,13 @@ def test_a_list_is_read_with_suspicion(body: bytes, references: list[str]) -> No
     assert parse_list(body) == references
 
 
+@pytest.mark.rule(
+    "pipeline: images of the previous list that the current list lacks are removed",
+    "pipeline: six image names are retained",
+    "pipeline: retained names match the last part of the path",
+    "pipeline: a reference may have a registry with a port",
+    "pipeline: a reference may have a tag, a digest, or both",
+)
 @pytest.mark.parametrize(
     ("previous", "current", "gone"),
     [
@@ -96,6 +107,7 @@ def test_what_only_the_previous_release_needed_goes(previous: list[str], current
     assert removable(previous, current) == gone
 
 
+@pytest.mark.rule("pipeline: six image names are retained")
 def test_the_six_that_stay_whatever_the_lists_say() -> None:
     six = ["harvester-upgrade", "harvester-upgrade-toolkit", "longhorn-engine", "longhorn-instance-manager"]
     six += ["mirrored-banzaicloud-fluentd", "mirrored-fluent-fluent-bit"]
@@ -103,6 +115,7 @@ def test_the_six_that_stay_whatever_the_lists_say() -> None:
     assert removable([f"docker.io/any/{name}:1" for name in six], ["a:1"]) == []
 
 
+@pytest.mark.rule("pipeline: retained names match the last part of the path")
 @pytest.mark.parametrize(
     ("reference", "name"),
     [
@@ -126,6 +139,7 @@ REFERENCES = st.builds("{}{}{}{}".format, REGISTRIES, PATHS, TAGS, DIGESTS)
 LISTS = st.lists(REFERENCES, max_size=12)
 
 
+@pytest.mark.rule("pipeline: images of the previous list that the current list lacks are removed")
 @given(LISTS, LISTS)
 def test_nothing_that_is_needed_is_ever_removed(previous: list[str], current: list[str]) -> None:
     gone = removable(previous, current)

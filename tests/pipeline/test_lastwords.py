@@ -34,6 +34,7 @@ async def pod(cluster: Harvester, name: str, *statuses: dict[str, Any], job: str
     await cluster.put(PODS, manifest, status={"phase": "Failed", "containerStatuses": list(statuses)})
 
 
+@pytest.mark.rule("nodes: CAUSE ends with the last line of the failed Pod's termination message")
 @pytest.mark.parametrize(
     ("statuses", "words"),
     [
@@ -56,6 +57,7 @@ async def test_the_pods_last_line_is_added_to_the_jobs_cause(
     assert await with_last_words(cluster.client, JOB) == CAUSE + words
 
 
+@pytest.mark.rule("nodes: of several failed Pods the latest one's termination message is used")
 @pytest.mark.parametrize("first", ["p1", "p2"])
 async def test_of_several_pods_the_one_that_began_last_has_the_last_word(cluster: Harvester, first: str) -> None:
     """A Job's attempts come one after the other; their names tell nothing of the order."""
@@ -66,6 +68,7 @@ async def test_of_several_pods_the_one_that_began_last_has_the_last_word(cluster
     assert await with_last_words(cluster.client, JOB) == f"{CAUSE}: the last attempt"
 
 
+@pytest.mark.rule("nodes: CAUSE ends with the last line of the failed Pod's termination message")
 async def test_without_pods_the_cause_stands_alone(cluster: Harvester) -> None:
     assert await with_last_words(cluster.client, JOB) == CAUSE
 

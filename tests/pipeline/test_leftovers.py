@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PLANS = ("upgrade-image-preload", "upgrade-image-cleanup")
 
 
+@pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
 @pytest.mark.servers
 async def test_marks_of_an_earlier_upgrade_of_that_name_skip_no_node(simulate: Simulate) -> None:
     """They are the very marks that this upgrade's Plans will set: same name, version and account."""

@@ -66,6 +66,7 @@ async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> S
     return stage
 
 
+@pytest.mark.rule("api: objects are found by shortened labels")
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 async def test_an_upgrade_succeeds_whatever_the_plan_is_called(plan: str) -> None:
     async with Simulation("three-nodes", scale=0) as simulation:
@@ -88,6 +89,7 @@ def long_list() -> str:
     return "# of the previous release\r\n" + "\r\n".join(lines)
 
 
+@pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
 @pytest.mark.servers
 async def test_the_longest_names_and_the_longest_list_of_all(simulate: Simulate) -> None:
     prefix, suffix = NODE_NAMES["63 characters with dots"]

@@ -69,6 +69,10 @@ def views(**given: Any) -> dict[str, Any]:
     return {view.name: view for view, _ in judged(observed(**given))}
 
 
+@pytest.mark.rule(
+    "nodes: a Secret belongs to a node by its label machine-name and the Machine's nodeRef",
+    "pipeline: node states derive from Jobs, Nodes and Secrets",
+)
 def test_everything_about_a_node_comes_together() -> None:
     status = {
         "conditions": [{"type": "Ready", "status": "True"}],
@@ -90,6 +94,10 @@ def test_everything_about_a_node_comes_together() -> None:
     assert {kind: state.progress for kind, state in seen.jobs.items()} == {JobType.PRE_DRAIN: Progress.RUNNING}
 
 
+@pytest.mark.rule(
+    "nodes: a Secret without Machine is logged and not fatal",
+    "nodes: a node that joins is logged, blocks nothing and is upgraded when its hook is pending",
+)
 @pytest.mark.parametrize(
     ("given", "names"),
     [
@@ -116,6 +124,10 @@ def test_who_takes_part(given: dict[str, Any], names: list[str]) -> None:
     assert list(views(**given)) == names
 
 
+@pytest.mark.rule(
+    "nodes: without restoreVM there is no restore-vm Job",
+    "nodes: a witness gets no restore-vm Job",
+)
 @pytest.mark.parametrize(
     ("spec", "labels", "paused", "restores"),
     [
@@ -153,6 +165,7 @@ def test_jobs_of_other_kinds_are_passed_over(kind: str) -> None:
     assert views(nodes=[node("n1")], jobs=[job("n1", kind), {"metadata": {"name": "x"}}])["n1"].jobs == {}
 
 
+@pytest.mark.rule("api: objects are found by shortened labels")
 def test_a_long_named_nodes_job_is_found_by_its_shortened_label() -> None:
     name = "n" * 200
     draft = StatusDraft(
@@ -184,6 +197,10 @@ NEWS = [
 ]
 
 
+@pytest.mark.rule(
+    "pipeline: decisions derive from the plan and observed objects, not from events seen earlier",
+    "pipeline: node states derive from Jobs, Nodes and Secrets",
+)
 @pytest.mark.parametrize(("kind", "obj"), NEWS)
 def test_a_node_is_judged_anew_when_something_about_it_changes_and_only_then(kind: str, obj: dict[str, Any]) -> None:
     given: dict[str, Any] = {
@@ -210,6 +227,7 @@ def test_a_node_is_judged_anew_when_its_recorded_state_changes() -> None:
     assert (before[0].state, view.state, decision.state) == (NodeState.PRE_DRAINING, *[NodeState.POST_DRAINED] * 2)
 
 
+@pytest.mark.rule("nodes: of two Secrets for a node the one with a pending hook is used, and logged")
 @pytest.mark.parametrize("first", ["m1", "m2"])
 def test_of_two_secrets_of_one_node_the_one_that_asks_counts(first: str) -> None:
     second = {"m1": "m2", "m2": "m1"}[first]

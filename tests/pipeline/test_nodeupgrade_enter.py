@@ -26,16 +26,18 @@ if TYPE_CHECKING:
     pass
 
 
+@pytest.mark.rule("nodes: managed nodes without a state become ImagePreloaded; others are unchanged")
 async def test_every_managed_node_begins_as_preloaded_and_none_goes_back(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
-    ctx = await stage.context()
-    ctx.draft.move_node("n1", NodeState.PRE_DRAINED)
-    await ctx.persist()
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.PRE_DRAINED)
+    await scope.persist()
     await stage.cluster.nodes("unmanaged", **{MANAGED_LABEL: "false"})
     await stage.enter()
     assert await stage.states() == {"n1": "PreDrained", "n2": "ImagePreloaded"}
 
 
+@pytest.mark.rule("nodes: an original value is recorded before it is changed")
 async def test_nothing_is_changed_before_the_old_values_are_on_record(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
@@ -43,21 +45,27 @@ async def test_nothing_is_changed_before_the_old_values_are_on_record(stage: Sta
     spec = {"enabled": True, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
     await stage.cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": spec})
     before = await stage.of_others()
-    ctx = await stage.context()
+    scope = await stage.scope()
     # Somebody has written to the plan meanwhile, so that the notes are refused.
     touched = MergePatch({"metadata": {"labels": {"touched": "yes"}}})
     await stage.cluster.client.patch(UPGRADE_PLANS, "up", touched)
     with pytest.raises(Conflict):
-        await stage.phase.enter(ctx)
+        await stage.phase.enter(scope)
     assert await stage.of_others() == before
 
 
+@pytest.mark.rule(
+    "api: replica-replenishment-wait-interval on the plan is Longhorn's original value",
+    "nodes: Longhorn's replica-replenishment-wait-interval is raised to 1800",
+    "nodes: the interval's original value is recorded on the plan",
+    "nodes: a crash neither loses an original value nor records the override as one",
+)
 async def test_the_old_value_is_noted_before_it_is_changed_and_never_again(stage: Stage) -> None:
     await stage.set_up("n1")
     name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
     await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
     for _ in range(3):
-        await NodeUpgrade().enter(await stage.context())
+        await NodeUpgrade().enter(await stage.scope())
     notes = objects.annotations_of(await stage.cluster.client.get(UPGRADE_PLANS, "up"))
     assert notes["management.harvesterhci.io/replica-replenishment-wait-interval"] == "600"
     setting = await stage.cluster.find(LONGHORN_SETTINGS, "replica-replenishment-wait-interval", "longhorn-system")
@@ -68,4 +76,4 @@ async def test_without_ranchers_cluster_it_does_not_begin(stage: Stage) -> None:
     await stage.cluster.nodes("n1", "n2")
     await stage.cluster.plan(status={"releaseMetadata": RELEASE})
     with pytest.raises(MissingObject):
-        await NodeUpgrade().enter(await stage.context())
+        await NodeUpgrade().enter(await stage.scope())

@@ -24,6 +24,7 @@ from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 
+@pytest.mark.rule("nodes: only Secrets of type machine-plan in fleet-local carry hooks")
 @pytest.mark.parametrize(
     ("namespace", "type_"),
     [
@@ -40,13 +41,14 @@ async def test_a_secret_is_no_question(stage: Stage, namespace: str, type_: str)
     await stage.cluster.put(SECRETS, {"metadata": metadata, "type": type_, "data": {}})
     await stage.run()
     assert await stage.cluster.names(JOBS) == []
-    ctx = await stage.context()
+    scope = await stage.scope()
     for node in ("n1", "n2"):
-        ctx.draft.move_node(node, NodeState.POST_DRAINED)
-    await ctx.persist()
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
+    await scope.persist()
     assert await stage.run() == Completed()
 
 
+@pytest.mark.rule("nodes: acknowledgements of an earlier upgrade are removed before the Rancher cluster is patched")
 async def test_an_earlier_upgrades_answers_are_removed_before_rancher_is_asked(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     left = MergePatch({"metadata": {"annotations": {PRE: QUESTION, POST: QUESTION, "other": "x"}}})
@@ -57,6 +59,7 @@ async def test_an_earlier_upgrades_answers_are_removed_before_rancher_is_asked(s
     assert objects.annotations_of(secret) == {"other": "x"}
 
 
+@pytest.mark.rule("nodes: acknowledgements of an earlier upgrade are removed before the Rancher cluster is patched")
 async def test_answers_of_this_upgrade_are_not_removed_after_a_crash(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
@@ -69,6 +72,7 @@ async def test_answers_of_this_upgrade_are_not_removed_after_a_crash(stage: Stag
     assert await stage.answers("n1") == {PRE: QUESTION}
 
 
+@pytest.mark.rule("nodes: a pending hook that does not name the manager's hook is not acknowledged")
 async def test_a_question_of_the_built_in_flow_is_not_ours_to_answer(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
@@ -77,17 +81,19 @@ async def test_a_question_of_the_built_in_flow_is_not_ours_to_answer(stage: Stag
     assert await stage.cluster.names(JOBS) == []
 
 
+@pytest.mark.rule("nodes: a node that leaves is logged and blocks nothing")
 async def test_a_node_that_leaves_does_not_hold_the_others_up(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    ctx = await stage.context()
-    ctx.draft.move_node("n1", NodeState.POST_DRAINED)
-    await ctx.persist()
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.POST_DRAINED)
+    await scope.persist()
     await stage.cluster.client.delete(NODES, "n2")
     assert await stage.run() == Completed()
 
 
+@pytest.mark.rule("nodes: a node that joins is logged, blocks nothing and is upgraded when its hook is pending")
 async def test_a_node_that_joins_is_answered_when_rancher_asks(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
@@ -101,16 +107,17 @@ async def test_a_node_that_joins_is_answered_when_rancher_asks(stage: Stage) -> 
     assert (await stage.states())["n3"] == "PreDraining"
 
 
+@pytest.mark.rule("nodes: a Secret without Machine is logged and not fatal")
 async def test_a_secret_whose_machine_is_gone_does_not_hold_the_end_up(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
     await stage.rancher("n2", post=QUESTION)
     await stage.cluster.client.delete(MACHINES, "m-n2", namespace="fleet-local")
-    ctx = await stage.context()
+    scope = await stage.scope()
     for node in ("n1", "n2"):
-        ctx.draft.move_node(node, NodeState.POST_DRAINED)
-    await ctx.persist()
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
+    await scope.persist()
     assert await stage.run() == Completed()
 
 

@@ -35,6 +35,10 @@ async def begun(stage: Stage, *nodes: str) -> None:
     await listing(stage, *nodes)
 
 
+@pytest.mark.rule(
+    "nodes: a listed node becomes UpgradePaused with a suspended Job when its hook is pending",
+    "workloads: a node Job is suspended only while the node is paused",
+)
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record"])
 async def test_held_back_and_let_go(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
     await begun(stage, "n1")
@@ -62,6 +66,7 @@ async def test_held_back_and_let_go(stage: Stage, record: bool) -> None:  # noqa
     assert stage.warned() == []
 
 
+@pytest.mark.rule("nodes: the hook of a paused node is not acknowledged")
 async def test_rancher_gets_no_answer_meanwhile(stage: Stage) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=QUESTION)
@@ -71,13 +76,14 @@ async def test_rancher_gets_no_answer_meanwhile(stage: Stage) -> None:
     assert (await stage.states())["n1"] == "UpgradePaused"
 
 
+@pytest.mark.rule("nodes: a name may be listed during the run")
 async def test_a_name_that_was_added_after_the_plan_was_read_is_seen_before_the_node_begins(stage: Stage) -> None:
     await begun(stage)
     await stage.rancher("n1", pre=QUESTION)
-    ctx = await stage.context()
+    scope = await stage.scope()
     await listing(stage, "n1")
     with pytest.raises(Conflict):
-        await stage.phase.run(ctx)
+        await stage.phase.run(scope)
     assert await stage.cluster.names(JOBS) == []
     await stage.run()
     assert await suspend(stage, "n1") is True
@@ -88,9 +94,9 @@ async def test_killed_between_the_record_and_the_resumption_it_goes_on_although_
     await stage.rancher("n1", pre=QUESTION)
     await stage.run()
     await listing(stage)
-    ctx = await stage.context()
-    ctx.draft.move_node("n1", NodeState.PRE_DRAINING)
-    await ctx.persist()
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.PRE_DRAINING)
+    await scope.persist()
     await listing(stage, "n1")
     await stage.run()
     assert await suspend(stage, "n1") is False
@@ -110,6 +116,7 @@ async def test_a_suspended_job_that_vanishes_is_made_again_and_one_to_be_resumed
     assert not await suspend(stage, "n1")
 
 
+@pytest.mark.rule("nodes: the Progressing message names paused nodes")
 async def test_the_message_names_who_is_held_back_beside_who_is_under_way(stage: Stage) -> None:
     await begun(stage, "n1", "n3")
     for node in ("n1", "n2", "n3"):

@@ -38,6 +38,7 @@ async def back(stage: Stage, *nodes: str) -> None:
     await stage.reboot(nodes[0])
 
 
+@pytest.mark.rule("nodes: VMs are restored only after the node is back")
 @pytest.mark.parametrize("deaths", [0, 3], ids=["recorded", "killed before the record, three times"])
 async def test_there_is_one_job_and_none_after_the_record(stage: Stage, deaths: int) -> None:
     await back(stage, "n1", "n2")
@@ -81,6 +82,7 @@ async def test_an_error_holds_up_neither_rancher_nor_the_next_node_and_is_tried_
     assert "up-node-upgrade-restore-vm-n1" in await stage.cluster.names(JOBS)
 
 
+@pytest.mark.rule("nodes: a failed restore-vm Job fails neither node nor upgrade")
 async def test_its_failure_fails_neither_the_node_nor_the_plan(stage: Stage) -> None:
     await back(stage, "n1", "n2")
     await stage.run()

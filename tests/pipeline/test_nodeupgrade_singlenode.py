@@ -18,6 +18,14 @@ from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 
 
+@pytest.mark.rule(
+    "api: pendingOSImage on a Node is the OS expected after its reboot",
+    "nodes: a single node is upgraded by one Job, single-node-upgrade",
+    "nodes: when its Job completes a single node is WaitingReboot and has pendingOSImage",
+    "nodes: a Ready single node with the release's OS is SingleNodeUpgraded without pendingOSImage",
+    "nodes: the phase waits until the single node is SingleNodeUpgraded",
+    "pipeline: NodeUpgrade completes when every node is PostDrained or SingleNodeUpgraded",
+)
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])
 async def test_one_job_does_all_of_it(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
     await stage.set_up("n1")
@@ -36,6 +44,7 @@ async def test_one_job_does_all_of_it(stage: Stage, record: bool) -> None:  # no
     assert len(await stage.cluster.names(JOBS)) == 1
 
 
+@pytest.mark.rule("nodes: on a single node the Rancher cluster is not patched and no hook is acknowledged")
 async def test_rancher_is_not_asked_and_nothing_of_it_is_noted(stage: Stage) -> None:
     await stage.set_up("n1")
     before = await stage.cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
@@ -47,6 +56,7 @@ async def test_rancher_is_not_asked_and_nothing_of_it_is_noted(stage: Stage) -> 
     assert objects.annotations_of(plan) == {}
 
 
+@pytest.mark.rule("nodes: the interval is raised on a single node, too")
 async def test_longhorns_interval_is_raised_all_the_same(stage: Stage) -> None:
     await stage.set_up("n1")
     name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
@@ -56,6 +66,7 @@ async def test_longhorns_interval_is_raised_all_the_same(stage: Stage) -> None:
     assert setting["value"] == "1800"
 
 
+@pytest.mark.rule("pipeline: NodeUpgrade waits until Rancher has removed every post-drain annotation")
 async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.enter()
@@ -70,6 +81,7 @@ async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(st
     assert await stage.run() == Completed()
 
 
+@pytest.mark.rule("nodes: on a single node the Rancher cluster is not patched and no hook is acknowledged")
 async def test_a_stale_question_of_rancher_is_not_answered(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.rancher("n1", pre=QUESTION, post=QUESTION)
@@ -87,9 +99,9 @@ async def test_a_stale_question_of_rancher_is_not_answered(stage: Stage) -> None
 
 async def test_a_node_that_joins_before_the_phase_begins_makes_it_rancher_driven(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
-    ctx = await stage.context()
-    ctx.draft["singleNode"] = "n1"
-    await ctx.persist()
+    scope = await stage.scope()
+    scope.draft["singleNode"] = "n1"
+    await scope.persist()
     await stage.enter()
     await stage.run()
     plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
@@ -127,6 +139,11 @@ async def test_a_node_that_is_gone_is_named(stage: Stage) -> None:
         await stage.run()
 
 
+@pytest.mark.rule(
+    "api: a failed single-node upgrade fails the plan",
+    'nodes: the plan fails with "node NAME upgrade failed: CAUSE"',
+    "nodes: CAUSE is the message of the Job's condition",
+)
 async def test_a_failed_job_fails_the_plan(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.enter()

@@ -13,7 +13,7 @@ from upgrade_manager.pipeline import overrides
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
-    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.context import Scope
 
 INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
 DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"
@@ -35,12 +35,21 @@ async def now(cluster: Harvester) -> tuple[Any, Any]:
     return setting and setting["value"], addon and addon["spec"]["enabled"]
 
 
-async def noted(cluster: Harvester, notes: dict[str, str]) -> ReconcileContext:
+async def noted(cluster: Harvester, notes: dict[str, str]) -> Scope:
     await cluster.plan()
     patch = MergePatch({"metadata": {"annotations": notes}})
-    return cluster.context(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
+    return cluster.scope(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
 
 
+@pytest.mark.rule(
+    "api: replica-replenishment-wait-interval on the plan is Longhorn's original value",
+    'api: descheduler-was-enabled on the plan is "true" if the addon was enabled',
+    "nodes: the interval's original value is recorded on the plan",
+    "nodes: an interval of 1800 or more is unchanged",
+    "nodes: a non-numeric interval is unchanged",
+    "nodes: the plan records that the descheduler was enabled, and nothing otherwise",
+    "nodes: setting and addon may be absent",
+)
 @pytest.mark.parametrize(
     ("value", "enabled", "notes"),
     [
@@ -62,9 +71,14 @@ async def test_what_is_going_to_be_changed_is_noted(
     notes: dict[str, str],
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    assert await overrides.originals(cluster.context(await cluster.plan())) == notes
+    assert await overrides.originals(cluster.scope(await cluster.plan())) == notes
 
 
+@pytest.mark.rule(
+    "nodes: Longhorn's replica-replenishment-wait-interval is raised to 1800",
+    "nodes: an interval of 1800 or more is unchanged",
+    "nodes: the descheduler addon is disabled if it was enabled",
+)
 @pytest.mark.parametrize(
     ("notes", "after"),
     [
@@ -76,12 +90,16 @@ async def test_what_is_going_to_be_changed_is_noted(
 )
 async def test_what_is_noted_is_changed(cluster: Harvester, notes: dict[str, str], after: tuple[Any, Any]) -> None:
     await settings(cluster)
-    ctx = await noted(cluster, notes)
-    await overrides.change(ctx)
-    await overrides.change(ctx)
+    scope = await noted(cluster, notes)
+    await overrides.change(scope)
+    await overrides.change(scope)
     assert await now(cluster) == after
 
 
+@pytest.mark.rule(
+    "nodes: setting and addon may be absent",
+    "nodes: a crash neither loses an original value nor records the override as one",
+)
 @pytest.mark.parametrize(
     ("value", "enabled", "after"),
     [
@@ -110,6 +128,11 @@ async def test_a_note_that_is_none_of_ours_is_not_put_back(cluster: Harvester, n
     assert cluster.heard.said == []
 
 
+@pytest.mark.rule(
+    "pipeline: Longhorn's replenishment interval is restored",
+    "pipeline: the descheduler is restored",
+    "pipeline: missing objects do not block deletion",
+)
 @pytest.mark.parametrize(
     ("value", "enabled", "after", "said"),
     [
@@ -129,18 +152,19 @@ async def test_what_is_still_ours_is_put_back(
     said: int,
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    ctx = await noted(cluster, {INTERVAL: "600", DESCHEDULER: "true"})
-    await overrides.restore(ctx)
-    await overrides.restore(ctx)
+    scope = await noted(cluster, {INTERVAL: "600", DESCHEDULER: "true"})
+    await overrides.restore(scope)
+    await overrides.restore(scope)
     assert await now(cluster) == after
     assert len(set(cluster.heard.names)) == said
 
 
+@pytest.mark.rule("nodes: the kinds of setting and addon may be absent")
 async def test_kinds_that_are_not_installed_have_nothing_to_change(cluster: Harvester) -> None:
     for name in ("settings.longhorn.io", "addons.harvesterhci.io"):
         await cluster.client.delete(DEFINITIONS, name)
-    assert await overrides.originals(cluster.context(await cluster.plan())) == {}
-    await overrides.change(cluster.context(await cluster.client.get(UPGRADE_PLANS, "up")))
+    assert await overrides.originals(cluster.scope(await cluster.plan())) == {}
+    await overrides.change(cluster.scope(await cluster.client.get(UPGRADE_PLANS, "up")))
 
 
 async def test_without_notes_nothing_is_put_back(cluster: Harvester) -> None:

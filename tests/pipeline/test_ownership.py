@@ -101,6 +101,12 @@ def essence(found: Object) -> Any:
     return meta, objects.spec(found)
 
 
+@pytest.mark.rule(
+    "api: RepoCreate retries and reports Degraded",
+    "pipeline: RepoCreate and MetadataPopulate never fail",
+    "workloads: an object that another owner controls is never adopted",
+    "workloads: an object of another owner makes the plan Degraded with both owners named",
+)
 @pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
 async def test_an_object_of_somebody_else_is_named_with_both_owners_and_left_alone(
     simulate: Simulate, foreign: Foreign
@@ -124,6 +130,7 @@ async def test_an_object_of_somebody_else_is_named_with_both_owners_and_left_alo
         assert condition(await stage.plan(), "Degraded")[0] == "False"
 
 
+@pytest.mark.rule("workloads: cleanup does not remove an object of another owner")
 @pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
 async def test_nor_does_the_plans_deletion_take_it_away(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:

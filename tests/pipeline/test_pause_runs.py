@@ -59,6 +59,11 @@ async def warnings(stage: Stage) -> list[tuple[str, str]]:
     return [(event["reason"], event["message"]) for event in await stage.events() if event["type"] == "Warning"]
 
 
+@pytest.mark.rule(
+    "api: nodes in pauseNodes are held in UpgradePaused before they are drained",
+    "nodes: removing the name from the list resumes the node within a second",
+    "nodes: the Progressing message names paused nodes",
+)
 @pytest.mark.servers
 async def test_a_listed_node_is_held_back_and_resumes_within_a_second(simulate: Simulate) -> None:
     async with simulate("three-nodes") as simulation:
@@ -87,6 +92,10 @@ async def test_a_listed_node_is_held_back_and_resumes_within_a_second(simulate: 
         assert stage.ledger.conflicts == []
 
 
+@pytest.mark.rule(
+    "api: pauseNodes may change while the plan runs",
+    "nodes: a name may be listed during the run",
+)
 async def test_a_name_that_is_added_while_another_node_is_upgraded_counts_when_the_turn_comes() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
@@ -100,6 +109,7 @@ async def test_a_name_that_is_added_while_another_node_is_upgraded_counts_when_t
             assert await stage.until_ended() == SUCCEEDED
 
 
+@pytest.mark.rule("nodes: listing a node that has started does not stop it")
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"])
 async def test_a_node_that_has_started_is_not_stopped_by_being_listed(state: str) -> None:
     async with Simulation("three-nodes") as simulation:
@@ -113,6 +123,7 @@ async def test_a_node_that_has_started_is_not_stopped_by_being_listed(state: str
             assert await stage.until_ended() == SUCCEEDED
 
 
+@pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
 async def test_all_nodes_at_once_are_let_go_one_by_one() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
@@ -154,6 +165,7 @@ async def test_a_name_that_no_node_has_is_said_and_holds_back_nobody() -> None:
         assert await warnings(stage) == [("PauseNodesUnknown", f"{said}; correct the list")]
 
 
+@pytest.mark.rule("nodes: a listed node becomes UpgradePaused with a suspended Job when its hook is pending")
 async def test_an_only_node_is_held_back_too() -> None:
     async with Simulation("one-node") as simulation:
         stage = await Stage.set_up(simulation)

@@ -13,7 +13,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline import rancher
-from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.context import Scope
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
 
@@ -33,18 +33,25 @@ async def now(cluster: Harvester) -> Any:
     return (await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))["spec"]
 
 
-async def noted(cluster: Harvester) -> ReconcileContext:
+async def noted(cluster: Harvester) -> Scope:
     """A plan that has noted what the cluster looks like."""
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ctx.annotate(rancher.original(await rancher.read_cluster(ctx), asking=[]))
-    return ctx
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await scope.annotate(rancher.original(await rancher.read_cluster(scope), asking=[]))
+    return scope
 
 
-async def again(cluster: Harvester) -> ReconcileContext:
+async def again(cluster: Harvester) -> Scope:
     """The plan as a new process reads it."""
-    return cluster.context(await cluster.client.get(UPGRADE_PLANS, "up"))
+    return cluster.scope(await cluster.client.get(UPGRADE_PLANS, "up"))
 
 
+@pytest.mark.rule(
+    "api: provisionGeneration is the value that the plan set on the Rancher cluster",
+    "nodes: one patch sets kubernetesVersion, provisionGeneration + 1 and upgradeStrategy of fleet-local/local",
+    "nodes: the cluster is patched once when the manager crashes between patch and record",
+    "nodes: the cluster is patched once for an upgrade to the same Kubernetes version",
+    "nodes: an earlier upgrade's strategy does not count as this upgrade's patch",
+)
 @pytest.mark.parametrize(
     ("rke", "wanted"),
     [
@@ -82,6 +89,7 @@ async def test_what_others_have_in_the_strategy_stays(cluster: Harvester) -> Non
     assert rke["registries"] == {"configs": {"x": {}}}
 
 
+@pytest.mark.rule("pipeline: the Rancher cluster's upgradeStrategy is restored")
 @pytest.mark.parametrize(
     "rke",
     [
@@ -93,8 +101,8 @@ async def test_what_others_have_in_the_strategy_stays(cluster: Harvester) -> Non
 )
 async def test_the_old_strategy_comes_back_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
     await local(cluster, rke=rke)
-    ctx = await noted(cluster)
-    await rancher.start(ctx)
+    scope = await noted(cluster)
+    await rancher.start(scope)
     for _ in range(2):
         await rancher.restore(await again(cluster))
     assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": rke.get("provisionGeneration", 0) + 1}
@@ -102,8 +110,8 @@ async def test_the_old_strategy_comes_back_and_the_generation_stays(cluster: Har
 
 async def test_a_strategy_that_is_no_longer_ours_is_left_alone(cluster: Harvester) -> None:
     await local(cluster, rke={"upgradeStrategy": OTHERS})
-    ctx = await noted(cluster)
-    await rancher.restore(ctx)
+    scope = await noted(cluster)
+    await rancher.restore(scope)
     assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
 
 
@@ -118,10 +126,10 @@ async def test_a_start_does_not_mind_what_others_write_meanwhile(
     cluster: Harvester, overtaken: Overtaken, touch: Object
 ) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
-    ctx.cluster = None
+    scope = await noted(cluster)
+    scope.cluster = None
     overtaken.by(touch)
-    assert await rancher.start(ctx) == 5
+    assert await rancher.start(scope) == 5
     assert asks_us({"spec": await now(cluster)})
 
 
@@ -138,10 +146,10 @@ async def test_a_start_that_others_overtake_in_what_it_changes_is_decided_anew(
     cluster: Harvester, touch: Object, kept: int | None
 ) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
+    scope = await noted(cluster)
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
     with pytest.raises(Conflict):
-        await rancher.start(ctx)
+        await rancher.start(scope)
     spec = await now(cluster)
     assert not asks_us({"spec": spec})
     assert (spec.get("rkeConfig") or {}).get("provisionGeneration") == kept
@@ -152,14 +160,14 @@ async def test_a_change_that_is_refused_for_another_reason_is_no_conflict(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
+    scope = await noted(cluster)
 
     async def refused(*_: Any, **__: Any) -> None:
         raise Invalid("an admission webhook says no")
 
-    monkeypatch.setattr(ReconcileContext, "patch", refused)
+    monkeypatch.setattr(Scope, "patch", refused)
     with pytest.raises(Invalid, match="says no"):
-        await rancher.start(ctx)
+        await rancher.start(scope)
 
 
 @pytest.mark.parametrize(
@@ -170,16 +178,16 @@ async def test_questions_that_stood_before_are_noted_with_the_rest(
     cluster: Harvester, asking: list[str], left: frozenset[str]
 ) -> None:
     await local(cluster)
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ctx.annotate(rancher.original(await rancher.read_cluster(ctx), asking=asking))
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await scope.annotate(rancher.original(await rancher.read_cluster(scope), asking=asking))
     assert rancher.left_over(await again(cluster)) == left
 
 
 @pytest.mark.parametrize("names", ["7", '"s1"', '{"s1":1}', "[7,null]"])
 async def test_a_list_of_questions_that_someone_broke_is_none(cluster: Harvester, names: str) -> None:
-    ctx = cluster.context(await cluster.plan())
-    await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: f'{{"provisionGeneration":4,"leftOver":{names}}}'})
-    assert rancher.left_over(ctx) == frozenset()
+    scope = cluster.scope(await cluster.plan())
+    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: f'{{"provisionGeneration":4,"leftOver":{names}}}'})
+    assert rancher.left_over(scope) == frozenset()
 
 
 class Overtaken:
@@ -187,19 +195,19 @@ class Overtaken:
 
     def __init__(self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
         self._cluster = cluster
-        self._find = ReconcileContext.find
+        self._find = Scope.find
         self._monkeypatch = monkeypatch
 
     def by(self, touch: Object) -> None:
         """From now on, by that change."""
         find, client = self._find, self._cluster.client
 
-        async def overtaken(ctx: ReconcileContext, *args: Any, **more: Any) -> Any:
-            found = await find(ctx, *args, **more)
+        async def overtaken(scope: Scope, *args: Any, **more: Any) -> Any:
+            found = await find(scope, *args, **more)
             await client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(touch), namespace="fleet-local")
             return found
 
-        self._monkeypatch.setattr(ReconcileContext, "find", overtaken)
+        self._monkeypatch.setattr(Scope, "find", overtaken)
 
 
 @pytest.fixture
@@ -209,10 +217,10 @@ def overtaken(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
 
 async def test_an_undoing_does_not_mind_what_rancher_writes_meanwhile(cluster: Harvester, overtaken: Overtaken) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
-    await rancher.start(ctx)
+    scope = await noted(cluster)
+    await rancher.start(scope)
     overtaken.by({"metadata": {"labels": {"touched": "yes"}}})
-    await rancher.restore(ctx)
+    await rancher.restore(scope)
     assert "upgradeStrategy" not in (await now(cluster))["rkeConfig"]
 
 
@@ -220,29 +228,30 @@ async def test_an_undoing_of_a_strategy_that_changes_meanwhile_is_a_conflict_and
     cluster: Harvester, overtaken: Overtaken
 ) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
-    await rancher.start(ctx)
+    scope = await noted(cluster)
+    await rancher.start(scope)
     overtaken.by({"spec": {"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}})
     with pytest.raises(Conflict):
-        await rancher.restore(ctx)
+        await rancher.restore(scope)
     assert (await now(cluster))["rkeConfig"]["upgradeStrategy"]["workerConcurrency"] == "7"
 
 
+@pytest.mark.rule("pipeline: missing objects do not block deletion")
 async def test_without_a_cluster_nothing_can_start_and_nothing_is_to_be_undone(cluster: Harvester) -> None:
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
     with pytest.raises(MissingObject, match="fleet-local/local"):
-        await rancher.read_cluster(ctx)
-    await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":1,"upgradeStrategy":null}'})
-    await rancher.restore(ctx)
+        await rancher.read_cluster(scope)
+    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":1,"upgradeStrategy":null}'})
+    await rancher.restore(scope)
 
 
 @pytest.mark.parametrize("note", ["", "{", "null", "[]", "7", '{"provisionGeneration":"4"}'])
 async def test_a_note_that_someone_broke_stops_nothing(cluster: Harvester, note: str) -> None:
     await local(cluster)
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: note})
-    assert await rancher.start(ctx) == 5
-    await rancher.restore(ctx)
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: note})
+    assert await rancher.start(scope) == 5
+    await rancher.restore(scope)
 
 
 def test_the_note_is_small_and_always_the_same() -> None:

@@ -13,6 +13,16 @@ from tests.support import randomrun
 RUNS, SHARES = 200, 20
 
 
+@pytest.mark.rule(
+    "api: currentPhase is a phase value",
+    "api: phaseTransitionTimestamps are append-only",
+    "api: phase values are recorded in order",
+    "api: a node's state group never decreases",
+    "api: every created object has the plan as a label",
+    "api: every created object has one of six components as a label",
+    "api: every created object has the plan as controlling owner",
+    "pipeline: only the reconciler writes a plan's status",
+)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", range(SHARES))
 def test_whatever_chance_decides_the_rules_hold_and_nothing_is_left_behind(share: int) -> None:

@@ -34,6 +34,7 @@ async def _reactions() -> list[float]:
     return reactions(exchanges, manager=MANAGER, os_image=scenario.release.os_image)
 
 
+@pytest.mark.rule("pipeline: a phase proceeds as soon as its condition holds")
 def test_what_is_awaited_is_acted_upon_at_once() -> None:
     found = virtual_time.run(_reactions())
     assert len(found) > ENOUGH

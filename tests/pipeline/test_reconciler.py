@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hack.faults.call import Call
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.transport import Response
-    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.context import Scope
 
 #: Virtual seconds in which a manager says what it has to say.
 WHILE = 30.0
@@ -69,6 +69,10 @@ async def test_a_phase_of_a_newer_version_is_left_as_it_is_and_said() -> None:
     assert objects.status(plan)["currentPhase"] == "Polishing"
 
 
+@pytest.mark.rule(
+    "api: a condition's observedGeneration is the generation it was computed from",
+    "api: kubectl wait for Progressing=False works",
+)
 async def test_a_plan_that_has_ended_is_never_out_of_date_to_whoever_waits_for_it() -> None:
     """To `kubectl wait` a condition of an older generation is not met."""
     days = {"management.harvesterhci.io/min-certs-expiration-in-day": "0"}
@@ -84,8 +88,9 @@ async def test_a_plan_that_has_ended_is_never_out_of_date_to_whoever_waits_for_i
     assert {one["observedGeneration"] for one in objects.status(plan)["conditions"]} == {2}
 
 
+@pytest.mark.rule("api: Degraded becomes False when the error is resolved")
 async def test_an_error_of_ours_is_said_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(_self: Initialize, _ctx: ReconcileContext) -> None:
+    async def broken(_self: Initialize, _scope: Scope) -> None:
         raise ValueError("Traceback: /usr/lib/python/secret")
 
     async with Simulation() as simulation:
@@ -113,7 +118,7 @@ async def test_an_error_that_lasts_is_one_event_that_is_counted_on_when_the_mana
     """With numbers of chance in it, too; and what was said once is not said again."""
     tried: list[float] = []
 
-    async def silent(_self: Initialize, _ctx: ReconcileContext) -> None:
+    async def silent(_self: Initialize, _scope: Scope) -> None:
         tried.append(asyncio.get_running_loop().time())
         raise RetryError(f"10.0.0.1:{40000 + len(tried)}: no answer within {len(tried)}.5 s")
 
@@ -195,7 +200,7 @@ async def test_what_only_informs_is_written_in_time_and_no_more_often(
     """Looked at ten times a second, with something else to say each time."""
     looks = 0
 
-    async def restless(_self: Initialize, _ctx: ReconcileContext) -> Waiting:
+    async def restless(_self: Initialize, _scope: Scope) -> Waiting:
         nonlocal looks
         looks += 1
         return replace(waits(f"cloud {looks}"), after=0.1)
@@ -240,6 +245,7 @@ async def test_a_plan_that_is_gone_meanwhile_does_not_disturb_the_next_one(
             assert await following.until("Initialized", "ISODownloading")
 
 
+@pytest.mark.rule("pipeline: a concurrent change is never overwritten")
 @pytest.mark.servers
 @pytest.mark.parametrize("subresource", ["", "status"], ids=["of the finalizer", "of the status"])
 async def test_a_write_that_someone_else_has_overtaken_is_decided_anew_and_is_no_error(
@@ -318,6 +324,7 @@ async def test_a_manager_that_is_stopped_in_the_middle_of_a_step_says_nothing_ba
         assert [event for event in await stage.events() if event["type"] == "Warning"] == []
 
 
+@pytest.mark.rule("pipeline: a blocked plan and its deletion change nothing")
 @pytest.mark.servers
 async def test_a_blocked_plan_and_its_deletion_touch_nothing(simulate: Simulate) -> None:
     async with simulate() as simulation:
@@ -339,6 +346,7 @@ async def test_a_blocked_plan_and_its_deletion_touch_nothing(simulate: Simulate)
         assert about == ["PATCH /apis/management.harvesterhci.io/v1beta1/upgradeplans/blocked/status"]
 
 
+@pytest.mark.rule("pipeline: a new plan runs after the previous one has ended")
 @pytest.mark.servers
 async def test_deleting_a_plan_that_has_succeeded_does_not_disturb_the_one_that_runs(simulate: Simulate) -> None:
     async with simulate(scale=0.1) as simulation:

@@ -35,6 +35,7 @@ def refusal(text: str | bytes) -> str:
     return str(caught.value)
 
 
+@pytest.mark.rule("api: releaseMetadata has the release's members, of seven known ones")
 def test_the_seven_keys_are_taken() -> None:
     assert read(GOOD) == {
         "harvester": "v1.7.0",
@@ -47,6 +48,7 @@ def test_the_seven_keys_are_taken() -> None:
     }
 
 
+@pytest.mark.rule("pipeline: MetadataPopulate completes when the release file is valid")
 @pytest.mark.parametrize(
     "more",
     [
@@ -75,6 +77,7 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
     assert read(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()) == read(GOOD)
 
 
+@pytest.mark.rule("pipeline: invalid YAML is Degraded with the cause")
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -101,6 +104,7 @@ def test_what_is_no_release_file_is_refused(text: str | bytes, fault: str) -> No
 
 @pytest.mark.parametrize("key", ["harvester", "os", "kubernetes", "rancher"])
 class TestNeeded:
+    @pytest.mark.rule("pipeline: incomplete YAML is Degraded with the cause")
     def test_without_it_nothing_goes(self, key: str) -> None:
         lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
         assert f": {key} is missing; the ISO is damaged" in refusal("\n".join(lines))

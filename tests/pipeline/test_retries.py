@@ -105,6 +105,18 @@ def assert_patient(times: list[float]) -> None:
     assert len([time for time in times if time < times[0] + 1]) <= HASTE
 
 
+@pytest.mark.rule(
+    "api: MetadataPopulate retries and reports Degraded",
+    "api: retried error: Degraded=True (ReconcileError) with the error as message",
+    "api: retried error: Available and Progressing are unchanged",
+    "api: Degraded becomes False when the error is resolved",
+    "pipeline: RepoCreate and MetadataPopulate never fail",
+    "pipeline: an unreachable repository is Degraded with the cause",
+    "pipeline: an HTTP error is Degraded with the cause",
+    "pipeline: invalid YAML is Degraded with the cause",
+    "pipeline: incomplete YAML is Degraded with the cause",
+    "pipeline: retries back off up to 10 s",
+)
 @pytest.mark.parametrize(("answer", "fault", "remedy"), BAD_ANSWERS)
 async def test_a_release_file_that_cannot_be_used_is_retried_until_it_is_repaired(
     answer: bytes | int | Exception, fault: str, remedy: str
@@ -138,6 +150,10 @@ async def test_a_release_file_that_cannot_be_used_is_retried_until_it_is_repaire
     assert condition(repaired, "Degraded") == ("False", "ReconcileSuccess", "")
 
 
+@pytest.mark.rule(
+    "api: retried error: Degraded=True (ReconcileError) with the error as message",
+    "pipeline: Initialize completes when preflight has passed",
+)
 @pytest.mark.parametrize(
     ("resource", "name", "message"),
     [
@@ -185,6 +201,7 @@ def _fresh(obj: Object) -> Object:
     return {**obj, "metadata": kept}
 
 
+@pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
 @pytest.mark.parametrize("fault", apifaults.FAULTS)
 async def test_an_api_server_with_faults_only_delays_the_upgrade(fault: str) -> None:
     async with Simulation("three-nodes") as simulation:
@@ -224,6 +241,7 @@ class Outage(Witness):
             self.lost[f"{count.verb} {count.resource}{count.subresource}"] += number if count.code == NO_ANSWER else 0
 
 
+@pytest.mark.rule("pipeline: decisions derive from the plan and observed objects, not from events seen earlier")
 @pytest.mark.parametrize("phase", [phase.active for phase in PHASES])
 async def test_a_minute_without_an_api_server_only_delays_the_upgrade(phase: str) -> None:
     async with Simulation("three-nodes") as simulation:

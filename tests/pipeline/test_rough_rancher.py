@@ -51,6 +51,7 @@ RELEASES = [
 ]
 
 
+@pytest.mark.rule("nodes: the cluster is patched once for an upgrade to the same Kubernetes version")
 @pytest.mark.parametrize("changes", RELEASES)
 async def test_whatever_a_release_calls_itself_its_nodes_come_back_with_it(
     simulate: Simulate, changes: dict[str, Any]
@@ -67,6 +68,7 @@ async def test_whatever_a_release_calls_itself_its_nodes_come_back_with_it(
             assert simulation.hosts.of(objects.name(node)).boots == 1
 
 
+@pytest.mark.rule("nodes: a node with the release's OS when its post-drain Job completes is PostDrained without reboot")
 async def test_nodes_that_run_the_os_already_are_drained_and_not_rebooted(simulate: Simulate) -> None:
     async with simulate(Curable.of(release={"os": "Harvester v1.7.1"}), scale=0.2) as simulation:
         stage = await Stage.set_up(simulation)
@@ -78,6 +80,7 @@ async def test_nodes_that_run_the_os_already_are_drained_and_not_rebooted(simula
         assert [simulation.hosts.of(name).boots for name in simulation.scenario.nodes.names] == [0, 0, 0]
 
 
+@pytest.mark.rule("nodes: a Ready node with another OS is still WaitingReboot")
 async def test_a_node_that_comes_back_with_the_old_os_is_waited_for_and_nobody_else_begins(simulate: Simulate) -> None:
     async with simulate(Curable.of(node_faults={"unchanged_by_reboot": ["node-0"]}), scale=0.2) as simulation:
         stage = await Stage.set_up(simulation)
@@ -174,6 +177,12 @@ STRAYS = [
 ]
 
 
+@pytest.mark.rule(
+    "nodes: only Secrets of type machine-plan in fleet-local carry hooks",
+    "nodes: acknowledgements of an earlier upgrade are removed before the Rancher cluster is patched",
+    "nodes: a Secret without Machine is logged and not fatal",
+    "nodes: a Machine without Node is logged and not fatal",
+)
 @pytest.mark.parametrize("leave", STRAYS)
 async def test_what_is_left_of_other_times_neither_stops_nor_fools_the_upgrade(
     simulate: Simulate, leave: Callable[[Simulation], Any]
@@ -222,6 +231,7 @@ async def test_questions_that_come_and_go_in_bursts_are_answered_all_the_same() 
         assert [name for name, count in Counter(jobs).items() if count > 1] == []
 
 
+@pytest.mark.rule("nodes: a pre-drain value that changes while the Job runs is acknowledged in its latest form")
 @pytest.mark.servers
 async def test_options_that_change_while_the_jobs_run_are_answered_as_they_are_then(simulate: Simulate) -> None:
     async with simulate() as simulation:
@@ -237,6 +247,7 @@ async def test_options_that_change_while_the_jobs_run_are_answered_as_they_are_t
         await assert_sound(stage)
 
 
+@pytest.mark.rule("nodes: a node that leaves is logged and blocks nothing")
 async def test_a_node_that_leaves_for_good_in_the_middle_does_not_hold_the_others_up(simulate: Simulate) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()

@@ -70,6 +70,12 @@ async def replicas_of(stage: Stage) -> int:
     return int(objects.spec(deployment)["replicas"])
 
 
+@pytest.mark.rule(
+    "api: a single-node cluster has no provisionGeneration",
+    "api: singleNode is the node's name on a single-node cluster, else absent",
+    "api: a successful run records 17 timestamps in order",
+    "nodes: the manager resumes after it went down with the single node's reboot",
+)
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
 async def test_the_only_node_takes_the_manager_and_the_api_server_along(
@@ -109,6 +115,7 @@ async def test_the_only_node_takes_the_manager_and_the_api_server_along(
     assert [objects.name(job) for job in jobs if "upgrade" in objects.name(job)] == []
 
 
+@pytest.mark.rule("nodes: the manager resumes after it went down with the single node's reboot")
 async def test_a_lease_that_died_with_the_node_is_waited_for() -> None:
     async with Simulation("one-node") as simulation:
         stage = await Stage.set_up(simulation)
@@ -206,6 +213,7 @@ async def test_a_node_that_is_not_back_is_waited_for(faults: dict[str, Any], wai
             assert pending == "Harvester v1.8.0"
 
 
+@pytest.mark.rule("nodes: a single node that runs the release's OS already is not rebooted")
 async def test_a_node_that_runs_the_system_already_is_not_rebooted() -> None:
     scenario = scenarios.load("one-node").changed(release={"os": "Harvester v1.7.1"})
     async with Simulation(scenario) as simulation:
@@ -216,6 +224,11 @@ async def test_a_node_that_runs_the_system_already_is_not_rebooted() -> None:
     assert len(manager.lives) == 1
 
 
+@pytest.mark.rule(
+    "api: a failed single-node upgrade fails the plan",
+    "nodes: a single node with a failed Job is SingleNodeUpgradeFailed",
+    "nodes: CAUSE ends with the last line of the failed Pod's termination message",
+)
 @pytest.mark.servers
 async def test_a_failed_job_fails_the_upgrade_in_its_own_words(simulate: Simulate) -> None:
     fault = {"work": "single-node-upgrade", "message": "first line\nno space left on device"}
@@ -242,6 +255,11 @@ async def test_a_failed_job_fails_the_upgrade_in_its_own_words(simulate: Simulat
     assert interval["value"] == "600"
 
 
+@pytest.mark.rule(
+    "api: provisionGeneration is the value that the plan set on the Rancher cluster",
+    "api: singleNode is the node's name on a single-node cluster, else absent",
+    "pipeline: RepoCreate creates a Deployment of 2 replicas",
+)
 @pytest.mark.servers
 @pytest.mark.parametrize(
     ("scenario", "spec"),
@@ -280,6 +298,7 @@ async def test_by_version_and_by_image_alike(scenario: str, spec: dict[str, Any]
         assert_complete(await stage.plan(), await stage.events())
 
 
+@pytest.mark.rule("pipeline: RepoCreate creates 1 replica when only one node is not a witness")
 @pytest.mark.parametrize(
     ("nodes", "replicas"),
     [

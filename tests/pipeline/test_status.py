@@ -99,6 +99,24 @@ MOMENTS: dict[str, tuple[Callable[[StatusDraft], None], Mapping[str, tuple[str, 
 class TestConditions:
     """The contract's table, moment by moment."""
 
+    @pytest.mark.rule(
+        "api: the conditions are Available, Progressing and Degraded",
+        "api: a condition's observedGeneration is the generation it was computed from",
+        "api: lastTransitionTime changes only with the condition's status",
+        "api: accepted: Available=True (Executable)",
+        "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
+        "api: accepted: Degraded=False (ReconcileSuccess)",
+        "api: retried error: Degraded=True (ReconcileError) with the error as message",
+        "api: retried error: Available and Progressing are unchanged",
+        "api: blocked: Available=False (ConcurrentUpgradeBlocked) names the other plan",
+        "api: blocked: Progressing is absent and Degraded is unchanged",
+        "api: succeeded: Available=False (Executed) with its fixed message",
+        "api: succeeded: Progressing=False (Succeeded) with its fixed message",
+        "api: succeeded: Degraded=False (ReconcileSuccess)",
+        "api: failed: Available=False (Executed) with its fixed message",
+        "api: failed: Progressing=False (Failed) with the cause as message",
+        "api: failed: Degraded is unchanged",
+    )
     @pytest.mark.parametrize(
         ("moment", "before"),
         [
@@ -137,6 +155,7 @@ class TestConditions:
             type_: since if before.get(type_, ("",))[0] == said[0] else now for type_, said in expected.items()
         }
 
+    @pytest.mark.rule("api: failed: Progressing=False (Failed) with the cause as message")
     def test_a_cause_that_names_a_thousand_nodes_is_kept_whole(self) -> None:
         made = draft()
         made.accept("Initializing")
@@ -145,11 +164,13 @@ class TestConditions:
         made.fail("node, " * 9000)
         assert len(conditions(written(made))["Progressing"][2]) <= 32768
 
+    @pytest.mark.rule("api: a condition's observedGeneration is the generation it was computed from")
     def test_each_says_by_which_generation_it_was_judged(self) -> None:
         made = draft()
         made.accept("Initializing")
         assert {c["observedGeneration"] for c in written(made)["conditions"]} == {3}
 
+    @pytest.mark.rule("api: a condition's observedGeneration is the generation it was computed from")
     def test_a_spec_that_changes_makes_none_of_them_out_of_date(self) -> None:
         first = draft()
         first.accept("Initializing")
@@ -161,6 +182,7 @@ class TestConditions:
         assert [c.pop("observedGeneration") for c in after] == [4, 4, 4]
         assert after == [{k: v for k, v in c.items() if k != "observedGeneration"} for c in before["conditions"]]
 
+    @pytest.mark.rule("api: lastTransitionTime changes only with the condition's status")
     def test_its_time_moves_with_its_status_only(self) -> None:
         clock = Clock()
         made = draft(now=clock)
@@ -175,6 +197,7 @@ class TestConditions:
             "Degraded": "2026-01-01T01:00:00Z",
         }
 
+    @pytest.mark.rule("api: lastTransitionTime changes only with the condition's status")
     def test_a_status_that_went_and_came_back_unwritten_has_its_old_time(self) -> None:
         clock = Clock()
         first = draft(now=clock)
@@ -196,6 +219,7 @@ class TestConditions:
 
 
 class TestPhases:
+    @pytest.mark.rule("api: each phase value is recorded once")
     def test_a_value_is_recorded_once(self) -> None:
         clock = Clock()
         made = draft(now=clock)
@@ -230,6 +254,7 @@ class TestPhases:
 
 
 class TestNodes:
+    @pytest.mark.rule("api: nodeUpgradeStatuses map a node to state and optional reason and message")
     def test_a_message_belongs_to_its_state(self) -> None:
         made = draft()
         made.move_node("n1", NodeState.PRE_DRAINING, message="1 failed\nattempt")
@@ -237,6 +262,10 @@ class TestNodes:
         made.move_node("n1", NodeState.PRE_DRAINED)
         assert written(made)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDrained"}}
 
+    @pytest.mark.rule(
+        "api: a node's state group never decreases",
+        "pipeline: node states are merged into the status forward only",
+    )
     def test_no_node_goes_back(self) -> None:
         made = draft({"nodeUpgradeStatuses": {"n1": {"state": "WaitingReboot", "message": "m"}}})
         made.move_node("n1", NodeState.PRE_DRAINED, message="x")
@@ -406,6 +435,10 @@ def test_the_difference_makes_the_new_status_of_the_old_one(
     assert again.difference().keys() <= {"currentPhase"}
 
 
+@pytest.mark.rule(
+    "api: phaseTransitionTimestamps are append-only",
+    "pipeline: node states are merged into the status forward only",
+)
 @settings(max_examples=100)
 @given(STATUSES, st.lists(ACTIONS, max_size=12))
 def test_history_only_grows_and_nodes_only_go_forward(status: dict[str, Any], actions: list[tuple[Any, ...]]) -> None:

@@ -67,6 +67,16 @@ def stored(*jobs: dict[str, Any]) -> Store:
     return store
 
 
+@pytest.mark.rule(
+    "api: ImagePreload and ImageCleanup fail by the SUC Plan, not by node states",
+    "pipeline: ImagePreload completes when the Plan's Complete condition is True",
+    "workloads: a Plan is complete when its condition Complete is True",
+    "workloads: a Plan has failed when one of its Jobs has Failed=True",
+    "workloads: a Plan's Jobs are found by the labels of plan and component",
+    "workloads: a Plan has failed when Complete is False with reason JobFailed",
+    "workloads: a failed Job takes precedence over the Plan's condition",
+    "workloads: a deleted Job of the controller is not a failure",
+)
 @pytest.mark.parametrize(
     ("raw", "jobs", "verdict"),
     [
@@ -133,19 +143,24 @@ def test_a_nodes_newest_job_tells_how_far_it_is() -> None:
 
 
 class TestFollow:
+    @pytest.mark.rule(
+        "pipeline: node states derive from Jobs, Nodes and Secrets",
+        "workloads: the node's message shows each failed attempt of a Plan's Job that retries",
+    )
     async def test_nodes_and_message_follow_the_jobs(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2", "n3")
-        ctx = cluster.context(await cluster.plan())
+        scope = cluster.scope(await cluster.plan())
         jobs = [job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0)]
-        outcome = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
+        outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
         assert outcome == Waiting(
             message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes, now on n2; "
             "node n2: attempt 2 of 7, the last one failed"
         )
-        states = [ctx.draft.node_state(node) for node in ("n1", "n2", "n3")]
+        states = [scope.draft.node_state(node) for node in ("n1", "n2", "n3")]
         assert states == [NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, None]
-        assert ctx.draft["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
+        assert scope.draft["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
 
+    @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
     @pytest.mark.parametrize(
         ("jobs", "state"),
         [
@@ -197,20 +212,22 @@ class TestFollow:
             one["spec"]["backoffLimit"] = 2
             for condition in one["status"]["conditions"]:
                 condition["reason"] = condition["type"]
-        ctx = cluster.context(await cluster.plan())
-        found = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="x")
+        scope = cluster.scope(await cluster.plan())
+        found = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="x")
         assert isinstance(found, Waiting)
         assert found.message == f"waiting for Plan cattle-system/up-image-preload: x {state}"
 
+    @pytest.mark.rule("workloads: a Job stuck at FailureTarget on a dead node is reported with the node")
     async def test_a_dead_nodes_job_is_named(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
-        ctx = cluster.context(await cluster.plan())
+        scope = cluster.scope(await cluster.plan())
         jobs = [job("n1", "FailureTarget")]
         jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
-        outcome = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
+        outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
         assert "node n1: it has failed (DeadlineExceeded) and waits for its Pod to end" in outcome.message
 
+    @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
     @pytest.mark.parametrize(
         ("created", "after", "said"),
         [
@@ -231,20 +248,19 @@ class TestFollow:
         await cluster.nodes("n1")
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = created
-        ctx = cluster.context(await cluster.plan())
-        outcome = await follow(ctx, raw, stored(), states=STATES, what="image preload")
+        scope = cluster.scope(await cluster.plan())
+        outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
         assert outcome.after == pytest.approx(after, abs=1)
         assert ("kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload" in outcome.message) is said
 
+    @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
     async def test_with_the_cause_where_somebody_knows_it(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
         raw["status"]["conditions"].append({"type": "Validated", "status": "False", "message": "no such secret"})
-        outcome = await follow(
-            cluster.context(await cluster.plan()), raw, stored(), states=STATES, what="image preload"
-        )
+        outcome = await follow(cluster.scope(await cluster.plan()), raw, stored(), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
         assert "no Job has started for 60 s (no such secret): see kubectl describe" in outcome.message
 
@@ -261,9 +277,9 @@ class TestFollow:
         await cluster.nodes("n1")
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
-        ctx = cluster.context(await cluster.plan())
+        scope = cluster.scope(await cluster.plan())
         for _ in range(50):
-            outcome = await follow(ctx, raw, stored(), states=STATES, what="image preload")
+            outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
             await asyncio.sleep(2)
         assert isinstance(outcome, Waiting)
         assert "(quota exceeded)" in outcome.message
@@ -271,25 +287,28 @@ class TestFollow:
 
     async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
-        ctx = cluster.context(await cluster.plan())
-        assert await follow(ctx, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
-        assert [ctx.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
+        scope = cluster.scope(await cluster.plan())
+        assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+        assert [scope.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
 
+    @pytest.mark.rule("api: ImagePreload and ImageCleanup fail by the SUC Plan, not by node states")
     async def test_a_nodes_recorded_failure_does_not_outweigh_a_complete_plan(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
-        ctx = cluster.context(await cluster.plan())
-        ctx.draft.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
+        scope = cluster.scope(await cluster.plan())
+        scope.draft.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
         raw = plan("False", "SyncJob")
-        assert isinstance(await follow(ctx, raw, stored(job("n1")), states=STATES, what="x"), Waiting)
-        assert await follow(ctx, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+        assert isinstance(await follow(scope, raw, stored(job("n1")), states=STATES, what="x"), Waiting)
+        assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
 
+    @pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
     @pytest.mark.parametrize("complete", [True, False])
     async def test_a_plan_that_selects_no_node_is_not_done(self, cluster: Harvester, *, complete: bool) -> None:
-        ctx = cluster.context(await cluster.plan())
+        scope = cluster.scope(await cluster.plan())
         raw = plan("True", "Complete") if complete else plan()
         with pytest.raises(BadCluster, match=r"no Node carries the label harvesterhci\.io/managed=true any more"):
-            await follow(ctx, raw, stored(), states=STATES, what="image preload")
+            await follow(scope, raw, stored(), states=STATES, what="image preload")
 
+    @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
     @pytest.mark.parametrize(
         ("raw", "jobs", "cause"),
         [
@@ -311,68 +330,71 @@ class TestFollow:
         self, cluster: Harvester, raw: dict[str, Any], jobs: list[dict[str, Any]], cause: str
     ) -> None:
         await cluster.nodes("n1", "n2")
-        ctx = cluster.context(await cluster.plan())
-        assert await follow(ctx, raw, stored(*jobs), states=STATES, what="image preload") == Failed(cause=cause)
+        scope = cluster.scope(await cluster.plan())
+        assert await follow(scope, raw, stored(*jobs), states=STATES, what="image preload") == Failed(cause=cause)
 
+    @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
     async def test_the_other_nodes_states_stay(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
-        ctx = cluster.context(await cluster.plan())
-        await follow(ctx, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, what="x")
-        states = [ctx.draft.node_state(node) for node in ("n1", "n2")]
+        scope = cluster.scope(await cluster.plan())
+        await follow(scope, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, what="x")
+        states = [scope.draft.node_state(node) for node in ("n1", "n2")]
         assert states == [NodeState.IMAGE_PRELOAD_FAILED, NodeState.IMAGE_PRELOADING]
 
 
 class TestPrepare:
+    @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
     async def test_the_mark_of_an_earlier_plan_is_taken_off(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", **{"plan.upgrade.cattle.io/up-image-preload": "hash"})
         await cluster.nodes("n2", **{"plan.upgrade.cattle.io/other": "hash"})
-        ctx = cluster.context(await cluster.plan())
+        scope = cluster.scope(await cluster.plan())
         nodes = (await cluster.client.list(NODES)).items
-        await prepare_nodes(ctx, nodes, "up-image-preload")
+        await prepare_nodes(scope, nodes, "up-image-preload")
         found = {objects.name(node): objects.labels(node) for node in (await cluster.client.list(NODES)).items}
         assert "plan.upgrade.cattle.io/up-image-preload" not in found["n1"]
         assert "plan.upgrade.cattle.io/other" in found["n2"]
-        assert len(ctx.written) == 1
+        assert len(scope.written) == 1
 
     async def test_without_nodes_there_is_nothing_to_create_a_plan_for(self, cluster: Harvester) -> None:
         with pytest.raises(BadCluster, match="no Node carries the label"):
-            await prepare_nodes(cluster.context(await cluster.plan()), [], "up-image-preload")
+            await prepare_nodes(cluster.scope(await cluster.plan()), [], "up-image-preload")
 
+    @pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
     @pytest.mark.parametrize("hostname", ["n1.example.org", None])
     async def test_a_hostname_that_is_not_the_name_is_told_before_the_plan_hangs(
         self, cluster: Harvester, hostname: str | None
     ) -> None:
         labels = {"kubernetes.io/hostname": hostname} if hostname else {}
         node = {"metadata": {"name": "n1", "labels": labels}}
-        ctx = cluster.context(await cluster.plan())
+        scope = cluster.scope(await cluster.plan())
         with pytest.raises(BadCluster, match="Node n1: its label"):
-            await prepare_nodes(ctx, [node], "up-image-preload")
+            await prepare_nodes(scope, [node], "up-image-preload")
 
     @pytest.mark.parametrize("value", ["99e7de4ce98589bc847e", "disabled", ""], ids=["a hash", "disabled", "empty"])
     async def test_whatever_the_mark_says(self, cluster: Harvester, value: str) -> None:
         await cluster.nodes("n1", "n2", **{"plan.upgrade.cattle.io/up-image-preload": value})
-        ctx = cluster.context(await cluster.plan())
+        scope = cluster.scope(await cluster.plan())
         nodes = (await cluster.client.list(NODES)).items
         for _ in range(2):
-            await prepare_nodes(ctx, nodes, "up-image-preload")
+            await prepare_nodes(scope, nodes, "up-image-preload")
             nodes = (await cluster.client.list(NODES)).items
         assert [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade")] == []
-        assert len(ctx.written) == 2
+        assert len(scope.written) == 2
 
     async def test_a_node_that_has_left_meanwhile_needs_nothing_taken_off(self, cluster: Harvester) -> None:
         labels = {"kubernetes.io/hostname": "gone", "plan.upgrade.cattle.io/up-image-preload": "hash"}
-        ctx = cluster.context(await cluster.plan())
-        await prepare_nodes(ctx, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
-        assert ctx.written == []
+        scope = cluster.scope(await cluster.plan())
+        await prepare_nodes(scope, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
+        assert scope.written == []
 
     @pytest.mark.parametrize("length", [64, 200, 253])
     async def test_a_name_that_no_label_of_the_controllers_can_hold_is_told(
         self, cluster: Harvester, length: int
     ) -> None:
         node = {"metadata": {"name": "n" * length, "labels": {}}}
-        ctx = cluster.context(await cluster.plan())
+        scope = cluster.scope(await cluster.plan())
         with pytest.raises(BadCluster, match=r"Node n+: the system-upgrade-controller .*concurrency to -1"):
-            await prepare_nodes(ctx, [node], "up-image-preload")
+            await prepare_nodes(scope, [node], "up-image-preload")
 
 
 @pytest.mark.parametrize(

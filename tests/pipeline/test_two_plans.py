@@ -50,6 +50,12 @@ def assert_untouched(loser: Object, winner: str) -> None:
     assert f"UpgradePlan {winner} is in progress" in condition(loser, "Available")[2]
 
 
+@pytest.mark.rule(
+    "api: blocked: Progressing is absent and Degraded is unchanged",
+    "pipeline: while one plan has Progressing=True others are blocked",
+    "pipeline: a blocked plan stays blocked",
+    "pipeline: of two plans created simultaneously exactly one runs",
+)
 @pytest.mark.servers
 async def test_of_two_plans_of_the_same_instant_exactly_one_runs_and_the_other_never_does(simulate: Simulate) -> None:
     async with simulate() as simulation:
@@ -74,6 +80,11 @@ async def test_of_two_plans_of_the_same_instant_exactly_one_runs_and_the_other_n
         assert phases_of(await winner.plan()) == [*PHASE_VALUES, SUCCEEDED]
 
 
+@pytest.mark.rule(
+    "api: an accepted plan gets the finalizer upgradeplan-cleanup",
+    "pipeline: a blocked plan has one Warning event, ConcurrentUpgradeBlocked",
+    "pipeline: of two plans created simultaneously exactly one runs",
+)
 @pytest.mark.parametrize("write", ACCEPTANCE)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_a_manager_that_dies_while_it_decides_leaves_one_that_runs_and_one_that_is_blocked(

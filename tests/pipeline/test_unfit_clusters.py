@@ -36,7 +36,7 @@ class PacedClock(SimulatedClock):
     def monotonic(self) -> float:
         """The loop's time, in seconds of the scenario."""
         now = asyncio.get_running_loop().time()
-        return now / PACE if self.simulation.backend.has_controllers else now
+        return now / PACE if self.simulation.ground.has_controllers else now
 
 
 def cluster(*, disks: dict[str, Any] | None = None, **values: Any) -> Scenario:
@@ -94,6 +94,11 @@ async def test_a_fit_cluster_costs_two_requests_a_node(simulate: Simulate) -> No
         assert await stage.events("UpgradeFailed") == []
 
 
+@pytest.mark.rule(
+    "api: Initialize can fail",
+    "pipeline: Initialize fails when preflight fails",
+    "pipeline: a failed check is final: the plan is Failed with the check's message",
+)
 @pytest.mark.servers
 async def test_several_nodes_that_are_too_full_are_all_named(simulate: Simulate) -> None:
     disks = {"node-0": FULL, "node-2": {"image_gc_high_threshold": 30}}
@@ -103,6 +108,7 @@ async def test_several_nodes_that_are_too_full_are_all_named(simulate: Simulate)
     assert "node-1" not in cause
 
 
+@pytest.mark.rule("pipeline: a failed check is final: the plan is Failed with the check's message")
 @pytest.mark.servers
 async def test_a_certificate_that_has_expired_is_named_with_its_endpoint(simulate: Simulate) -> None:
     servers = {"10.53.0.2": {"days": -1}, "10.53.0.3": {"authority_days": 2}, "10.53.0.4": {}}
@@ -115,6 +121,10 @@ async def test_a_certificate_that_has_expired_is_named_with_its_endpoint(simulat
     assert "10.53.0.4" not in cause
 
 
+@pytest.mark.rule(
+    "api: waiting is not an error",
+    "pipeline: a response within the minute only delays the upgrade",
+)
 @pytest.mark.servers
 async def test_who_is_unreachable_for_half_a_minute_only_delays_the_upgrade(simulate: Simulate) -> None:
     scenario = cluster(disks={"node-1": {"unreachable": 30}}, api_servers={"10.53.0.2": {"unreachable": 30}})
@@ -129,6 +139,7 @@ async def test_who_is_unreachable_for_half_a_minute_only_delays_the_upgrade(simu
         assert {event["type"] for event in await stage.events()} == {"Normal"}
 
 
+@pytest.mark.rule("pipeline: all checks run, and the message names all that failed")
 @pytest.mark.servers
 async def test_who_is_unreachable_for_good_fails_the_check_beside_what_else_is_wrong(simulate: Simulate) -> None:
     scenario = cluster(
@@ -145,6 +156,10 @@ async def test_who_is_unreachable_for_good_fails_the_check_beside_what_else_is_w
     assert "endpoint 10.53.0.4:443 (it is not valid before " in cause
 
 
+@pytest.mark.rule(
+    "pipeline: a non-boolean value of that annotation fails the check",
+    "pipeline: an annotation that is not a positive integer fails the certificate check",
+)
 @pytest.mark.servers
 async def test_annotations_that_cannot_be_used_fail_the_plan(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-0": FULL})) as simulation:
@@ -153,6 +168,7 @@ async def test_annotations_that_cannot_be_used_fail_the_plan(simulate: Simulate)
     assert f"annotation {DAYS} is '0'; it must be a whole number of days greater than 0" in cause
 
 
+@pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')
 @pytest.mark.parametrize(
     ("annotations", "scenario"),
     [

@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id="by-image")]
 
 
+@pytest.mark.rule(
+    "api: with image set no Version is read",
+    "api: phase values are recorded in order",
+    "api: previousVersion is Harvester's version before the upgrade",
+    "api: a successful run records 17 timestamps in order",
+    "api: succeeded: Available=False (Executed) with its fixed message",
+    "api: succeeded: Progressing=False (Succeeded) with its fixed message",
+    "api: succeeded: Degraded=False (ReconcileSuccess)",
+)
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
 async def test_a_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, Any]) -> None:
@@ -52,6 +61,11 @@ async def test_a_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str,
     assert stage.ledger.conflicts == []
 
 
+@pytest.mark.rule(
+    "api: waiting records no event, and a healthy upgrade records no Warning",
+    "pipeline: each phase records events PhaseTransition and PhaseCompleted",
+    "pipeline: success records the event UpgradeSucceeded",
+)
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
 async def test_each_phase_is_announced_once_and_nothing_warns(simulate: Simulate, spec: dict[str, Any]) -> None:
@@ -67,6 +81,14 @@ async def test_each_phase_is_announced_once_and_nothing_warns(simulate: Simulate
     assert {event["count"] for event in events} == {1}
 
 
+@pytest.mark.rule(
+    "pipeline: Succeeded reverts the overrides",
+    "pipeline: Longhorn's replenishment interval is restored",
+    "pipeline: pendingOSImage annotations are removed",
+    "pipeline: Succeeded removes the repository, the image that the manager created, Plans and Jobs",
+    "pipeline: an image that spec.image names is never removed",
+    "workloads: cleanup removes the system-upgrade-controller's labels from the nodes",
+)
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
 async def test_success_puts_back_what_was_changed_and_removes_what_was_made(
@@ -107,6 +129,13 @@ async def test_success_puts_back_what_was_changed_and_removes_what_was_made(
         assert "management.harvesterhci.io/pendingOSImage" not in objects.annotations_of(node)
 
 
+@pytest.mark.rule(
+    "api: blocked: Available=False (ConcurrentUpgradeBlocked) names the other plan",
+    "api: a blocked plan gets no finalizer",
+    "pipeline: while one plan has Progressing=True others are blocked",
+    "pipeline: a blocked plan has one Warning event, ConcurrentUpgradeBlocked",
+    "pipeline: a blocked plan stays blocked",
+)
 @pytest.mark.servers
 async def test_a_second_plan_is_blocked_for_good(simulate: Simulate) -> None:
     async with simulate("three-nodes") as simulation:
@@ -143,6 +172,7 @@ def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
     assert virtual_time.run(upgrade(8)) != first
 
 
+@pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
 @pytest.mark.servers
 @pytest.mark.parametrize("phase", ["ISODownloading", "ImagePreloading", "ClusterUpgrading", "NodeUpgrading"])
 async def test_a_plan_that_is_deleted_on_the_way_leaves_nothing_behind(simulate: Simulate, phase: str) -> None:

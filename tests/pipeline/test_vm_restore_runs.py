@@ -49,6 +49,10 @@ async def ours(simulation: Simulation) -> list[Object]:
     return [job for job in jobs if objects.name(job).startswith("upgrade-")]
 
 
+@pytest.mark.rule(
+    "api: restoreVM restarts VMs that were shut down",
+    "nodes: with restoreVM a rebooted node gets a restore-vm Job",
+)
 @pytest.mark.servers
 async def test_what_was_shut_down_is_started_again_when_its_node_is_back(simulate: Simulate) -> None:
     async with simulate(cluster()) as simulation:
@@ -67,6 +71,10 @@ async def test_what_was_shut_down_is_started_again_when_its_node_is_back(simulat
     assert restored == [JOB]
 
 
+@pytest.mark.rule(
+    "api: restoreVM restarts VMs that were shut down",
+    "nodes: without restoreVM there is no restore-vm Job",
+)
 async def test_without_restore_vm_they_stay_off_and_nothing_is_noted() -> None:
     async with Simulation(cluster()) as simulation:
         stage = await Stage.set_up(simulation)
@@ -78,6 +86,7 @@ async def test_without_restore_vm_they_stay_off_and_nothing_is_noted() -> None:
     assert not any("restore-vm" in name for _, name in stage.ledger.created)
 
 
+@pytest.mark.rule("nodes: a witness gets no restore-vm Job")
 async def test_a_witness_is_left_out() -> None:
     async with Simulation(cluster({**FIXED, "node": "node-0"}, FREE, name="witness")) as simulation:
         stage = await Stage.set_up(simulation)
@@ -106,6 +115,10 @@ FAULTS = [
 ]
 
 
+@pytest.mark.rule(
+    "nodes: a failed restore-vm Job records a Warning event",
+    "nodes: a failed restore-vm Job fails neither node nor upgrade",
+)
 @pytest.mark.parametrize(("fault", "said"), FAULTS)
 async def test_a_failure_is_one_warning_and_the_upgrade_succeeds(fault: dict[str, Any], said: str) -> None:
     async with Simulation(cluster().changed(**fault)) as simulation:
@@ -189,6 +202,7 @@ async def test_an_upgrade_that_fails_leaves_the_jobs_that_still_start_vms_again(
         assert "restore" not in condition(await stage.plan(), "Progressing")[2]
 
 
+@pytest.mark.rule("nodes: with restoreVM a rebooted node gets a restore-vm Job")
 async def test_an_only_node_gets_its_vms_back() -> None:
     async with Simulation("one-node") as simulation:
         stage = await Stage.set_up(simulation)

@@ -59,6 +59,7 @@ async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "lat
         return ending, skewed.events
 
 
+@pytest.mark.rule("pipeline: decisions derive from the plan and observed objects, not from events seen earlier")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("mishap", MISHAPS)

@@ -55,6 +55,10 @@ async def created(spec: dict[str, Any], *, options: RunOptions, annotations: dic
     return creations.made
 
 
+@pytest.mark.rule(
+    "workloads: an upgrade creates a fixed set of objects, each once",
+    "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
+)
 async def test_an_upgrade_creates_these_objects_and_no_others() -> None:
     made = [objects.title(obj) for obj in await created(BY_VERSION, options=RunOptions(), annotations={})]
     steps = [f"{step}-node-{number}" for number in range(3) for step in ("pre-drain", "post-drain")]
@@ -72,6 +76,15 @@ async def test_an_upgrade_creates_these_objects_and_no_others() -> None:
     )
 
 
+@pytest.mark.rule(
+    "workloads: the toolkit image is rancher/harvester-upgrade-toolkit",
+    "workloads: an annotation replaces the toolkit image",
+    "workloads: the toolkit's tag is spec.upgrade",
+    "workloads: without spec.upgrade the toolkit's tag is the release's Harvester version",
+    "workloads: before the release is known the toolkit's tag is the manager's version",
+    "workloads: Jobs use the service account harvester or UPGRADE_JOB_SERVICE_ACCOUNT",
+    "workloads: Plans use the service account system-upgrade-controller or UPGRADE_PLAN_SERVICE_ACCOUNT",
+)
 @pytest.mark.parametrize(
     ("spec", "annotations", "options", "repository", "tags", "accounts"),
     [
@@ -116,6 +129,10 @@ async def test_all_that_runs_has_the_toolkits_image_and_its_account(
     assert {obj["kind"] for obj in made} >= tags.keys()
 
 
+@pytest.mark.rule(
+    "workloads: the image's url and checksum are the Version's",
+    "workloads: the image's displayName is PLAN-VERSION",
+)
 async def test_the_image_has_the_versions_address_and_checksum() -> None:
     async with Simulation("three-nodes") as simulation:
         client = simulation.client()

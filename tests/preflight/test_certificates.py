@@ -15,6 +15,7 @@ def valid(after: timedelta, before: timedelta = -DAY) -> Validity:
     return Validity(not_before=NOW + before, not_after=NOW + after)
 
 
+@pytest.mark.rule("pipeline: each certificate must be valid for the required days")
 @pytest.mark.parametrize(
     ("left", "days", "enough", "words"),
     [

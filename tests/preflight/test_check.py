@@ -93,6 +93,7 @@ async def ground(bare: Ground) -> Ground:
     return bare
 
 
+@pytest.mark.rule("pipeline: the kubelet of each managed node reports usage and threshold")
 async def test_a_fit_cluster_passes_at_once_for_two_requests_a_node_and_a_handshake_an_endpoint(ground: Ground) -> None:
     assert await ground.decide() == (Passed(), [])
     assert sorted(ground.kubelets.asked) == sorted((node, path) for node in NODES for path in (CONFIGURATION, STATS))
@@ -117,6 +118,12 @@ DISK_ROWS = [
 ]
 
 
+@pytest.mark.rule(
+    "pipeline: every node that fails is named",
+    "pipeline: the threshold is the kubelet's imageGCHighThresholdPercent",
+    "pipeline: the default threshold is 85",
+    "pipeline: the message has node, projected percentage and threshold",
+)
 @pytest.mark.parametrize(("answers", "named"), DISK_ROWS)
 async def test_full_disks_are_named_with_node_projection_and_threshold(
     ground: Ground, answers: dict[tuple[str, str], Any], named: list[str]
@@ -129,6 +136,10 @@ async def test_full_disks_are_named_with_node_projection_and_threshold(
     assert waited == []
 
 
+@pytest.mark.rule(
+    'api: skip-garbage-collection-threshold-check "true" skips the disk space check',
+    "pipeline: an annotation skips the disk check",
+)
 @pytest.mark.parametrize("value", ["true", "True", "1", "t"])
 async def test_the_disk_check_is_skipped_by_annotation_and_nobody_is_asked(ground: Ground, value: str) -> None:
     ground.kubelets.answers = {("n1", STATS): FULL}
@@ -137,6 +148,7 @@ async def test_the_disk_check_is_skipped_by_annotation_and_nobody_is_asked(groun
     assert ground.kubelets.asked == []
 
 
+@pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')
 @pytest.mark.parametrize("value", ["false", "0", "F"])
 async def test_an_annotation_that_does_not_skip_changes_nothing(ground: Ground, value: str) -> None:
     ground.kubelets.answers = {("n1", STATS): FULL}
@@ -145,6 +157,10 @@ async def test_an_annotation_that_does_not_skip_changes_nothing(ground: Ground, 
     assert isinstance(verdict, Refused)
 
 
+@pytest.mark.rule(
+    "pipeline: a non-boolean value of that annotation fails the check",
+    "pipeline: an annotation that is not a positive integer fails the certificate check",
+)
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
@@ -181,6 +197,12 @@ async def test_both_annotations_may_be_wrong_at_once(ground: Ground) -> None:
     assert (ground.kubelets.asked, ground.probe.asked) == ([], [])
 
 
+@pytest.mark.rule(
+    "api: min-certs-expiration-in-day is the required validity in days, an integer above 0",
+    "api: the default of min-certs-expiration-in-day is 7",
+    "pipeline: each certificate must be valid for the required days",
+    "pipeline: the message has endpoint, earliest expiry and days",
+)
 @pytest.mark.parametrize(
     ("days", "annotation", "words"),
     [
@@ -208,6 +230,7 @@ async def test_every_certificate_must_be_valid_for_the_days_asked_for_or_seven(
     assert "10.0.0.1" not in verdict.cause
 
 
+@pytest.mark.rule("pipeline: the message has endpoint, earliest expiry and days")
 async def test_the_earliest_expiry_in_a_chain_as_served_counts(ground: Ground) -> None:
     ground.probe.shown = {"10.0.0.1": [lasting(days=365), lasting(days=3), lasting(days=5)]}
     verdict, _ = await ground.decide()
@@ -215,6 +238,7 @@ async def test_the_earliest_expiry_in_a_chain_as_served_counts(ground: Ground) -
     assert "endpoint 10.0.0.1:6443 (expires 2026-01-04T00:00:00Z, in 3 days)" in verdict.cause
 
 
+@pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
 async def test_every_endpoint_with_a_bad_certificate_is_named(bare: Ground) -> None:
     await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"), api_servers("10.0.0.3", name="more"))
     bare.probe.shown = {host: [lasting(days=1)] for host in ("10.0.0.1", "10.0.0.3")}
@@ -223,6 +247,7 @@ async def test_every_endpoint_with_a_bad_certificate_is_named(bare: Ground) -> N
     assert verdict.cause.count(":6443 (expires 2026-01-02T00:00:00Z") == 2
 
 
+@pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
 async def test_slices_of_other_services_are_not_looked_at(ground: Ground) -> None:
     other = api_servers("10.0.0.9", name="other")
     other["metadata"]["labels"] = {"kubernetes.io/service-name": "other"}
@@ -262,6 +287,7 @@ async def test_endpoints_that_appear_within_the_minute_are_asked(bare: Ground) -
     assert await bare.decide() == (Passed(), [])
 
 
+@pytest.mark.rule("pipeline: an unreachable kubelet is retried for a minute before the check fails")
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -287,6 +313,7 @@ async def test_a_node_that_cannot_be_asked_is_asked_for_a_minute_before_the_chec
     assert ground.kubelets.asked.count(("n1", STATS)) == 1
 
 
+@pytest.mark.rule("pipeline: a response within the minute only delays the upgrade")
 async def test_one_that_answers_within_the_minute_is_no_failure(ground: Ground) -> None:
     ground.kubelets.answers = {("n2", STATS): 503}
     ground.probe.shown = {"10.0.0.2": REFUSED}
@@ -298,6 +325,7 @@ async def test_one_that_answers_within_the_minute_is_no_failure(ground: Ground) 
     assert verdict == Passed()
 
 
+@pytest.mark.rule("pipeline: an unreachable endpoint is retried for a minute before the check fails")
 @pytest.mark.parametrize(
     "reason",
     ["it cannot be reached: Connection refused", "no TLS handshake comes about: WRONG_VERSION_NUMBER",
@@ -312,6 +340,7 @@ async def test_an_endpoint_that_shows_no_certificate_is_asked_for_a_minute(groun
     assert ground.probe.asked.count(("10.0.0.1", 6443)) == 1
 
 
+@pytest.mark.rule("pipeline: all checks run, and the message names all that failed")
 async def test_all_checks_are_made_and_every_failure_of_each_is_named(ground: Ground) -> None:
     ground.nodes = ("n1", "n2", "n3", "n4")
     ground.kubelets.answers = {("n1", STATS): FULL, ("n4", STATS): FULL, ("n2", CONFIGURATION): 503}
@@ -361,6 +390,7 @@ async def test_a_thousand_nodes_cost_two_requests_each_sixteen_at_a_time(ground:
     assert ground.kubelets.most == 16
 
 
+@pytest.mark.rule("pipeline: every node that fails is named")
 async def test_a_thousand_full_disks_fit_into_a_condition(ground: Ground) -> None:
     ground.nodes = tuple(f"node-{number}" for number in range(1000))
     ground.kubelets.answers = {(node, STATS): FULL for node in ground.nodes}

@@ -16,6 +16,7 @@ def encoded(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
+@pytest.mark.rule("pipeline: used space + 13 GiB over capacity must not exceed the threshold")
 @pytest.mark.parametrize(
     ("used", "capacity", "threshold", "suffices", "verdict"),
     [
@@ -36,6 +37,7 @@ def test_used_and_13_gib_over_capacity_must_not_exceed_the_threshold(
     assert (disk.suffices, disk.verdict) == (suffices, verdict)
 
 
+@pytest.mark.rule("pipeline: used space + 13 GiB over capacity must not exceed the threshold")
 def test_one_byte_too_many_is_too_many_and_looks_so() -> None:
     disk = Disk(used=72 * GIB + 1, capacity=100 * GIB, threshold=85)
     assert not disk.suffices
@@ -98,6 +100,10 @@ def test_a_summary_that_is_no_json_is_no_answer(body: bytes) -> None:
         read_usage(body)
 
 
+@pytest.mark.rule(
+    "pipeline: the threshold is the kubelet's imageGCHighThresholdPercent",
+    "pipeline: the default threshold is 85",
+)
 @pytest.mark.parametrize(
     ("document", "threshold"),
     [

@@ -17,6 +17,7 @@ def piece(*addresses: str, ports: Any = (HTTPS,), **conditions: Any) -> dict[str
     }
 
 
+@pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
 @pytest.mark.parametrize(
     ("slices", "endpoints"),
     [

@@ -29,6 +29,7 @@ async def client(kubelets: Kubelets) -> Client:
     return Client(server, user_agent="test", random=Random(1))
 
 
+@pytest.mark.rule("pipeline: the kubelet of each managed node reports usage and threshold")
 async def test_stats_and_configuration_are_asked_once_each(client: Client, kubelets: Kubelets) -> None:
     kubelets.answers = {("n1", CONFIGURATION): configuration(imageGCHighThresholdPercent=60)}
     assert await read_disk(client, "n1") == Disk(used=90 * GIB, capacity=300 * GIB, threshold=60)

@@ -73,6 +73,7 @@ async def test_who_answers_well_is_asked_once() -> None:
     assert people.times("a") == people.times("b") == 1
 
 
+@pytest.mark.rule("pipeline: an unreachable kubelet is retried for a minute before the check fails")
 async def test_who_is_silent_is_asked_for_a_minute_before_it_is_given_up() -> None:
     people = People({"a": SILENT, "b": GOOD})
     survey = await people.look_until_complete()

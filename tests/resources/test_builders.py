@@ -70,10 +70,15 @@ def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 class TestWhateverTheName:
+    @pytest.mark.rule("api: generated label values are valid")
     async def test_the_api_server_takes_every_object(self, cluster: Harvester, name: str) -> None:
         for resource, manifest in everything(Owner(name=name, uid="u-1"), name):
             await cluster.client.create(resource, manifest)
 
+    @pytest.mark.rule(
+        "api: generated names have at most 63 characters",
+        "api: generated label values are valid",
+    )
     def test_every_name_fits_and_every_label_is_valid(self, name: str) -> None:
         for _, manifest in everything(Owner(name=name, uid="u-1"), name):
             assert len(manifest["metadata"]["name"]) <= 63
@@ -84,12 +89,18 @@ class TestWhateverTheName:
     def test_the_services_name_is_a_dns_label(self, name: str) -> None:
         assert DNS_1035.fullmatch(repository_service(Owner(name=name, uid="u"))["metadata"]["name"])
 
+    @pytest.mark.rule("api: shortened names stay unique")
     def test_names_of_two_objects_of_a_kind_differ(self, name: str) -> None:
         owner = Owner(name=name, uid="u")
         found = [(resource.name, manifest["metadata"]["name"]) for resource, manifest in everything(owner, name)]
         assert len(found) == len(set(found))
 
 
+@pytest.mark.rule(
+    "api: every created object has the plan as a label",
+    "api: every created object has the plan as controlling owner",
+    "workloads: every object has the plan as controlling owner, and labels for plan and component",
+)
 def test_every_object_has_the_plan_as_its_controlling_owner() -> None:
     owner = Owner(name="up", uid="u-1")
     for _, manifest in everything(owner, "n1"):
@@ -107,6 +118,10 @@ def test_every_object_has_the_plan_as_its_controlling_owner() -> None:
         assert owner.owns(manifest)
 
 
+@pytest.mark.rule(
+    "api: every created object has one of six components as a label",
+    "workloads: every object has the plan as controlling owner, and labels for plan and component",
+)
 @pytest.mark.parametrize(
     ("component", "count"),
     [("iso", 1), ("repo", 2), ("image-preload", 1), ("cluster-upgrade", 1), ("node-upgrade", 4), ("image-cleanup", 3)],
@@ -116,12 +131,14 @@ def test_every_object_tells_its_component(component: str, count: int) -> None:
     assert sum(manifest["metadata"]["labels"][LABEL_COMPONENT] == component for _, manifest in found) == count
 
 
+@pytest.mark.rule("workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system")
 def test_plans_and_their_secret_are_in_cattle_system_and_all_else_in_harvester_system() -> None:
     for resource, manifest in everything(Owner(name="up", uid="u-1"), "n1"):
         place = "cattle-system" if resource in {SUC_PLANS, SECRETS} else "harvester-system"
         assert manifest["metadata"]["namespace"] == place
 
 
+@pytest.mark.rule("api: shortened names stay unique")
 def test_two_plans_with_one_long_beginning_do_not_share_names() -> None:
     one, other = (Owner(name="p" * 200 + end, uid=end) for end in "ab")
     for (_, mine), (_, theirs) in zip(everything(one, "n1"), everything(other, "n1"), strict=True):
@@ -129,6 +146,7 @@ def test_two_plans_with_one_long_beginning_do_not_share_names() -> None:
         assert mine["metadata"]["labels"][LABEL_PLAN] != theirs["metadata"]["labels"][LABEL_PLAN]
 
 
+@pytest.mark.rule("api: objects are found by shortened labels")
 async def test_of_all_plans_at_once_each_finds_its_own_objects_and_no_others(cluster: Harvester) -> None:
     """By the labels that its selector asks for, and each node's Jobs by the node's label."""
     owners = [Owner(name=name, uid=f"u-{index}") for index, name in enumerate(NAMES.values())]
@@ -157,6 +175,7 @@ def test_names_made_of_the_plans_alone_are_valid_and_differ(make: Callable[[str]
     assert [name for name in made if not is_object_name(name)] == []
 
 
+@pytest.mark.rule("api: shortened names stay unique")
 def test_nodes_of_one_long_beginning_have_jobs_of_their_own() -> None:
     owner = Owner(name="p" * 253, uid="u")
     nodes = ["n" * 60 + end for end in ("-0", "-1", ".0", ".1", "-0.x")]

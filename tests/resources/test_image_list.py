@@ -35,6 +35,7 @@ def digests(count: int) -> list[str]:
     return [f"docker.io/rancher/image:v1@sha256:{random.getrandbits(256):064x}" for _ in range(count)]
 
 
+@pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
 @pytest.mark.parametrize(
     ("references", "characters", "pieces"),
     [
@@ -54,6 +55,7 @@ def test_a_list_arrives_whole_whatever_its_length(references: list[str], charact
     assert gzip.decompress(b"".join(b64decode(secret["data"][LIST_KEY]) for secret in secrets)).decode() == text
 
 
+@pytest.mark.rule("workloads: an object that another owner controls is never adopted")
 @pytest.mark.parametrize(
     ("other", "packed"),
     [

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import pytest
+
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.owner import Owner
 
 IMAGE = iso_image(Owner(name="up", uid="u-1"), version="v1.7.0", url="https://x/a.iso", checksum="ab")
 
 
+@pytest.mark.rule(
+    "pipeline: ISODownload creates the image from the Version once",
+    "workloads: the image is named PLAN-iso",
+    "workloads: the image has backend cdi, sourceType download, retry 3 and StorageClass longhorn-static",
+    "workloads: the image's displayName is PLAN-VERSION",
+)
 def test_it_downloads_the_versions_iso_with_three_retries() -> None:
     assert IMAGE["metadata"]["name"] == "up-iso"
     assert IMAGE["spec"] == {
@@ -19,6 +27,10 @@ def test_it_downloads_the_versions_iso_with_three_retries() -> None:
     }
 
 
+@pytest.mark.rule(
+    'api: the ISO\'s image has os-upgrade-image "True"',
+    'workloads: the image\'s annotation os-upgrade-image is "True"',
+)
 def test_harvester_knows_it_as_an_upgrades_image() -> None:
     assert IMAGE["metadata"]["annotations"] == {"harvesterhci.io/os-upgrade-image": "True"}
 

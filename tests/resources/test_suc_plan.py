@@ -32,17 +32,26 @@ CLEANUP = image_cleanup_plan(OWNER, SETTINGS, secrets=["one", "two"])
 
 @pytest.mark.parametrize("plan", [PRELOAD, CLEANUP], ids=["preload", "cleanup"])
 class TestEveryPlan:
+    @pytest.mark.rule("workloads: Plan Jobs have a deadline of 21600 seconds")
     def test_it_has_a_deadline_that_old_and_new_controllers_read_alike(self, plan: dict[str, Any]) -> None:
         assert plan["spec"]["jobActiveDeadlineSecs"] == 21600
 
+    @pytest.mark.rule(
+        "pipeline: ImagePreload runs upgrade_node.sh prepare on every managed node by a SUC Plan",
+        "pipeline: ImageCleanup removes images from every node by a SUC Plan with concurrency 1",
+        "workloads: Plans select nodes with the label managed=true",
+        "workloads: both Plans have the tolerations",
+    )
     def test_it_selects_the_managed_nodes_and_tolerates_an_upgrade(self, plan: dict[str, Any]) -> None:
         assert plan["spec"]["nodeSelector"] == {"matchLabels": {"harvesterhci.io/managed": "true"}}
         assert plan["spec"]["tolerations"] == tolerations()
 
+    @pytest.mark.rule("workloads: a Plan's image has no tag, and its version is the tag")
     def test_its_image_has_no_tag_because_its_version_is_the_tag(self, plan: dict[str, Any]) -> None:
         assert plan["spec"]["upgrade"]["image"] == "example/toolkit"
         assert plan["spec"]["version"] == "v1.7.0"
 
+    @pytest.mark.rule("workloads: Plans pass HARVESTER_UPGRADEPLAN_NAME")
     def test_it_learns_the_plan_under_the_controllers_spelling_of_env(self, plan: dict[str, Any]) -> None:
         assert plan["spec"]["upgrade"]["envs"] == [{"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}]
         assert plan["spec"]["serviceAccountName"] == "planner"
@@ -70,6 +79,12 @@ def test_whatever_the_tag_the_controllers_labels_are_valid(tag: str, image: str,
     assert label_value(spec["version"].replace("+", "-")) == spec["version"].replace("+", "-")
 
 
+@pytest.mark.rule(
+    "pipeline: ImagePreload runs upgrade_node.sh prepare on every managed node by a SUC Plan",
+    "workloads: the preload Plan is named PLAN-image-preload",
+    "workloads: the preload Plan's concurrency is the resolved one",
+    "workloads: the preload Plan runs upgrade_node.sh prepare",
+)
 def test_preload_runs_the_nodes_script_on_as_many_nodes_as_asked() -> None:
     assert PRELOAD["metadata"]["name"] == "up-image-preload"
     assert PRELOAD["spec"]["concurrency"] == 3
@@ -77,11 +92,16 @@ def test_preload_runs_the_nodes_script_on_as_many_nodes_as_asked() -> None:
     assert PRELOAD["spec"]["upgrade"]["args"] == ["prepare"]
 
 
+@pytest.mark.rule(
+    "pipeline: ImageCleanup removes images from every node by a SUC Plan with concurrency 1",
+    "workloads: the cleanup Plan is named PLAN-image-cleanup and has concurrency 1",
+)
 def test_cleanup_takes_one_node_after_the_other() -> None:
     assert CLEANUP["metadata"]["name"] == "up-image-cleanup"
     assert CLEANUP["spec"]["concurrency"] == 1
 
 
+@pytest.mark.rule("workloads: the cleanup Plan removes images with the host's crictl")
 def test_the_clean_up_uses_the_hosts_crictl() -> None:
     command, script = CLEANUP["spec"]["upgrade"]["command"], CLEANUP["spec"]["upgrade"]["args"]
     assert (command, script) == (["/bin/sh", "-c"], [REMOVE])
@@ -98,6 +118,7 @@ def test_the_list_is_no_part_of_the_controllers_hash() -> None:
     assert [secret["ignoreUpdates"] for secret in CLEANUP["spec"]["secrets"]] == [True, True]
 
 
+@pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
 def test_a_plan_does_not_grow_with_its_list() -> None:
     assert len(str(CLEANUP)) < 4000
 
@@ -127,6 +148,11 @@ def mount(folder: Path, images: ImageList) -> None:
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash"])
 class TestScript:
+    @pytest.mark.rule(
+        "pipeline: ImageCleanup removes images from every node by a SUC Plan with concurrency 1",
+        "workloads: the cleanup Plan removes images with the host's crictl",
+        "workloads: an image that cannot be removed does not fail the Job",
+    )
     def test_every_image_is_passed_to_crictl_and_a_failure_is_forgiven(self, tmp_path: Path, shell: str) -> None:
         mount(tmp_path, ImageList(owner=OWNER, packed=pack([f"docker.io/rancher/x:{number}" for number in range(40)])))
         crictl = f'#!/bin/sh\n[ "$2" = docker.io/rancher/x:7 ] && exit 1\necho "$2" >> {tmp_path}/removed\n'
@@ -134,6 +160,7 @@ class TestScript:
         assert (done.returncode, done.stdout) == (0, "kept docker.io/rancher/x:7\n")
         assert len((tmp_path / "removed").read_text().splitlines()) == 39
 
+    @pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
     def test_a_list_in_pieces_is_one_on_the_node(self, tmp_path: Path, shell: str) -> None:
         """Twelve pieces of a few bytes: their order counts from the tenth on, too."""
         packed = pack([f"docker.io/rancher/x:{number}" for number in range(40)])

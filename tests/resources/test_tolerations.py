@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from upgrade_manager.resources.tolerations import tolerations
 
 
+@pytest.mark.rule("workloads: nine tolerations cover drains, unreachable nodes, roles, architectures and add-ons")
 def test_they_are_the_contracts_nine() -> None:
     assert [tuple(entry.get(key) for key in ("key", "operator", "value", "effect")) for entry in tolerations()] == [
         ("node.kubernetes.io/unschedulable", "Exists", None, "NoSchedule"),

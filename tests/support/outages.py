@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
+from hack.cluster.embedded_backend import EmbeddedGround, virtual_ground
 from hack.simulation import Simulation
-from tests.support.simulate import PACE, SharedBackend
+from tests.support.simulate import PACE, SharedGround
 
 if TYPE_CHECKING:
-    from hack.cluster.backend import Backend
+    from hack.cluster.backend import Ground
     from hack.control_plane.control_plane import ControlPlane
 
 
@@ -38,27 +38,27 @@ class FragileEmbedded:
     """The embedded server, whose line is cut."""
 
     def __init__(self) -> None:
-        self._backend: EmbeddedBackend
+        self._ground: EmbeddedGround
 
     def simulate(self) -> Simulation:
         """In virtual time."""
-        return Simulation("three-nodes", backend=self._make)
+        return Simulation("three-nodes", ground=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
         """At the pace of the other."""
-        return Simulation("three-nodes", scale=PACE, backend=self._make)
+        return Simulation("three-nodes", scale=PACE, ground=self._make)
 
     async def outage(self, seconds: float) -> None:
         """Cut the line."""
-        await _outage(self._backend, seconds)
+        await _outage(self._ground, seconds)
 
     async def forget(self) -> None:
         """Compact, which open watches do not notice."""
-        self._backend.server.compact()
+        self._ground.server.compact()
 
-    def _make(self, seed: int) -> EmbeddedBackend:
-        self._backend = virtual_backend(seed)
-        return self._backend
+    def _make(self, seed: int) -> EmbeddedGround:
+        self._ground = virtual_ground(seed)
+        return self._ground
 
 
 class FragileReal:
@@ -66,11 +66,11 @@ class FragileReal:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._backend: SharedBackend
+        self._ground: SharedGround
 
     def simulate(self) -> Simulation:
         """In real time, and fast."""
-        return Simulation("three-nodes", scale=PACE, backend=self._make)
+        return Simulation("three-nodes", scale=PACE, ground=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
         """As ever."""
@@ -78,20 +78,20 @@ class FragileReal:
 
     async def outage(self, seconds: float) -> None:
         """Kill it; a start takes some seconds more."""
-        await _outage(self._backend, seconds)
+        await _outage(self._ground, seconds)
 
     async def forget(self) -> None:
         """Compact etcd too: the server's own memory, which serves watches, is gone with its process."""
-        await self._backend.stop_api_server()
+        await self._ground.fall()
         await asyncio.to_thread(self._plane.compact)
-        await self._backend.start_api_server()
+        await self._ground.rise()
 
-    def _make(self, _: int) -> SharedBackend:
-        self._backend = SharedBackend(self._plane)
-        return self._backend
+    def _make(self, _: int) -> SharedGround:
+        self._ground = SharedGround(self._plane)
+        return self._ground
 
 
-async def _outage(backend: Backend, seconds: float) -> None:
-    await backend.stop_api_server()
+async def _outage(ground: Ground, seconds: float) -> None:
+    await ground.fall()
     await asyncio.sleep(seconds)
-    await backend.start_api_server()
+    await ground.rise()

@@ -47,7 +47,7 @@ class Wish:
 
 
 @dataclass(slots=True, kw_only=True)
-class ReconcileContext:
+class Scope:
     """One reconcile of one plan: what the phases see of it, and the few ways in which they may act."""
 
     #: As the API server last answered; replaced by every write.

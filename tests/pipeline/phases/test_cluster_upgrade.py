@@ -28,15 +28,20 @@ def met(type_: str, **more: str) -> dict[str, Any]:
     return {"conditions": [{"type": type_, "status": "True", **more}]}
 
 
+@pytest.mark.rule("pipeline: ClusterUpgrade runs upgrade_manifests.sh in one Job")
 async def test_the_job_is_created_once(cluster: Harvester) -> None:
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
     for _ in range(2):
-        waiting = await ClusterUpgrade().run(ctx)
+        waiting = await ClusterUpgrade().run(scope)
         assert isinstance(waiting, Waiting)
         assert (waiting.message, waiting.detail) == (FIRST, "no Pod yet")
     assert await cluster.names(JOBS) == ["up-cluster-upgrade"]
 
 
+@pytest.mark.rule(
+    "pipeline: ClusterUpgrade completes when the Job is Complete",
+    "pipeline: ClusterUpgrade fails when the Job is Failed",
+)
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
@@ -62,11 +67,11 @@ async def test_the_job_is_created_once(cluster: Harvester) -> None:
     ],
 )
 async def test_the_jobs_end_is_the_phases(cluster: Harvester, status: dict[str, Any], outcome: Any) -> None:
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ClusterUpgrade().run(ctx)
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await ClusterUpgrade().run(scope)
     started = {"startTime": "2026-01-01T00:00:00Z"}
     await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, started | status)
-    assert await ClusterUpgrade().run(ctx) == outcome
+    assert await ClusterUpgrade().run(scope) == outcome
 
 
 FAULTS = [
@@ -77,6 +82,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.servers
 @pytest.mark.parametrize(("fault", "said"), FAULTS)
 async def test_a_user_sees_how_far_the_job_is_when(simulate: Simulate, fault: dict[str, Any], said: str) -> None:
@@ -98,6 +104,6 @@ async def test_a_namesakes_job_that_is_complete_does_not_complete_the_phase(clus
     settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
     old = cluster_upgrade_job(Owner(name="up", uid="old"), settings)
     await cluster.put(JOBS, old, status=met("Complete"))
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
     with pytest.raises(ForeignObject):
-        await ClusterUpgrade().run(ctx)
+        await ClusterUpgrade().run(scope)

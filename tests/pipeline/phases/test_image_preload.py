@@ -24,6 +24,7 @@ STATUS = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1"}
 MARK = "plan.upgrade.cattle.io/up-image-preload"
 
 
+@pytest.mark.rule("workloads: the controller never gets a concurrency of 0 or below")
 @pytest.mark.parametrize(
     ("asked", "resolved"),
     [
@@ -39,6 +40,10 @@ def test_the_manager_judges_the_concurrency_itself(asked: int, resolved: int | N
     assert resolve_concurrency(asked, nodes=3) == resolved
 
 
+@pytest.mark.rule(
+    "api: force skips the version check before ImagePreload",
+    "pipeline: spec.force skips the version check",
+)
 @pytest.mark.parametrize(
     ("previous", "minimum", "force", "cause"),
     [
@@ -59,13 +64,18 @@ async def test_the_version_guard_stands_before_the_phase(
 ) -> None:
     release = RELEASE | ({"minUpgradableVersion": minimum} if minimum else {})
     status = {"releaseMetadata": release, "previousVersion": previous}
-    ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
-    refused = await ImagePreload().enter(ctx)
+    scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
+    refused = await ImagePreload().enter(scope)
     assert (refused is None) == (cause == "")
     if refused is not None:
         assert refused.cause.startswith(cause)
 
 
+@pytest.mark.rule(
+    "api: force skips the version check before ImagePreload",
+    "pipeline: ImagePreload is entered only for an allowed version step",
+    "pipeline: spec.force skips the version check",
+)
 @pytest.mark.parametrize("force", [False, True], ids=["guarded", "forced"])
 @pytest.mark.parametrize(
     ("current", "target", "minimum", "denied"),
@@ -84,8 +94,8 @@ async def test_every_step_is_judged_strictly_unless_it_is_forced(
         "releaseMetadata": {**RELEASE, "harvester": target, "minUpgradableVersion": minimum},
         "previousVersion": current,
     }
-    ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
-    refused = await ImagePreload().enter(ctx)
+    scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
+    refused = await ImagePreload().enter(scope)
     if force or denied is None:
         assert refused is None
     else:
@@ -93,6 +103,13 @@ async def test_every_step_is_judged_strictly_unless_it_is_forced(
         assert denied in refused.cause
 
 
+@pytest.mark.rule(
+    "api: with concurrency unset or 0 all managed nodes preload at once",
+    "api: a positive concurrency is used up to the node count",
+    "api: a negative concurrency skips preloading",
+    "workloads: the preload Plan's concurrency is the resolved one",
+    "workloads: the controller never gets a concurrency of 0 or below",
+)
 @pytest.mark.parametrize(
     ("option", "concurrency"),
     [
@@ -113,7 +130,7 @@ async def test_so_many_nodes_preload_at_once(
 ) -> None:
     await cluster.nodes("n1", "n2", "n3")
     spec = {"version": "v1.7.0"} | ({} if option is None else {"imagePreloadOption": option})
-    outcome = await ImagePreload().run(cluster.context(await cluster.plan(spec=spec, status=STATUS)))
+    outcome = await ImagePreload().run(cluster.scope(await cluster.plan(spec=spec, status=STATUS)))
     if concurrency is None:
         assert outcome == Completed()
         assert await cluster.names(SUC_PLANS) == []
@@ -125,57 +142,66 @@ async def test_so_many_nodes_preload_at_once(
 async def test_nodes_of_one_first_label_preload_one_after_the_other(cluster: Harvester) -> None:
     await cluster.nodes("node.rack-1")
     await cluster.nodes("node.rack-2")
-    await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
+    await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
     assert (await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system"))["spec"]["concurrency"] == 1
 
 
+@pytest.mark.rule("pipeline: ImagePreload runs upgrade_node.sh prepare on every managed node by a SUC Plan")
 async def test_the_plan_is_created_once_for_all_managed_nodes(cluster: Harvester) -> None:
     await cluster.nodes("n1", "n2", "n3")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
+    scope = cluster.scope(await cluster.plan(status=STATUS))
     for _ in range(2):
-        assert isinstance(await ImagePreload().run(ctx), Waiting)
+        assert isinstance(await ImagePreload().run(scope), Waiting)
     plan = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
     assert plan["spec"]["concurrency"] == 3
     assert plan["spec"]["version"] == "v1.7.0"
     assert plan["spec"]["upgrade"]["image"] == "rancher/harvester-upgrade-toolkit"
 
 
+@pytest.mark.rule("workloads: a Plan is never updated after its creation")
 async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harvester) -> None:
     """Neither by another concurrency nor by nodes that join: the controller would kill and restart running Jobs."""
     await cluster.nodes("n1", "n2")
-    await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
+    await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
     before = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
     await cluster.nodes("n3")
     option = MergePatch({"spec": {"imagePreloadOption": {"concurrency": 1}}})
     changed = await cluster.client.patch(UPGRADE_PLANS, "up", option)
-    assert isinstance(await ImagePreload().run(cluster.context(changed)), Waiting)
+    assert isinstance(await ImagePreload().run(cluster.scope(changed)), Waiting)
     assert await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system") == before
 
 
+@pytest.mark.rule(
+    "api: a negative concurrency skips preloading",
+    "pipeline: ImagePreload completes immediately with a negative concurrency",
+)
 async def test_below_zero_it_is_done_at_once(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     spec = {"version": "v1.7.0", "imagePreloadOption": {"concurrency": -1}}
-    assert await ImagePreload().run(cluster.context(await cluster.plan(spec=spec, status=STATUS))) == Completed()
+    assert await ImagePreload().run(cluster.scope(await cluster.plan(spec=spec, status=STATUS))) == Completed()
     assert await cluster.names(SUC_PLANS) == []
 
 
+@pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
 async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{MARK: "hash"})
-    await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
+    await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
     assert MARK not in objects.labels(await cluster.find(NODES, "n1"))
 
 
+@pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
 async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{"kubernetes.io/hostname": "other"})
     with pytest.raises(BadCluster, match="Node n1"):
-        await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
+        await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
     assert await cluster.names(SUC_PLANS) == []
 
 
+@pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
 async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{MANAGED_LABEL: "false"})
     with pytest.raises(BadCluster, match="no Node carries the label"):
-        await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
+        await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
     assert await cluster.names(SUC_PLANS) == []
 
 
@@ -185,10 +211,11 @@ async def test_a_namesakes_plan_is_not_adopted_and_its_marks_stay(cluster: Harve
     settings = PlanSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
     await cluster.put(SUC_PLANS, image_preload_plan(Owner(name="up", uid="old"), settings, concurrency=1))
     with pytest.raises(ForeignObject):
-        await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
+        await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
     assert MARK in objects.labels(await cluster.find(NODES, "n1"))
 
 
+@pytest.mark.rule("pipeline: ImagePreload completes when the Plan's Complete condition is True")
 @pytest.mark.parametrize(
     ("complete", "outcome"),
     [
@@ -202,17 +229,21 @@ async def test_a_namesakes_plan_is_not_adopted_and_its_marks_stay(cluster: Harve
 )
 async def test_the_plans_verdict_is_the_phases(cluster: Harvester, complete: dict[str, str], outcome: Any) -> None:
     await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await ImagePreload().run(ctx)
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await ImagePreload().run(scope)
     status = {"conditions": [{"type": "Complete", **complete}]}
     await cluster.finish(SUC_PLANS, "up-image-preload", "cattle-system", status)
-    assert await ImagePreload().run(ctx) == outcome
+    assert await ImagePreload().run(scope) == outcome
 
 
+@pytest.mark.rule(
+    "pipeline: ImagePreload fails when a Job of the Plan has failed",
+    "workloads: a Plan's Jobs are found by the labels of plan and component",
+)
 async def test_a_failed_job_is_found_by_the_labels_that_the_controller_copies(cluster: Harvester) -> None:
     await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await ImagePreload().run(ctx)
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await ImagePreload().run(scope)
     plan = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
     reference = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "name": "up-image-preload", "controller": True}
     metadata = {
@@ -225,6 +256,6 @@ async def test_a_failed_job_is_found_by_the_labels_that_the_controller_copies(cl
     failed = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]
     job = {"metadata": metadata, "spec": {"template": pod}}
     await cluster.put(JOBS, job, status={"conditions": failed})
-    assert await ImagePreload().run(ctx) == Failed(
+    assert await ImagePreload().run(scope) == Failed(
         cause="image preload failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
     )

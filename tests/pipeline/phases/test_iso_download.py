@@ -28,39 +28,58 @@ async def image(cluster: Harvester, name: str, *conditions: Object, owner: Objec
     await cluster.put(VIRTUAL_MACHINE_IMAGES, manifest)
 
 
+@pytest.mark.rule(
+    "api: isoImageID is the name of an image in harvester-system",
+    "api: once the snapshot is recorded the Version is not read again",
+    "pipeline: ISODownload creates the image from the Version once",
+)
 async def test_the_image_is_created_once(cluster: Harvester) -> None:
-    ctx = cluster.context(await cluster.plan(status=SOURCE))
+    scope = cluster.scope(await cluster.plan(status=SOURCE))
     for _ in range(2):
-        assert await ISODownload().run(ctx) == Waiting(
+        assert await ISODownload().run(scope) == Waiting(
             message="waiting for VirtualMachineImage harvester-system/up-iso to be imported: 0 % done"
         )
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["up-iso"]
-    assert ctx.draft["isoImageID"] == "up-iso"
+    assert scope.draft["isoImageID"] == "up-iso"
 
 
+@pytest.mark.rule(
+    "api: image names a VirtualMachineImage that exists",
+    "api: an image without namespace is in harvester-system",
+    "api: image may include a namespace",
+    "api: isoImageID is the name of an image in harvester-system",
+    "pipeline: ISODownload adopts spec.image and creates no image",
+)
 @pytest.mark.parametrize("named", ["mine", "harvester-system/mine"], ids=["by its bare name", "with the namespace"])
 async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harvester, named: str) -> None:
     await image(cluster, "mine", true("Imported"))
-    ctx = cluster.context(await cluster.plan(spec={"image": named}))
-    assert await ISODownload().run(ctx) == Completed()
-    assert ctx.draft["isoImageID"] == "mine"
+    scope = cluster.scope(await cluster.plan(spec={"image": named}))
+    assert await ISODownload().run(scope) == Completed()
+    assert scope.draft["isoImageID"] == "mine"
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["mine"]
 
 
+@pytest.mark.rule("api: isoImageID includes any other namespace")
 async def test_an_image_of_another_namespace_is_recorded_with_it(cluster: Harvester) -> None:
-    ctx = cluster.context(await cluster.plan(spec={"image": "images/mine"}))
-    await ISODownload().run(ctx)
-    assert ctx.draft["isoImageID"] == "images/mine"
+    scope = cluster.scope(await cluster.plan(spec={"image": "images/mine"}))
+    await ISODownload().run(scope)
+    assert scope.draft["isoImageID"] == "images/mine"
 
 
+@pytest.mark.rule(
+    "api: image names a VirtualMachineImage that exists",
+    "api: waiting is not an error",
+    "pipeline: ISODownload adopts spec.image and creates no image",
+)
 async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester) -> None:
-    ctx = cluster.context(await cluster.plan(spec={"image": "mine"}))
-    outcome = await ISODownload().run(ctx)
+    scope = cluster.scope(await cluster.plan(spec={"image": "mine"}))
+    outcome = await ISODownload().run(scope)
     assert isinstance(outcome, Waiting)
     assert "harvester-system/mine, which does not exist yet" in outcome.message
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == []
 
 
+@pytest.mark.rule("api: an image that Pods in harvester-system cannot mount fails the plan with the reason")
 @pytest.mark.parametrize(
     ("named", "cause"),
     [
@@ -70,12 +89,18 @@ async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester
     ],
 )
 async def test_an_image_that_cannot_be_served_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:
-    ctx = cluster.context(await cluster.plan(spec={"image": named}))
-    outcome = await ISODownload().run(ctx)
+    scope = cluster.scope(await cluster.plan(spec={"image": named}))
+    outcome = await ISODownload().run(scope)
     assert isinstance(outcome, Failed)
     assert cause in outcome.cause
 
 
+@pytest.mark.rule(
+    "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
+    "pipeline: ISODownload completes when Imported is True",
+    "pipeline: ISODownload fails when RetryLimitExceeded is True",
+    "pipeline: a failed import attempt that is retried does not fail ISODownload",
+)
 @pytest.mark.parametrize(
     ("conditions", "status", "outcome"),
     [
@@ -126,7 +151,7 @@ async def test_the_image_controllers_verdict_decides(
 ) -> None:
     plan = await cluster.plan(status=SOURCE)
     await image(cluster, "up-iso", *conditions, owner=owned(plan), **status)
-    found = await ISODownload().run(cluster.context(plan))
+    found = await ISODownload().run(cluster.scope(plan))
     if isinstance(outcome, str):
         assert isinstance(found, Waiting)
         assert found.message.startswith("waiting for VirtualMachineImage harvester-system/up-iso")
@@ -138,4 +163,4 @@ async def test_the_image_controllers_verdict_decides(
 async def test_an_image_of_that_name_that_is_not_ours_is_not_adopted(cluster: Harvester) -> None:
     await image(cluster, "up-iso", true("Imported"))
     with pytest.raises(ForeignObject, match="belongs to nobody"):
-        await ISODownload().run(cluster.context(await cluster.plan(status=SOURCE)))
+        await ISODownload().run(cluster.scope(await cluster.plan(status=SOURCE)))

@@ -16,6 +16,11 @@ PATH = "harvester-iso/harvester-release.yaml"
 RELEASE = b"harvester: v1.7.0\nos: Harvester v1.7.0\nkubernetes: v1.33.5+rke2r1\nrancher: v2.12.2\ninstaller: 12e45\n"
 
 
+@pytest.mark.rule(
+    "api: releaseMetadata has the release's members, of seven known ones",
+    "pipeline: MetadataPopulate gets harvester-iso/harvester-release.yaml from the plan's repository",
+    "pipeline: MetadataPopulate completes when the release file is valid",
+)
 @pytest.mark.parametrize(
     ("plan", "host"),
     [
@@ -25,9 +30,9 @@ RELEASE = b"harvester: v1.7.0\nos: Harvester v1.7.0\nkubernetes: v1.33.5+rke2r1\
 )
 async def test_the_release_is_read_from_the_plans_own_repository(cluster: Harvester, plan: str, host: str) -> None:
     cluster.files.answers[PATH] = RELEASE
-    ctx = cluster.context(await cluster.plan(plan))
-    assert await MetadataPopulate().run(ctx) == Completed()
-    assert ctx.draft["releaseMetadata"] == {
+    scope = cluster.scope(await cluster.plan(plan))
+    assert await MetadataPopulate().run(scope) == Completed()
+    assert scope.draft["releaseMetadata"] == {
         "harvester": "v1.7.0",
         "os": "Harvester v1.7.0",
         "kubernetes": "v1.33.5+rke2r1",
@@ -37,6 +42,11 @@ async def test_the_release_is_read_from_the_plans_own_repository(cluster: Harves
     assert cluster.files.asked[0].endswith(".harvester-system/harvester-iso/harvester-release.yaml")
 
 
+@pytest.mark.rule(
+    "pipeline: an unreachable repository is Degraded with the cause",
+    "pipeline: an HTTP error is Degraded with the cause",
+    "pipeline: incomplete YAML is Degraded with the cause",
+)
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
@@ -54,9 +64,9 @@ async def test_whatever_is_wrong_is_named_and_tried_again(
     cluster: Harvester, answer: bytes | int | Exception, cause: str
 ) -> None:
     cluster.files.answers[PATH] = answer
-    ctx = cluster.context(await cluster.plan())
+    scope = cluster.scope(await cluster.plan())
     with pytest.raises(BadRepository, match=cause):
-        await MetadataPopulate().run(ctx)
-    assert ctx.draft["releaseMetadata"] is None
+        await MetadataPopulate().run(scope)
+    assert scope.draft["releaseMetadata"] is None
     cluster.files.answers[PATH] = RELEASE
-    assert await MetadataPopulate().run(ctx) == Completed()
+    assert await MetadataPopulate().run(scope) == Completed()

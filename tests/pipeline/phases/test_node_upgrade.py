@@ -16,10 +16,20 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     UPGRADE_PLANS,
 )
-from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.context import Scope
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 
 
+@pytest.mark.rule(
+    "api: pendingOSImage on a Node is the OS expected after its reboot",
+    "api: pre-hook and post-hook on a machine-plan Secret copy Rancher's pre-drain and post-drain",
+    "nodes: the cluster is patched once when the manager crashes between patch and record",
+    "nodes: when the pre-drain Job completes the node is PreDrained and the hook is acknowledged verbatim",
+    "nodes: when the post-drain Job completes the node is WaitingReboot and has pendingOSImage",
+    "nodes: a Ready node with the release's OS is PostDrained",
+    "nodes: the post-drain hook is acknowledged only when the node is PostDrained",
+    "pipeline: NodeUpgrade completes when every node is PostDrained or SingleNodeUpgraded",
+)
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])
 async def test_a_node_is_taken_through_both_hooks_and_its_reboot(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
     await stage.set_up("n1", "n2")
@@ -52,6 +62,7 @@ async def test_a_node_is_taken_through_both_hooks_and_its_reboot(stage: Stage, r
     assert len(await stage.cluster.names(JOBS)) == 4
 
 
+@pytest.mark.rule("nodes: the phase waits until all nodes are PostDrained")
 @pytest.mark.parametrize(
     "state", ["ImagePreloaded", "UpgradePaused", "PreDraining", "PreDrained", "PostDraining", "WaitingReboot"]
 )
@@ -59,27 +70,31 @@ async def test_the_phase_does_not_end_before_every_node_is_done(stage: Stage, st
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    ctx = await stage.context()
-    ctx.draft.move_node("n1", NodeState.POST_DRAINED)
-    ctx.draft.move_node("n2", NodeState(state))
-    await ctx.persist()
+    scope = await stage.scope()
+    scope.draft.move_node("n1", NodeState.POST_DRAINED)
+    scope.draft.move_node("n2", NodeState(state))
+    await scope.persist()
     outcome = await stage.run()
     assert isinstance(outcome, Waiting)
     assert outcome.message.endswith("(1 of 2 nodes done)")
-    ctx = await stage.context()
-    ctx.draft.move_node("n2", NodeState.POST_DRAINED)
-    await ctx.persist()
+    scope = await stage.scope()
+    scope.draft.move_node("n2", NodeState.POST_DRAINED)
+    await scope.persist()
     assert await stage.run() == Completed()
 
 
+@pytest.mark.rule(
+    "nodes: the phase waits until no Secret has a post-drain hook",
+    "pipeline: NodeUpgrade waits until Rancher has removed every post-drain annotation",
+)
 async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    ctx = await stage.context()
+    scope = await stage.scope()
     for node in ("n1", "n2"):
-        ctx.draft.move_node(node, NodeState.POST_DRAINED)
-    await ctx.persist()
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
+    await scope.persist()
     await stage.rancher("n1", post=QUESTION)
     question = "node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain"
     waits = (
@@ -92,6 +107,7 @@ async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(st
     assert await stage.run() == Completed()
 
 
+@pytest.mark.rule("nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step")
 async def test_a_question_that_holds_up_the_end_is_told_with_its_node_its_state_and_who_has_to_act(
     stage: Stage,
 ) -> None:
@@ -99,11 +115,11 @@ async def test_a_question_that_holds_up_the_end_is_told_with_its_node_its_state_
     await stage.set_up(*nodes)
     await stage.enter()
     await stage.run()
-    ctx = await stage.context()
+    scope = await stage.scope()
     for node in nodes:
-        ctx.draft.move_node(node, NodeState.POST_DRAINED)
+        scope.draft.move_node(node, NodeState.POST_DRAINED)
         await stage.rancher(node, post="{}" if node == "n2" else QUESTION)
-    await ctx.persist()
+    await scope.persist()
     await stage.cluster.client.delete(NODES, "n3")
     outcome = await stage.run()
     assert isinstance(outcome, Waiting)
@@ -119,6 +135,7 @@ async def test_a_question_that_holds_up_the_end_is_told_with_its_node_its_state_
     assert [(await stage.answers(node)).get(POST) for node in nodes] == [QUESTION, None, None, QUESTION, QUESTION]
 
 
+@pytest.mark.rule("nodes: acknowledging changes one annotation of the Secret, whose data is never read")
 async def test_an_answer_changes_our_annotation_and_nothing_else_of_the_secret(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     data = MergePatch({"data": {"plan": "e30=", "appliedPlan": "e30="}, "metadata": {"annotations": {"other": "x"}}})
@@ -138,17 +155,18 @@ async def test_an_answer_changes_our_annotation_and_nothing_else_of_the_secret(s
     assert after == before
 
 
+@pytest.mark.rule("nodes: status.provisionGeneration is recorded before any hook is acknowledged")
 async def test_the_generation_is_on_record_before_a_hook_is_answered(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(_: ReconcileContext) -> bool:
+    async def refuse(_: Scope) -> bool:
         raise Conflict("somebody else was faster")
 
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.rancher("n1", pre=QUESTION)
     with monkeypatch.context() as refusing:
-        refusing.setattr(ReconcileContext, "persist", refuse)
+        refusing.setattr(Scope, "persist", refuse)
         for _ in range(2):
             with pytest.raises(Conflict):
                 await stage.run()
@@ -160,6 +178,12 @@ async def test_the_generation_is_on_record_before_a_hook_is_answered(
     assert await stage.cluster.names(JOBS) == ["up-node-upgrade-pre-drain-n1"]
 
 
+@pytest.mark.rule(
+    "api: a failed pre-drain fails the plan",
+    'nodes: the plan fails with "node NAME upgrade failed: CAUSE"',
+    "nodes: when a node fails the states of other nodes are unchanged",
+    "pipeline: NodeUpgrade fails when a node has failed",
+)
 async def test_the_plan_fails_with_the_node_and_the_cause(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
@@ -175,6 +199,7 @@ async def test_the_plan_fails_with_the_node_and_the_cause(stage: Stage) -> None:
     assert await stage.answers("n1") == {}
 
 
+@pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 async def test_each_failed_attempt_shows_at_the_node_while_the_job_retries(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()

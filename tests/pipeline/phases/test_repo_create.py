@@ -19,6 +19,13 @@ STATUS = {"isoImageID": "up-iso"}
 PLACE = "harvester-system"
 
 
+@pytest.mark.rule(
+    "pipeline: RepoCreate creates a Deployment of 2 replicas",
+    "pipeline: RepoCreate creates 1 replica when only one node is not a witness",
+    "pipeline: the Deployment mounts the ISO and serves it over HTTP",
+    "pipeline: RepoCreate creates a Service",
+    "workloads: the volume is the PVC named as the image",
+)
 @pytest.mark.parametrize(
     ("ordinary", "witnesses", "replicas"),
     [
@@ -35,8 +42,8 @@ async def test_there_are_two_replicas_where_two_nodes_can_run_them(
     await cluster.nodes(*(f"n{number}" for number in range(ordinary)))
     witness = {"node-role.harvesterhci.io/witness": "true"}
     await cluster.nodes(*(f"w{number}" for number in range(witnesses)), **witness)
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    outcome = await RepoCreate().run(ctx)
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    outcome = await RepoCreate().run(scope)
     assert outcome == Waiting(
         message=f"waiting for Deployment harvester-system/up-repo: 0 of {replicas} replicas ready"
     )
@@ -59,6 +66,11 @@ async def endpoints(cluster: Harvester, *ready: bool | None, service: str = "up-
     await cluster.put(ENDPOINT_SLICES, manifest)
 
 
+@pytest.mark.rule(
+    "api: waiting is not an error",
+    "pipeline: RepoCreate completes when the requested replicas are available",
+    "pipeline: RepoCreate waits for a ready endpoint in an EndpointSlice of the Service",
+)
 @pytest.mark.parametrize(
     ("available", "ready", "outcome"),
     [
@@ -74,13 +86,13 @@ async def test_it_is_there_when_the_replicas_are_and_the_service_leads_to_one(
     cluster: Harvester, available: int, ready: list[bool | None] | None, outcome: str
 ) -> None:
     await cluster.nodes("n1", "n2")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await RepoCreate().run(scope)
     status = {"availableReplicas": available, "readyReplicas": available, "replicas": 2}
     await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, status)
     if ready is not None:
         await endpoints(cluster, *ready)
-    found = await RepoCreate().run(ctx)
+    found = await RepoCreate().run(scope)
     assert isinstance(found, Waiting if outcome else Completed)
     if isinstance(found, Waiting):
         assert outcome in found.message
@@ -101,6 +113,7 @@ def refused(**more: str) -> dict[str, Any]:
     return {"type": "ReplicaFailure", "status": "True", **more}
 
 
+@pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.parametrize(
     ("available", "conditions", "pods", "message", "detail"),
     [
@@ -143,8 +156,8 @@ async def test_a_deployment_is_told_with_its_state(
     detail: str,
 ) -> None:
     await cluster.nodes("n1", "n2")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await RepoCreate().run(scope)
     count = {"availableReplicas": available, "readyReplicas": available, "replicas": 2} if available else {}
     await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"conditions": conditions, **count})
     for number, status in enumerate(pods):
@@ -153,12 +166,13 @@ async def test_a_deployment_is_told_with_its_state(
         await cluster.put(
             PODS, {"metadata": metadata, "spec": {"containers": [{"name": "repo", "image": "x"}]}}, status=status
         )
-    found = await RepoCreate().run(ctx)
+    found = await RepoCreate().run(scope)
     assert isinstance(found, Waiting)
     assert found.message == f"waiting for Deployment {PLACE}/up-repo: {message}"
     assert found.detail == detail
 
 
+@pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.parametrize(
     ("ready", "detail"),
     [
@@ -171,41 +185,42 @@ async def test_a_service_is_told_with_the_state_of_its_endpoints(
     cluster: Harvester, ready: list[bool | None] | None, detail: str
 ) -> None:
     await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await RepoCreate().run(scope)
     await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"availableReplicas": 1, "readyReplicas": 1, "replicas": 1})
     if ready is not None:
         await endpoints(cluster, *ready)
-    found = await RepoCreate().run(ctx)
+    found = await RepoCreate().run(scope)
     assert found == Waiting(message=f"waiting for Service {PLACE}/up-repo: no endpoint is ready", detail=detail)
 
 
+@pytest.mark.rule("pipeline: RepoCreate waits for a ready endpoint in an EndpointSlice of the Service")
 async def test_the_endpoints_of_another_service_do_not_count(cluster: Harvester) -> None:
     await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await RepoCreate().run(scope)
     await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"availableReplicas": 1, "readyReplicas": 1, "replicas": 1})
     await endpoints(cluster, True, service="another")  # noqa: FBT003  # ready
-    assert isinstance(await RepoCreate().run(ctx), Waiting)
+    assert isinstance(await RepoCreate().run(scope), Waiting)
 
 
 async def test_a_crash_between_service_and_deployment_changes_nothing(cluster: Harvester) -> None:
     await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
+    scope = cluster.scope(await cluster.plan(status=STATUS))
+    await RepoCreate().run(scope)
     await cluster.client.delete(DEPLOYMENTS, "up-repo", namespace=PLACE)
-    await RepoCreate().run(ctx)
+    await RepoCreate().run(scope)
     assert await cluster.names(DEPLOYMENTS, PLACE) == await cluster.names(SERVICES, PLACE) == ["up-repo"]
 
 
 @pytest.mark.parametrize("labelled", [True, False])
 async def test_a_namesakes_deployment_is_not_adopted(cluster: Harvester, labelled: bool) -> None:  # noqa: FBT001  # a table
     await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
+    scope = cluster.scope(await cluster.plan(status=STATUS))
     image = ToolkitImage(repository="r", tag="t")
     foreign: dict[str, Any] = repository_deployment(Owner(name="up", uid="old"), image=image, claim="c", replicas=1)
     if not labelled:
         foreign["metadata"]["labels"] = {}
     await cluster.put(DEPLOYMENTS, foreign)
     with pytest.raises(ForeignObject, match="belongs to UpgradePlan up"):
-        await RepoCreate().run(ctx)
+        await RepoCreate().run(scope)

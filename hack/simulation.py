@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from hack.actors.api_certificates import ApiCertificates
 from hack.actors.repository_access import RepositoryFetcher
 from hack.cluster import scenario as scenarios
-from hack.cluster.embedded_backend import EmbeddedGround, virtual_ground
+from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
 from hack.cluster.population import Population
 from hack.cluster.strict import Strict
 from hack.faults.middleware import Middleware
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from hack.apiserver.server import ApiServer
-    from hack.cluster.backend import Ground
+    from hack.cluster.backend import Backend
     from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
@@ -43,7 +43,7 @@ class Simulation:
     """The cluster, playing as long as its context is open.
 
     `crds` says whether ours is installed too; `scale` shortens all durations; `actors` False leaves the stage empty,
-    for tests that play the parts themselves; `ground` makes the API server for a seed.
+    for tests that play the parts themselves; `backend` makes the API server for a seed.
     """
 
     def __init__(
@@ -54,20 +54,20 @@ class Simulation:
         scale: float = 1.0,
         crds: bool = True,
         actors: bool = True,
-        ground: Callable[[int], Ground] = virtual_ground,
+        backend: Callable[[int], Backend] = virtual_backend,
     ) -> None:
         self.scenario = scenarios.load(scenario) if isinstance(scenario, str) else scenario
         self.seed = seed
         self._crds = crds
         self._plays = actors
         self.random = self._dice("manager")
-        self.ground = ground(seed)
+        self.backend = backend(seed)
         #: What managers speak through: faults, counts and kills are hooked in here, and every write is strict.
-        self.middleware = Middleware(Strict(self.ground.transport), random=self._dice("middleware"))
-        self._people = Population(self.ground, self.scenario, seed=seed, scale=scale, iso_base=ISO_HOST)
-        self.hosts, self.cast = self._people.hosts, self._people.cast
+        self.middleware = Middleware(Strict(self.backend.transport), random=self._dice("middleware"))
+        self._people = Population(self.backend, self.scenario, seed=seed, scale=scale, iso_base=ISO_HOST)
+        self.hosts, self.registry = self._people.hosts, self._people.registry
         #: For managers that run inside: http://<plan>-repo.harvester-system/…
-        self.fetcher = RepositoryFetcher(self.cast.repository)
+        self.fetcher = RepositoryFetcher(self.registry.repository)
         #: What they would see of the API servers' certificates.
         self.certificates = ApiCertificates(self.scenario, host=API_HOST, port=API_PORT, now=self.now, scale=scale)
         self._stack = AsyncExitStack()
@@ -79,14 +79,14 @@ class Simulation:
 
     @property
     def server(self) -> ApiServer:
-        """The embedded API server. Raises TypeError on another ground."""
-        if not isinstance(self.ground, EmbeddedGround):
-            raise TypeError(f"{type(self.ground).__name__} has no embedded API server")
-        return self.ground.server
+        """The embedded API server. Raises TypeError on another backend."""
+        if not isinstance(self.backend, EmbeddedBackend):
+            raise TypeError(f"{type(self.backend).__name__} has no embedded API server")
+        return self.backend.server
 
     def now(self) -> datetime:
         """The cluster's wall time."""
-        return self.ground.now()
+        return self.backend.now()
 
     def transport(self) -> Transport:
         """The way to the API server for a manager, as an administrator, with the faults and counts of `middleware`."""
@@ -94,7 +94,7 @@ class Simulation:
 
     def client(self, user_agent: str = _USER_AGENT) -> Client:
         """For the test itself: around the middleware, without latency, as an administrator."""
-        return Client(Strict(self.ground.transport), user_agent=user_agent, random=self._dice(user_agent))
+        return Client(Strict(self.backend.transport), user_agent=user_agent, random=self._dice(user_agent))
 
     async def apply(self, plan: Object) -> Object:
         """Create an UpgradePlan."""
@@ -102,11 +102,11 @@ class Simulation:
 
     async def dump(self) -> str:
         """All objects of all kinds as JSON lines, sorted: for comparing runs and end states."""
-        return "\n".join(sorted(json.dumps(obj, sort_keys=True) for obj in await self.ground.objects()))
+        return "\n".join(sorted(json.dumps(obj, sort_keys=True) for obj in await self.backend.objects()))
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self.ground)
+            await stack.enter_async_context(self.backend)
             await self._people.found(api_url=API_URL, ours=self._crds)
             if self._plays:
                 await stack.enter_async_context(self._people.alive())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -14,7 +14,7 @@ from upgrade_manager.kube.resources import ADDONS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -30,12 +30,12 @@ class AddonController:
         self._context = context
         self._client = context.client("harvester-addon-controller")
         self._addons = context.caches.of(ADDONS)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("addons", self._look, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("addons", self._reconcile, random=context.random)
         self._timers = Timers()
         self._addons.subscribe(self._addon_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for addon in self._addons.store.list():
             self._loop.add(objects.key(addon))
@@ -44,7 +44,7 @@ class AddonController:
     def _addon_changed(self, change: Change) -> None:
         self._loop.add(objects.key(change.obj))
 
-    async def _look(self, key: tuple[str, str]) -> Later:
+    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
         addon = self._addons.store.get(key[1], key[0])
         if addon is None:
             return None

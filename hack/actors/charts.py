@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import MANAGED_CHARTS
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
@@ -14,7 +14,7 @@ from upgrade_manager.kube.patch import MergePatch
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -26,14 +26,14 @@ class ChartController:
         self._context = context
         self._client = context.client("rancher-managed-chart")
         self._charts = context.caches.of(MANAGED_CHARTS)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("charts", self._look, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("charts", self._reconcile, random=context.random)
         self._timers = Timers()
         #: The generation of each chart that is deployed, by uid; what is there at the start is.
         self._deployed: dict[str, int] = {}
         self._charts.subscribe(self._chart_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for chart in self._charts.store.list():
             self._deployed.setdefault(objects.uid(chart), _generation(chart))
@@ -43,7 +43,7 @@ class ChartController:
     def _chart_changed(self, change: Change) -> None:
         self._loop.add(objects.key(change.obj))
 
-    async def _look(self, key: tuple[str, str]) -> Later:
+    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
         chart = self._charts.store.get(key[1], key[0])
         if chart is None or objects.spec(chart).get("paused"):
             return None

@@ -23,7 +23,7 @@ class Actor(Protocol):
     """One inhabitant of the cluster."""
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         ...
 
 
@@ -45,7 +45,7 @@ class ActorContext:
     #: Where the simulator serves the ISO: the only address from which images can be imported.
     iso_url: str
 
-    def cast_as(self, name: str) -> ActorContext:
+    def for_actor(self, name: str) -> ActorContext:
         """The same for one actor, whose dice do not depend on how often others throw theirs."""
         return replace(self, random=Random(f"{self.seed}/{name}"))
 

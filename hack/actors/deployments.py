@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_OWNER
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -17,7 +17,7 @@ from upgrade_manager.kube.resources import DEPLOYMENTS, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -33,12 +33,12 @@ class DeploymentController:
         self._client = context.client(_USER_AGENT)
         self._deployments = context.caches.of(DEPLOYMENTS)
         self._pods = context.caches.of(PODS)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("deployments", self._sync, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("deployments", self._sync, random=context.random)
         self._deployments.subscribe(self._deployment_changed)
         self._pods.subscribe(self._pod_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for deployment in self._deployments.store.list():
             self._loop.add(objects.key(deployment))
@@ -52,7 +52,7 @@ class DeploymentController:
             if owner.get("kind") == "Deployment":
                 self._loop.add((objects.namespace(change.obj), owner["name"]))
 
-    async def _sync(self, key: tuple[str, str]) -> Later:
+    async def _sync(self, key: tuple[str, str]) -> RequeueAfter:
         deployment = self._deployments.store.get(key[1], key[0])
         if deployment is None or objects.is_deleting(deployment):
             return None

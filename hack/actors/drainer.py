@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.caches import BY_NODE
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import INSTANCES
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_DRAIN, UNCORDON
 from hack.actors.migratable import is_final
@@ -21,7 +21,7 @@ from upgrade_manager.kube.resources import MACHINES, NODES, PODS, SECRETS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -43,13 +43,13 @@ class Drainer:
         self._pods = caches.of(PODS)
         self._instances = caches.of(INSTANCES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
-        self._loop: KeyedLoop[str] = KeyedLoop("drainer", self._look, random=context.random)
+        self._loop: ControllerLoop[str] = ControllerLoop("drainer", self._reconcile, random=context.random)
         #: By node, what was there when its drain began: a Pod that comes later, because it tolerates the cordon, stays.
         self._doomed: dict[str, frozenset[str]] = {}
         self._secrets.subscribe(self._secret_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for secret in self._secrets.store.list():
             self._loop.add(objects.name(secret))
@@ -59,7 +59,7 @@ class Drainer:
         if objects.namespace(change.obj) == FLEET_LOCAL:
             self._loop.add(objects.name(change.obj))
 
-    async def _look(self, name: str) -> Later:
+    async def _reconcile(self, name: str) -> RequeueAfter:
         secret = self._secrets.store.get(name, FLEET_LOCAL)
         if secret is None:
             return None
@@ -78,7 +78,7 @@ class Drainer:
         reference = objects.status(machine or {}).get("nodeRef") or {}
         return self._nodes.store.get(reference.get("name") or "")
 
-    async def _drain(self, secret: Object, node: Object, text: str) -> Later:
+    async def _drain(self, secret: Object, node: Object, text: str) -> RequeueAfter:
         await self._cordon(node, on=True)
         before = plans.hooks(text, "preDrainHooks")
         if before and not await self._asked(secret, PRE_DRAIN, text, before):
@@ -89,7 +89,7 @@ class Drainer:
         await self._annotate(secret, {DRAIN_DONE: text})
         return None
 
-    async def _finish(self, secret: Object, node: Object, text: str) -> Later:
+    async def _finish(self, secret: Object, node: Object, text: str) -> RequeueAfter:
         after = plans.hooks(text, "postDrainHooks")
         if after and not await self._asked(secret, POST_DRAIN, text, after):
             return None

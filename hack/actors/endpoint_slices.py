@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.api.keys import LABEL_SERVICE_NAME
 from upgrade_manager.kube import objects
@@ -14,7 +14,7 @@ from upgrade_manager.kube.resources import ENDPOINT_SLICES, PODS, SERVICES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -31,12 +31,14 @@ class EndpointSliceController:
         self._services = context.caches.of(SERVICES)
         self._pods = context.caches.of(PODS)
         self._slices = context.caches.of(ENDPOINT_SLICES)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("endpoint slices", self._sync, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
+            "endpoint slices", self._sync, random=context.random
+        )
         self._services.subscribe(self._service_changed)
         self._pods.subscribe(self._pod_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for service in self._services.store.list():
             self._loop.add(objects.key(service))
@@ -50,7 +52,7 @@ class EndpointSliceController:
             if objects.namespace(service) == objects.namespace(change.obj) and _selects(service, change.obj):
                 self._loop.add(objects.key(service))
 
-    async def _sync(self, key: tuple[str, str]) -> Later:
+    async def _sync(self, key: tuple[str, str]) -> RequeueAfter:
         service = self._services.store.get(key[1], key[0])
         if service is None or objects.is_deleting(service) or not objects.spec(service).get("selector"):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import INSTANCES, MIGRATIONS
 from hack.actors.migratable import is_final
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
@@ -15,7 +15,7 @@ from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -38,13 +38,15 @@ class EvacuationController:
         self._nodes = caches.of(NODES)
         self._instances = caches.of(INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
-        self._loop: KeyedLoop[str] = KeyedLoop("evacuation", self._look, random=context.random, workers=1)
+        self._loop: ControllerLoop[str] = ControllerLoop(
+            "evacuation", self._reconcile, random=context.random, workers=1
+        )
         self._nodes.subscribe(self._node_changed)
         self._instances.subscribe(self._instance_changed)
         self._migrations.subscribe(self._migration_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for node in self._nodes.store.list():
             self._loop.add(objects.name(node))
@@ -64,7 +66,7 @@ class EvacuationController:
         if source:
             self._loop.add(source)
 
-    async def _look(self, name: str) -> Later:
+    async def _reconcile(self, name: str) -> RequeueAfter:
         node = self._nodes.store.get(name)
         if node is None:
             return None

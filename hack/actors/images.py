@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
 from hack.actors.timers import Timers
 from upgrade_manager.api.keys import (
@@ -23,7 +23,7 @@ from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -44,12 +44,12 @@ class ImageController:
         self._client = context.client("harvester-image-controller")
         self._images = context.caches.of(VIRTUAL_MACHINE_IMAGES)
         self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("images", self._look, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("images", self._reconcile, random=context.random)
         self._timers = Timers()
         self._images.subscribe(self._image_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for image in self._images.store.list():
             self._loop.add(objects.key(image))
@@ -60,7 +60,7 @@ class ImageController:
         if change.kind.value == "deleted":
             self._timers.forget(objects.uid(change.obj))
 
-    async def _look(self, key: tuple[str, str]) -> Later:
+    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
         image = self._images.store.get(key[1], key[0])
         if image is None or objects.is_deleting(image) or objects.is_condition_true(image, "RetryLimitExceeded"):
             return None
@@ -73,7 +73,7 @@ class ImageController:
             return await self._begin(image)
         return await self._import(image)
 
-    async def _begin(self, image: Object) -> Later:
+    async def _begin(self, image: Object) -> RequeueAfter:
         spec, at = objects.spec(image), self._context.timestamp()
         conditions = with_condition([], "Initialized", "True", reason="Initialized", at=at)
         conditions = with_condition(conditions, "Imported", "Unknown", reason="Importing", at=at)
@@ -95,7 +95,7 @@ class ImageController:
         )
         return 0.0
 
-    async def _import(self, image: Object) -> Later:
+    async def _import(self, image: Object) -> RequeueAfter:
         status = objects.status(image)
         failed = int(status.get("failed") or 0)
         wait = self._until_retry(image)
@@ -139,7 +139,7 @@ class ImageController:
         fault = self._context.scenario.image_import
         return fault.message if fault is not None and failed < fault.attempts else ""
 
-    async def _fail(self, image: Object, failed: int, message: str) -> Later:
+    async def _fail(self, image: Object, failed: int, message: str) -> RequeueAfter:
         at = self._context.timestamp()
         conditions = objects.status(image).get("conditions") or []
         retry = objects.spec(image).get("retry")
@@ -152,7 +152,7 @@ class ImageController:
         await self._write(image, {"status": body})
         return 0.0
 
-    async def _finish(self, image: Object) -> Later:
+    async def _finish(self, image: Object) -> RequeueAfter:
         at = self._context.timestamp()
         conditions = objects.status(image).get("conditions") or []
         conditions = with_condition(conditions, "Imported", "True", reason="Imported", at=at)
@@ -167,7 +167,7 @@ class ImageController:
         )
         return None
 
-    async def _keep(self, image: Object) -> Later:
+    async def _keep(self, image: Object) -> RequeueAfter:
         """An imported image has its volume."""
         if self._claims.store.get(objects.name(image), objects.namespace(image)) is None:
             await self._make_claim(image)

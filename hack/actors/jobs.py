@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from hack.actors import job_status
 from hack.actors.caches import BY_OWNER
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.job_status import TRACKING, Tally
-from hack.actors.keyed import KeyedLoop
 from hack.actors.pod_status import finished_at, is_ready
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
@@ -20,7 +20,7 @@ from upgrade_manager.kube.resources import JOBS, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -38,14 +38,16 @@ class JobController:
         self._events = EventRecorder(self._client, component=_USER_AGENT, now=context.now, random=context.random)
         self._jobs = context.caches.of(JOBS)
         self._pods = context.caches.of(PODS)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("jobs", self._sync, random=context.random)
-        self._orphans: KeyedLoop[tuple[str, str]] = KeyedLoop("job pods", self._release, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("jobs", self._sync, random=context.random)
+        self._orphans: ControllerLoop[tuple[str, str]] = ControllerLoop(
+            "job pods", self._release, random=context.random
+        )
         self._timers = Timers()
         self._jobs.subscribe(self._job_changed)
         self._pods.subscribe(self._pod_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for job in self._jobs.store.list():
             self._loop.add(objects.key(job))
@@ -69,7 +71,7 @@ class JobController:
             self._loop.add((objects.namespace(change.obj), job))
             self._orphans.add(objects.key(change.obj))
 
-    async def _release(self, key: tuple[str, str]) -> Later:
+    async def _release(self, key: tuple[str, str]) -> RequeueAfter:
         """A Pod whose Job is gone is not kept for being counted."""
         pod = self._pods.store.get(key[1], key[0])
         if pod is None or TRACKING not in objects.finalizers(pod):
@@ -90,7 +92,7 @@ class JobController:
             return
         await self._pods.seen(written)
 
-    async def _sync(self, key: tuple[str, str]) -> Later:
+    async def _sync(self, key: tuple[str, str]) -> RequeueAfter:
         job = self._jobs.store.get(key[1], key[0])
         if job is None or objects.is_deleting(job):
             return None
@@ -111,14 +113,14 @@ class JobController:
         uids = [objects.uid(pod) for pod in tally.fresh]
         return max(self._timers.left(objects.uid(tally.job), ("ended", uid), seconds) for uid in uids)
 
-    async def _note(self, tally: Tally) -> Later:
+    async def _note(self, tally: Tally) -> RequeueAfter:
         status = job_status.with_noted(tally)
         noted = Tally.of({**tally.job, "status": status}, [*tally.active, *tally.terminating, *tally.fresh])
         status = job_status.with_verdict(status, noted.verdict(), at=self._context.timestamp())
         await self._write(tally.job, status)
         return 0.0
 
-    async def _count(self, tally: Tally) -> Later:
+    async def _count(self, tally: Tally) -> RequeueAfter:
         for pod in tally.noted:
             if TRACKING in objects.finalizers(pod):
                 await self._untrack(pod)
@@ -129,7 +131,7 @@ class JobController:
         self._record_end({**tally.job, "status": status})
         return 0.0
 
-    async def _proceed(self, tally: Tally) -> Later:
+    async def _proceed(self, tally: Tally) -> RequeueAfter:
         """Nothing has ended since the last look: suspend, stop, end, or start."""
         job, at = tally.job, self._context.timestamp()
         status = job_status.with_suspension(
@@ -174,7 +176,7 @@ class JobController:
         held = len(tally.terminating) if tally.waits_for_terminating else 0
         return max(0, min(tally.parallelism, open_) - held)
 
-    async def _start(self, tally: Tally) -> Later:
+    async def _start(self, tally: Tally) -> RequeueAfter:
         left = self._backoff_left(tally)
         if left > 0:
             return left
@@ -206,7 +208,7 @@ class JobController:
             return None
         return (_time(start) + timedelta(seconds=seconds) - self._context.now()).total_seconds()
 
-    async def _take_away(self, job: Object) -> Later:
+    async def _take_away(self, job: Object) -> RequeueAfter:
         """The TTL-after-finished controller's part."""
         ttl = objects.spec(job).get("ttlSecondsAfterFinished")
         ended = _end_of(job)

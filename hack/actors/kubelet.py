@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 from hack.actors.caches import BY_NODE
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
 from hack.actors.pod_needs import claims_of, missing_from
 from hack.actors.pod_status import ended, is_over, is_ready, ready, running, waiting
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from hack.actors.toolkit import Progress
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
@@ -55,7 +55,9 @@ class Kubelet:
         self._pods = context.caches.of(PODS)
         self._nodes = context.caches.of(NODES)
         self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("kubelet", self._look, random=context.random, workers=256)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
+            "kubelet", self._reconcile, random=context.random, workers=256
+        )
         self._timers = Timers()
         #: The boot during which a Pod's containers were started, by uid: a reboot ends them.
         self._boots: dict[str, str] = {}
@@ -65,7 +67,7 @@ class Kubelet:
         context.hosts.subscribe(self._wake_node)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for pod in self._pods.store.list():
             self._add(pod)
@@ -101,7 +103,7 @@ class Kubelet:
         self._containers.forget(pod)
         self._boots.pop(objects.uid(pod), None)
 
-    async def _look(self, key: tuple[str, str]) -> Later:
+    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
         pod = self._pods.store.get(key[1], key[0])
         if pod is None:
             return None
@@ -111,7 +113,7 @@ class Kubelet:
             return None
         return await self._stage(pod, host.boot_id)(pod)
 
-    def _stage(self, pod: Object, boot: str) -> Callable[[Object], Awaitable[Later]]:
+    def _stage(self, pod: Object, boot: str) -> Callable[[Object], Awaitable[RequeueAfter]]:
         """What is to be done with a Pod whose node is up."""
         if objects.is_deleting(pod):
             return self._stop
@@ -126,7 +128,7 @@ class Kubelet:
     def _left(self, pod: Object, what: str, duration: float) -> float:
         return self._timers.left(objects.uid(pod), what, self._context.seconds(duration))
 
-    async def _start(self, pod: Object) -> Later:
+    async def _start(self, pod: Object) -> RequeueAfter:
         why = self._obstacle(pod)
         if why:
             new = waiting(pod, why)
@@ -165,7 +167,7 @@ class Kubelet:
             for other in self._pods.store.list()
         )
 
-    async def _run(self, pod: Object) -> Later:
+    async def _run(self, pod: Object) -> RequeueAfter:
         if objects.spec(pod).get("restartPolicy") != "Never":
             if is_ready(pod):
                 return None
@@ -180,7 +182,7 @@ class Kubelet:
             return None
         return progress
 
-    async def _restart(self, pod: Object) -> Later:
+    async def _restart(self, pod: Object) -> RequeueAfter:
         """The machine was rebooted under the Pod."""
         self._timers.forget(objects.uid(pod))
         self._containers.forget(pod)
@@ -193,7 +195,7 @@ class Kubelet:
         self._boots[objects.uid(pod)] = boot
         return None
 
-    async def _stop(self, pod: Object) -> Later:
+    async def _stop(self, pod: Object) -> RequeueAfter:
         if not is_over(pod):
             left = self._left(pod, "stop", self._context.scenario.durations.pod_stop)
             if left > 0:
@@ -202,7 +204,7 @@ class Kubelet:
         await self._remove(pod)
         return None
 
-    async def _after_end(self, pod: Object) -> Later:
+    async def _after_end(self, pod: Object) -> RequeueAfter:
         if objects.status(pod).get("phase") == "Succeeded":
             self._context.hosts.pod_ended(objects.spec(pod)["nodeName"], objects.uid(pod))
         return None

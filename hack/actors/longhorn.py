@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_VOLUME
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import ENGINES, INSTANCES, VOLUMES
 from hack.actors.migratable import is_final
 from hack.actors.timers import Timers
@@ -16,7 +16,7 @@ from upgrade_manager.kube.patch import MergePatch, merge_diff
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource
     from upgrade_manager.kube.store import Change
@@ -37,7 +37,7 @@ class LonghornManager:
         self._volumes = caches.of(VOLUMES)
         self._engines = caches.of(ENGINES)
         self._instances = caches.of(INSTANCES)
-        self._loop: KeyedLoop[str] = KeyedLoop("volumes", self._look, random=context.random)
+        self._loop: ControllerLoop[str] = ControllerLoop("volumes", self._reconcile, random=context.random)
         self._timers = Timers()
         #: Volumes by the claim that they belong to; claims are never given to another volume here.
         self._by_claim: dict[tuple[str, str], str] = {}
@@ -49,7 +49,7 @@ class LonghornManager:
         context.hosts.subscribe(self._host_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for volume in self._volumes.store.list():
             self._loop.add(objects.name(volume))
@@ -81,7 +81,7 @@ class LonghornManager:
         for volume in self._by_node.get(node, ()):
             self._loop.add(volume)
 
-    async def _look(self, name: str) -> Later:
+    async def _reconcile(self, name: str) -> RequeueAfter:
         volume = self._volumes.store.get(name, LONGHORN_SYSTEM)
         engines = self._engines.store.by_index(BY_VOLUME, name)
         if volume is None or not engines:
@@ -105,7 +105,7 @@ class LonghornManager:
                 return objects.status(instance).get("nodeName") or ""
         return ""
 
-    def _modes(self, engine: Object) -> tuple[dict[str, str], Later]:
+    def _modes(self, engine: Object) -> tuple[dict[str, str], RequeueAfter]:
         """The replicas' modes as they are now, and when one of them is rebuilt."""
         volume = objects.spec(engine).get("volumeName") or ""
         waits: list[float] = []

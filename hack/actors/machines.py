@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -13,7 +13,7 @@ from upgrade_manager.kube.resources import MACHINES, NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -39,11 +39,11 @@ class MachineController:
         self._client = context.client("capi-machine-controller")
         self._nodes = context.caches.of(NODES)
         self._machines = context.caches.of(MACHINES)
-        self._loop: KeyedLoop[str] = KeyedLoop("machines", self._look, random=context.random)
+        self._loop: ControllerLoop[str] = ControllerLoop("machines", self._reconcile, random=context.random)
         self._nodes.subscribe(self._node_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for node in self._nodes.store.list():
             self._loop.add(objects.name(node))
@@ -54,7 +54,7 @@ class MachineController:
         if old != objects.status(change.obj).get("nodeInfo"):
             self._loop.add(objects.name(change.obj))
 
-    async def _look(self, name: str) -> Later:
+    async def _reconcile(self, name: str) -> RequeueAfter:
         node = self._nodes.store.get(name)
         machine = self._machines.store.get(
             objects.annotations_of(node or {}).get(ANNOTATION_MACHINE) or "", FLEET_LOCAL

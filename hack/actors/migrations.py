@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import INSTANCES, MIGRATIONS
 from hack.actors.migratable import is_final
 from hack.actors.placement import place
@@ -20,7 +20,7 @@ from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -44,14 +44,16 @@ class MigrationController:
         self._nodes = caches.of(NODES)
         self._instances = caches.of(INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("migrations", self._look, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
+            "migrations", self._reconcile, random=context.random
+        )
         self._timers = Timers()
         #: Where unfinished migrations lead, so that two of them do not count on the same room.
         self._targets: dict[str, str] = {}
         self._migrations.subscribe(self._migration_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for migration in self._migrations.store.list():
             self._loop.add(objects.key(migration))
@@ -68,7 +70,7 @@ class MigrationController:
         self._timers.forget(objects.uid(migration))
         self._targets.pop(objects.uid(migration), None)
 
-    async def _look(self, key: tuple[str, str]) -> Later:
+    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
         migration = self._migrations.store.get(key[1], key[0])
         if migration is None or is_final(migration):
             return None
@@ -82,7 +84,7 @@ class MigrationController:
             return left
         return await self._advance(migration, instance)
 
-    async def _advance(self, migration: Object, instance: Object) -> Later:
+    async def _advance(self, migration: Object, instance: Object) -> RequeueAfter:
         phase = objects.status(migration).get("phase") or ""
         step = _PHASES.index(phase) if phase in _PHASES else 0
         if _PHASES[step] == "Scheduling" and not self._target(migration, instance):

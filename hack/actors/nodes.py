@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.taints import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
@@ -15,8 +15,8 @@ from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
+    from hack.actors.controller_loop import RequeueAfter
     from hack.actors.hosts import Host
-    from hack.actors.keyed import Later
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -34,13 +34,13 @@ class NodeKeeper:
         self._client = context.client("kubelet")
         self._lifecycle = context.client("node-lifecycle-controller")
         self._nodes = context.caches.of(NODES)
-        self._loop: KeyedLoop[str] = KeyedLoop("nodes", self._look, random=context.random)
+        self._loop: ControllerLoop[str] = ControllerLoop("nodes", self._reconcile, random=context.random)
         self._timers = Timers()
         self._nodes.subscribe(self._node_changed)
         context.hosts.subscribe(self._loop.add)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for node in self._nodes.store.list():
             self._loop.add(objects.name(node))
@@ -51,7 +51,7 @@ class NodeKeeper:
             self._context.hosts.adopt(change.obj)
             self._loop.add(objects.name(change.obj))
 
-    async def _look(self, name: str) -> Later:
+    async def _reconcile(self, name: str) -> RequeueAfter:
         host = self._context.hosts.of(name)
         later = self._reboot(name, host)
         node = self._nodes.store.get(name)
@@ -59,7 +59,7 @@ class NodeKeeper:
             await self._tell(node, host)
         return later
 
-    def _reboot(self, name: str, host: Host) -> Later:
+    def _reboot(self, name: str, host: Host) -> RequeueAfter:
         durations = self._context.scenario.durations
         if host.rebooting:
             left = self._left(host, "delay", durations.reboot_delay)

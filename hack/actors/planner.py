@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, UNCORDON
 from upgrade_manager.api.keys import FLEET_LOCAL, MACHINE_PLAN_SECRET_TYPE, PROVISIONING_CLUSTER, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
@@ -16,7 +16,7 @@ from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTER
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -45,7 +45,7 @@ class Planner:
         self._machines = caches.of(MACHINES)
         self._nodes = caches.of(NODES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
-        self._loop: KeyedLoop[str] = KeyedLoop("planner", self._look, random=context.random)
+        self._loop: ControllerLoop[str] = ControllerLoop("planner", self._reconcile, random=context.random)
         #: Machines that were found finished, with what was looked at: a thousand of them cost little while one moves.
         self._settled: dict[str, tuple[str, str, int]] = {}
         for cache in (self._clusters, self._machines, self._secrets):
@@ -53,7 +53,7 @@ class Planner:
         self._nodes.subscribe(self._node_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         self._loop.add(_KEY)
         await self._loop.run()
@@ -65,7 +65,7 @@ class Planner:
         if _kubelet(change.old or {}) != _kubelet(change.obj):
             self._changed(change)
 
-    async def _look(self, _: str) -> Later:
+    async def _reconcile(self, _: str) -> RequeueAfter:
         cluster = self._clusters.store.get(PROVISIONING_CLUSTER, FLEET_LOCAL)
         if cluster is None or objects.is_deleting(cluster) or not self._is_known(cluster):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.pod_status import ended, is_over
 from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
@@ -15,7 +15,7 @@ from upgrade_manager.kube.resources import NODES, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.store import Change
 
 #: Seconds that it waits before it believes that a node is gone.
@@ -30,12 +30,12 @@ class PodCollector:
         self._client = context.client("pod-garbage-collector")
         self._nodes = context.caches.of(NODES)
         self._pods = context.caches.of(PODS)
-        self._loop: KeyedLoop[str] = KeyedLoop("pod gc", self._look, random=context.random)
+        self._loop: ControllerLoop[str] = ControllerLoop("pod gc", self._reconcile, random=context.random)
         self._timers = Timers()
         self._nodes.subscribe(self._node_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for pod in self._pods.store.list():
             self._loop.add(objects.spec(pod).get("nodeName") or "")
@@ -45,7 +45,7 @@ class PodCollector:
         if change.kind.value == "deleted":
             self._loop.add(objects.name(change.obj))
 
-    async def _look(self, node: str) -> Later:
+    async def _reconcile(self, node: str) -> RequeueAfter:
         if not node or self._nodes.store.get(node) is not None:
             self._timers.forget(node)
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.actors.work import Work, container_of, env_of, work_of
+from hack.actors.container_work import Work, container_of, env_of, work_of
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hack.apiserver.handlers import Handlers
 
 
-class Cast:
+class ActorRegistry:
     """All actors of one cluster.
 
     `kubernetes` says whether kube-controller-manager's part is played too: not where the real one runs.
@@ -42,11 +42,11 @@ class Cast:
 
     def __init__(self, context: ActorContext, *, kubernetes: bool = True) -> None:
         self._context = context
-        self.repository = Repository(context.cast_as("repository"))
-        toolkit = Toolkit(context.cast_as("toolkit"), self.repository)
-        self._stats = KubeletStats(context.cast_as("kubelet stats"))
-        self._orders = VirtualMachineOrders(context.cast_as("vm orders"))
-        self._actors: list[tuple[str, Actor]] = [("kubelet", Kubelet(context.cast_as("kubelet"), toolkit))]
+        self.repository = Repository(context.for_actor("repository"))
+        toolkit = Toolkit(context.for_actor("toolkit"), self.repository)
+        self._stats = KubeletStats(context.for_actor("kubelet stats"))
+        self._orders = VirtualMachineOrders(context.for_actor("vm orders"))
+        self._actors: list[tuple[str, Actor]] = [("kubelet", Kubelet(context.for_actor("kubelet"), toolkit))]
         kinds = (
             Scheduler,
             NodeKeeper,
@@ -65,7 +65,7 @@ class Cast:
             PodCollector,
         )
         core = (DeploymentController, EndpointSliceController, JobController) if kubernetes else ()
-        self._actors += [(kind.__name__, kind(context.cast_as(kind.__name__))) for kind in (*kinds, *core)]
+        self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in (*kinds, *core)]
 
     def answer(self, handlers: Handlers) -> None:
         """Have the API server ask the kubelets and KubeVirt for the paths that are theirs."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import BINDINGS
 from hack.actors.selectors import matches
 from hack.actors.taints import fits_node, refusal
@@ -19,7 +19,7 @@ from upgrade_manager.kube.resources import NODES, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -34,7 +34,9 @@ class Scheduler:
         self._client = context.client("kube-scheduler")
         self._pods = context.caches.of(PODS)
         self._nodes = context.caches.of(NODES)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("scheduler", self._bind, random=context.random, workers=1)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
+            "scheduler", self._bind, random=context.random, workers=1
+        )
         self._timers = Timers()
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
@@ -42,7 +44,7 @@ class Scheduler:
         self._waiting: dict[tuple[str, str], None] = {}
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for pod in self._pods.store.list():
             self._loop.add(objects.key(pod))
@@ -61,7 +63,7 @@ class Scheduler:
         for key in self._waiting:
             self._loop.add(key)
 
-    async def _bind(self, key: tuple[str, str]) -> Later:
+    async def _bind(self, key: tuple[str, str]) -> RequeueAfter:
         namespace, name = key
         pod = self._pods.store.get(name, namespace)
         if pod is None or objects.spec(pod).get("nodeName") or objects.is_deleting(pod) or _is_over(pod):

@@ -9,7 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.planner import SECRET_SELECTOR
 from hack.actors.timers import Timers
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
@@ -19,7 +19,7 @@ from upgrade_manager.kube.resources import MACHINES, SECRETS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -36,12 +36,12 @@ class SystemAgent:
         self._planner = context.client("rancher-plan-secret")
         self._machines = context.caches.of(MACHINES)
         self._secrets = context.caches.of(SECRETS, field_selector=SECRET_SELECTOR)
-        self._loop: KeyedLoop[str] = KeyedLoop("system agent", self._look, random=context.random)
+        self._loop: ControllerLoop[str] = ControllerLoop("system agent", self._reconcile, random=context.random)
         self._timers = Timers()
         self._secrets.subscribe(self._secret_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for secret in self._secrets.store.list():
             self._loop.add(objects.name(secret))
@@ -51,7 +51,7 @@ class SystemAgent:
         if objects.namespace(change.obj) == FLEET_LOCAL:
             self._loop.add(objects.name(change.obj))
 
-    async def _look(self, name: str) -> Later:
+    async def _reconcile(self, name: str) -> RequeueAfter:
         secret = self._secrets.store.get(name, FLEET_LOCAL)
         if secret is None or plans.is_in_sync(secret):
             return None
@@ -63,7 +63,7 @@ class SystemAgent:
             return None
         return await self._apply(secret, plan, checksum)
 
-    async def _apply(self, secret: Object, plan: bytes, checksum: str) -> Later:
+    async def _apply(self, secret: Object, plan: bytes, checksum: str) -> RequeueAfter:
         node = self._node_of(secret)
         if not self._context.hosts.of(node).up:
             return _LOOK

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors import suc_job, suc_plan
 from hack.actors.conditions import with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.selectors import SelectorError, matches
 from hack.actors.suc_window import WindowError, is_open
 from hack.actors.timers import Timers
@@ -25,7 +25,7 @@ from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, SUC_PLANS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -50,8 +50,8 @@ class UpgradeController:
         self._plans_cache = context.caches.of(SUC_PLANS)
         self._jobs_cache = context.caches.of(JOBS)
         self._nodes_cache = context.caches.of(NODES)
-        self._plans: KeyedLoop[str] = KeyedLoop("SUC plan", self._sync, random=context.random, workers=2)
-        self._jobs: KeyedLoop[str] = KeyedLoop("SUC job", self._follow, random=context.random, workers=2)
+        self._plans: ControllerLoop[str] = ControllerLoop("SUC plan", self._sync, random=context.random, workers=2)
+        self._jobs: ControllerLoop[str] = ControllerLoop("SUC job", self._follow, random=context.random, workers=2)
         #: The resourceVersion of each Plan at which its Jobs were last written: they are written once for each.
         self._applied: dict[str, str] = {}
         #: Held while a Job is judged and perhaps deleted, and while it is written: the real controller is slow enough
@@ -65,7 +65,7 @@ class UpgradeController:
         self._nodes_cache.subscribe(self._node_changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         self._applied.clear()
         for plan in self._plans_cache.store.list():
@@ -121,7 +121,7 @@ class UpgradeController:
 
     # Plans
 
-    async def _sync(self, name: str) -> Later:
+    async def _sync(self, name: str) -> RequeueAfter:
         if not all(suc_plan.is_decodable(plan) for plan in self._plans_cache.store.list()):
             return _STUCK_LOOK
         plan = self._plans_cache.store.get(name, self._namespace)
@@ -167,7 +167,7 @@ class UpgradeController:
         except NotFound:
             return None
 
-    async def _serve(self, plan: Object) -> Later:
+    async def _serve(self, plan: Object) -> RequeueAfter:
         status = objects.status(plan)
         try:
             chosen = suc_plan.select(plan, status, self._nodes_cache.store.list())
@@ -203,7 +203,7 @@ class UpgradeController:
         except WindowError:
             return False
 
-    async def _wait_for_window(self, plan: Object) -> Later:
+    async def _wait_for_window(self, plan: Object) -> RequeueAfter:
         status, message = objects.status(plan), "current time is not within configured window"
         conditions = with_condition(
             status["conditions"], "Complete", "False", reason="Waiting", message=message, at=self._context.timestamp()
@@ -244,11 +244,11 @@ class UpgradeController:
     def _hold(self, job: str) -> asyncio.Lock:
         return self._held.setdefault(job, asyncio.Lock())
 
-    async def _follow(self, name: str) -> Later:
+    async def _follow(self, name: str) -> RequeueAfter:
         async with self._hold(name):
             return await self._judge(name)
 
-    async def _judge(self, name: str) -> Later:
+    async def _judge(self, name: str) -> RequeueAfter:
         job = self._jobs_cache.store.get(name, self._namespace)
         if job is None or objects.is_deleting(job):
             self._timers.forget(name)
@@ -281,7 +281,7 @@ class UpgradeController:
         version = objects.labels(job).get(suc_job.LABEL_VERSION)
         return version != status.get("latestVersion") or objects.name(node) not in (status.get("applying") or ())
 
-    async def _finish(self, plan: Object, job: Object, node: Object) -> Later:
+    async def _finish(self, plan: Object, job: Object, node: Object) -> RequeueAfter:
         label = suc_node_label(objects.name(plan))
         digest = objects.labels(job).get(label) or ""
         spec = objects.spec(plan)

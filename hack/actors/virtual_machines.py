@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.keyed import KeyedLoop
+from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES
 from hack.actors.migratable import is_final
 from hack.actors.placement import place
@@ -18,7 +18,7 @@ from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.keyed import Later
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -37,13 +37,15 @@ class VirtualMachineController:
         self._machines = caches.of(VIRTUAL_MACHINES)
         self._instances = caches.of(INSTANCES)
         self._nodes = caches.of(NODES)
-        self._loop: KeyedLoop[tuple[str, str]] = KeyedLoop("virtual machines", self._look, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
+            "virtual machines", self._reconcile, random=context.random
+        )
         self._timers = Timers()
         self._machines.subscribe(self._changed)
         self._instances.subscribe(self._changed)
 
     async def run(self) -> None:
-        """Play the part until cancelled."""
+        """Run until cancelled."""
         await self._context.caches.synced()
         for machine in self._machines.store.list():
             self._loop.add(objects.key(machine))
@@ -52,7 +54,7 @@ class VirtualMachineController:
     def _changed(self, change: Change) -> None:
         self._loop.add(objects.key(change.obj))
 
-    async def _look(self, key: tuple[str, str]) -> Later:
+    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
         machine = self._machines.store.get(key[1], key[0])
         instance = self._instances.store.get(key[1], key[0])
         if machine is None:
@@ -76,7 +78,7 @@ class VirtualMachineController:
             return
         await self._clear_requests(machine)
 
-    async def _boot(self, instance: Object) -> Later:
+    async def _boot(self, instance: Object) -> RequeueAfter:
         seconds = self._context.seconds(self._context.scenario.durations.vm_start)
         left = self._timers.left(objects.uid(instance), "start", seconds)
         if left > 0:
@@ -91,7 +93,7 @@ class VirtualMachineController:
     def _load(self, node: str) -> int:
         return len(self._instances.store.by_index(BY_NODE, node))
 
-    async def _stop(self, machine: Object, instance: Object) -> Later:
+    async def _stop(self, machine: Object, instance: Object) -> RequeueAfter:
         seconds = self._context.seconds(self._context.scenario.durations.pod_stop)
         left = self._timers.left(objects.uid(instance), "stop", seconds)
         if left > 0:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hack.actors.container_work import env_of
 from hack.actors.kinds import KUBEVIRTS
-from hack.actors.work import env_of
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import objects

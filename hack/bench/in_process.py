@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from hack.bench.desk import PLAN, BenchError, plan_manifest
 from hack.bench.recorder import Recorder
-from hack.cluster.embedded_backend import virtual_ground
+from hack.cluster.embedded_backend import virtual_backend
 from hack.simulation import Simulation
 from upgrade_manager.cli.application import Outside, assemble
 from upgrade_manager.cli.options import RunOptions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from datetime import datetime
 
-    from hack.cluster.backend import Ground
+    from hack.cluster.backend import Backend
     from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
@@ -65,11 +65,11 @@ class Upgrade:
 
 @contextlib.asynccontextmanager
 async def upgraded(
-    scenario: Scenario, *, seed: int = 0, scale: float = 1.0, ground: Callable[[int], Ground] = virtual_ground
+    scenario: Scenario, *, seed: int = 0, scale: float = 1.0, backend: Callable[[int], Backend] = virtual_backend
 ) -> AsyncIterator[Upgrade]:
     """Upgrade a simulated cluster; raises BenchError when the upgrade fails."""
-    async with Simulation(scenario, seed=seed, scale=scale, ground=ground) as simulation:
-        planted = await simulation.ground.objects()
+    async with Simulation(scenario, seed=seed, scale=scale, backend=backend) as simulation:
+        planted = await simulation.backend.objects()
         async with manager(simulation, simulation.transport()):
             recorder = tap(simulation)
             wall = await finished(simulation)
@@ -92,7 +92,7 @@ async def finished(simulation: Simulation) -> float:
 
 def tap(simulation: Simulation) -> Recorder:
     """Take down what the simulation's server is asked from now on, by whomever."""
-    server = simulation.ground.transport
+    server = simulation.backend.transport
     recorder = Recorder(_Original(server))
     # Everybody holds the server itself, so it is the server whose two methods are wrapped.
     vars(server).update(send=recorder.send, open=recorder.open)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from hack.actors.repository_access import RepositoryServer
 from hack.bench.desk import PLAN, BenchError, plan_manifest
-from hack.bench.simulated_backend import PlayedGround
+from hack.bench.simulated_backend import SimulatedBackend
 from hack.bench.watched_manager import WatchedManager
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.cluster.program import LOCAL_NAME
@@ -81,11 +81,11 @@ async def outside(plane: ControlPlane, scenario: Scenario, *, scale: float = 0.0
     """Fill the control plane; its actors play kube-controller-manager, too."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="upgrade-bench-")))
-        cluster = Simulation(scenario, scale=scale, ground=lambda _: PlayedGround(plane))
+        cluster = Simulation(scenario, scale=scale, backend=lambda _: SimulatedBackend(plane))
         await stack.enter_async_context(cluster)
         await _show(cluster, plane)
         repository = await stack.enter_async_context(RepositoryServer())
-        repository.serve(cluster.cast.repository)
+        repository.serve(cluster.registry.repository)
         relatives = await stack.enter_async_context(family(folder))
         access = folder / "kubeconfig"
         write(access, kubeconfig(server=plane.url, authority=plane.certificate, token=ADMIN.token))

@@ -72,7 +72,7 @@ async def _https(simulation: Simulation, stack: AsyncExitStack, folder: Path) ->
     authority = Authority(now=now)
     simulation.server.authenticator.register(_TOKEN, ADMIN)
     tls = server_context(authority.server(), folder)
-    gateway = await stack.enter_async_context(Gateway(simulation.ground.front, tls=tls))
+    gateway = await stack.enter_async_context(Gateway(simulation.backend.client_transport, tls=tls))
     path = folder / "kubeconfig"
     write(path, kubeconfig(server=gateway.url, authority=authority.certificate, token=_TOKEN))
     return HttpTransport(await connect(environ={}, now=lambda: now, kubeconfig=str(path)), observer=RequestObserver())

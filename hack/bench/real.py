@@ -12,18 +12,18 @@ from hack.bench.figure import Figure
 from hack.bench.in_process import upgraded
 from hack.bench.node_cost import each_node
 from hack.bench.recorder import CONFLICT
-from hack.bench.simulated_backend import PlayedGround
+from hack.bench.simulated_backend import SimulatedBackend
 from hack.bench.upgrade import bare
 from hack.cluster import scenario as scenarios
 from hack.control_plane.assets import find_assets
-from hack.control_plane.backend import RealGround
+from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ControlPlane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hack.bench.in_process import Upgrade
-    from hack.cluster.backend import Ground
+    from hack.cluster.backend import Backend
     from hack.cluster.scenario import Scenario
     from hack.control_plane.assets import Assets
 
@@ -45,7 +45,7 @@ def measure() -> list[Figure]:
     assets = find_assets(os.environ)
     pairs = [_pair(assets) for _ in range(RUNS)]
     ratios = [run.wall / seconds for run, seconds in pairs]
-    asked = _upgraded(assets, SMALL, ground=RealGround, scale=1.0).recorder.of(MANAGER)
+    asked = _upgraded(assets, SMALL, backend=RealBackend, scale=1.0).recorder.of(MANAGER)
     # Of three nodes only two come after the first, so one run says little.
     costs = {SMALL: statistics.mean(each_node(run.recorder.of(MANAGER)) for run, _ in pairs)}
     costs |= {size: each_node(_upgraded(assets, size).recorder.of(MANAGER)) for size in LARGER}
@@ -70,17 +70,17 @@ def _pair(assets: Assets) -> tuple[Upgrade, float]:
     """An upgrade, and the seconds that its bare requests take right after it."""
     run = _upgraded(assets, SMALL)
     with ControlPlane(assets) as plane:
-        return run, asyncio.run(bare(run, ground=lambda _: PlayedGround(plane)))
+        return run, asyncio.run(bare(run, backend=lambda _: SimulatedBackend(plane)))
 
 
 def _upgraded(
-    assets: Assets, nodes: int, *, ground: Callable[[ControlPlane], Ground] = PlayedGround, scale: float = 0.0
+    assets: Assets, nodes: int, *, backend: Callable[[ControlPlane], Backend] = SimulatedBackend, scale: float = 0.0
 ) -> Upgrade:
     scenario = scenarios.load("three-nodes").changed(nodes={"count": nodes, "management": 3})
     with ControlPlane(assets) as plane:
-        return asyncio.run(_run(scenario, lambda _: ground(plane), scale=scale))
+        return asyncio.run(_run(scenario, lambda _: backend(plane), scale=scale))
 
 
-async def _run(scenario: Scenario, ground: Callable[[int], Ground], *, scale: float) -> Upgrade:
-    async with upgraded(scenario, scale=scale, ground=ground) as upgrade:
+async def _run(scenario: Scenario, backend: Callable[[int], Backend], *, scale: float) -> Upgrade:
+    async with upgraded(scenario, scale=scale, backend=backend) as upgrade:
         return upgrade

@@ -11,14 +11,14 @@ from hack.bench.in_process import upgraded
 from hack.bench.replay import replay
 from hack.bench.translation import Translation
 from hack.cluster import scenario as scenarios
-from hack.cluster.embedded_backend import virtual_ground
+from hack.cluster.embedded_backend import virtual_backend
 from hack.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hack.bench.in_process import Upgrade
-    from hack.cluster.backend import Ground
+    from hack.cluster.backend import Backend
 
 #: Runs of each kind; the fastest counts, because the machine can only make things slower.
 RUNS = 3
@@ -44,11 +44,11 @@ async def _upgrade(*, scale: float) -> Upgrade:
         return upgrade
 
 
-async def bare(run: Upgrade, *, ground: Callable[[int], Ground] = virtual_ground) -> float:
+async def bare(run: Upgrade, *, backend: Callable[[int], Backend] = virtual_backend) -> float:
     """Seconds for what an upgrade of three nodes has asked, on a fresh server that nobody else speaks to."""
-    async with Simulation("three-nodes", actors=False, ground=ground) as simulation:
+    async with Simulation("three-nodes", actors=False, backend=backend) as simulation:
         translation = Translation()
-        translation.learn_objects(run.planted, await simulation.ground.objects())
+        translation.learn_objects(run.planted, await simulation.backend.objects())
         began = time.perf_counter()
-        await replay(simulation.ground.transport, run.recorder.exchanges, translation)
+        await replay(simulation.backend.transport, run.recorder.exchanges, translation)
         return time.perf_counter() - began

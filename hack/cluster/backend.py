@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Transport
 
 
-class Ground(Protocol):
+class Backend(Protocol):
     """An API server for one cluster; it serves while its context is entered."""
 
     #: As an administrator, for whoever belongs to the cluster.
     transport: Transport
     #: Each request in the name of whoever sent it, by its Authorization header; what a gateway stands before.
-    front: Transport
+    client_transport: Transport
     #: An administrator's, for the kubeconfig.
     token: str
     #: Paths that the cluster's inhabitants answer behind the API server.
@@ -27,13 +27,13 @@ class Ground(Protocol):
     #: Whether kube-controller-manager is at work; else its part has to be played.
     has_controllers: bool
     #: So many requests at a time fill it best.
-    takes_at_once: int
+    concurrency: int
 
     def now(self) -> datetime:
         """The cluster's wall time, aware."""
         ...
 
-    def slowed(self) -> Transport:
+    def actor_transport(self) -> Transport:
         """The way that the inhabitants take, with the little time that a wire costs."""
         ...
 
@@ -41,15 +41,15 @@ class Ground(Protocol):
         """The definitions of others, which the cluster is to have."""
         ...
 
-    async def defined(self) -> None:
+    async def on_crds_established(self) -> None:
         """All kinds of the cluster are defined: whoever has to know them at its start may start."""
         ...
 
-    async def fall(self) -> None:
+    async def stop_api_server(self) -> None:
         """The API server goes away with the machines that it runs on."""
         ...
 
-    async def rise(self) -> None:
+    async def start_api_server(self) -> None:
         """It comes back, with all that it stored; returns when it answers."""
         ...
 

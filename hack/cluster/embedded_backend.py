@@ -1,4 +1,4 @@
-"""The embedded API server as the ground of a cluster: in virtual time and reproducible, or in real time."""
+"""The embedded API server as the backend of a cluster: in virtual time and reproducible, or in real time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hack.apiserver.identity import ADMIN
 from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
 from hack.cluster.foreign import foreign_crds
-from hack.faults.breakable_transport import Line
+from hack.faults.breakable_transport import BreakableTransport
 from hack.faults.latency import SlowTransport
 from hack.virtual_time import virtual_now
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 LEAST_LATENCY, MOST_LATENCY = 0.002, 0.012
 
 
-class EmbeddedGround:
+class EmbeddedBackend:
     """Garbage collection and the like are the server's own; Deployments and Jobs have to be played."""
 
     has_controllers = False
     #: In order, for the same seed is to give the same objects.
-    takes_at_once = 1
+    concurrency = 1
 
     def __init__(self, *, seed: int, now: Callable[[], datetime], poster: Poster, least: float, most: float) -> None:
         self.server = ApiServer(now=now, random=Random(f"{seed}/server"), poster=poster)
-        self.line = Line(self.server)
+        self.line = BreakableTransport(self.server)
         self.transport: Transport = self.line
-        self.front: Transport = self.line
+        self.client_transport: Transport = self.line
         self.handlers = self.server.handlers
         self.token = token_urlsafe()
         self.server.authenticator.register(self.token, ADMIN)
@@ -49,7 +49,7 @@ class EmbeddedGround:
         self._least, self._most = least, most
         self._stack = AsyncExitStack()
 
-    def slowed(self) -> Transport:
+    def actor_transport(self) -> Transport:
         """A request in virtual time takes a little, a different little for every seed."""
         return SlowTransport(self.transport, random=self._latency, least=self._least, most=self._most)
 
@@ -57,14 +57,14 @@ class EmbeddedGround:
         """Small ones of our own."""
         return foreign_crds()
 
-    async def defined(self) -> None:
+    async def on_crds_established(self) -> None:
         """Nobody waits for that."""
 
-    async def fall(self) -> None:
+    async def stop_api_server(self) -> None:
         """Nobody gets through any more; what is stored stays."""
         self.line.cut()
 
-    async def rise(self) -> None:
+    async def start_api_server(self) -> None:
         """Everybody gets through again."""
         self.line.mend()
 
@@ -85,6 +85,6 @@ class EmbeddedGround:
         self.server.close()
 
 
-def virtual_ground(seed: int) -> EmbeddedGround:
+def virtual_backend(seed: int) -> EmbeddedBackend:
     """In virtual time: the same seed gives the same to the byte."""
-    return EmbeddedGround(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)
+    return EmbeddedBackend(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)

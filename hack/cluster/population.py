@@ -1,4 +1,4 @@
-"""Everybody who lives in a simulated cluster, on whatever ground, and what stands there when they come."""
+"""Everybody who lives in a simulated cluster, on either backend, and what stands there when they come."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
-from hack.actors.registry import Cast
+from hack.actors.registry import ActorRegistry
 from hack.cluster.foreign import our_crd
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
@@ -20,7 +20,7 @@ from upgrade_manager.kube.client import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.cluster.backend import Ground
+    from hack.cluster.backend import Backend
     from hack.cluster.scenario import Scenario
 
 _USER_AGENT = "simulated-cluster"
@@ -32,55 +32,55 @@ class Population:
     `iso_base` is the URL of the server that has the ISO, `scale` a factor on all durations.
     """
 
-    def __init__(self, ground: Ground, scenario: Scenario, *, seed: int, scale: float, iso_base: str) -> None:
-        self._ground = ground
+    def __init__(self, backend: Backend, scenario: Scenario, *, seed: int, scale: float, iso_base: str) -> None:
+        self._backend = backend
         self._scenario = scenario
         self._seed = seed
         #: The only address from which images can be imported, and the Version's.
         self.iso_url = f"{iso_base}/iso/harvester-{scenario.release.harvester}-amd64.iso"
         self.hosts = Hosts(scenario)
-        wire = ground.slowed()
+        wire = backend.actor_transport()
         reader = Client(wire, user_agent=_USER_AGENT, random=self._dice("caches"))
         context = ActorContext(
             transport=wire,
             scenario=scenario,
             seed=str(seed),
             random=self._dice("cast"),
-            now=ground.now,
+            now=backend.now,
             scale=scale,
             caches=Caches(reader, random=self._dice("informers")),
             hosts=self.hosts,
             iso_url=self.iso_url,
         )
-        self.cast = Cast(context, kubernetes=not ground.has_controllers)
-        self.cast.answer(ground.handlers)
+        self.registry = ActorRegistry(context, kubernetes=not backend.has_controllers)
+        self.registry.answer(backend.handlers)
 
     async def found(self, *, api_url: str, ours: bool) -> None:
-        """Make the cluster on the ground, which serves already; `ours` says whether with the UpgradePlan's kind."""
-        client = Client(Strict(self._ground.transport), user_agent=_USER_AGENT, random=self._dice("seeds"))
+        """Make the cluster on the backend, which serves already; `ours` says whether with the UpgradePlan's kind."""
+        client = Client(Strict(self._backend.transport), user_agent=_USER_AGENT, random=self._dice("seeds"))
         seeds = Seeds(
             client,
             self._scenario,
-            now=self._ground.now,
+            now=self._backend.now,
             iso_url=self.iso_url,
             api_url=api_url,
-            at_once=self._ground.takes_at_once,
+            at_once=self._backend.concurrency,
         )
-        await seeds.define([*self._ground.foreign_crds(), *([our_crd()] if ours else [])])
-        await self._ground.defined()
+        await seeds.define([*self._backend.foreign_crds(), *([our_crd()] if ours else [])])
+        await self._backend.on_crds_established()
         await seeds.plant()
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[asyncio.Task[None]]:
         """All of them at work; the task ends only when one breaks."""
         async with asyncio.TaskGroup() as group:
-            quorum = group.create_task(Quorum(self.hosts, self._ground).run(), name="quorum")
-            cast = group.create_task(self.cast.run(), name="cast")
+            quorum = group.create_task(Quorum(self.hosts, self._backend).run(), name="quorum")
+            actors = group.create_task(self.registry.run(), name="actors")
             try:
-                await self.cast.ready()
-                yield cast
+                await self.registry.ready()
+                yield actors
             finally:
-                cast.cancel()
+                actors.cancel()
                 quorum.cancel()
 
     def _dice(self, name: str) -> Random:

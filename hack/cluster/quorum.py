@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hack.actors.hosts import Hosts
-    from hack.cluster.backend import Ground
+    from hack.cluster.backend import Backend
 
 
 class Quorum:
-    """Takes the ground's API server away while the management nodes have no quorum, as one alone in its reboot."""
+    """Takes the backend's API server away while the management nodes have no quorum, as one alone in its reboot."""
 
-    def __init__(self, hosts: Hosts, ground: Ground) -> None:
+    def __init__(self, hosts: Hosts, backend: Backend) -> None:
         self._hosts = hosts
-        self._ground = ground
+        self._backend = backend
         self._changed = asyncio.Event()
         hosts.subscribe(self._host_changed)
 
@@ -28,9 +28,9 @@ class Quorum:
                 self._changed.clear()
                 if is_there != self._hosts.have_quorum:
                     is_there = not is_there
-                    await (self._ground.rise() if is_there else self._ground.fall())
+                    await (self._backend.start_api_server() if is_there else self._backend.stop_api_server())
         finally:
-            await self._ground.rise()
+            await self._backend.start_api_server()
 
     def _host_changed(self, _: str) -> None:
         self._changed.set()

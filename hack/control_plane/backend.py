@@ -1,4 +1,4 @@
-"""A real control plane as the ground of a simulated cluster."""
+"""A real control plane as the backend of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _LOOK = 1.0
 
 
-class RealGround:
+class RealBackend:
     """Deployments, Jobs, EndpointSlices, garbage and time-outs are the real controllers' work.
 
     Raises ControlPlaneError, in a group, when a process ends by itself.
     """
 
     has_controllers = True
-    takes_at_once = 16
+    concurrency = 16
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -43,14 +43,14 @@ class RealGround:
         self._direct = direct(plane, token=ADMIN.token)
         self._open = direct(plane)
         self.transport: Transport = Reviewed(self._direct, handlers=self.handlers)
-        self.front: Transport = Reviewed(self._open, handlers=self.handlers)
+        self.client_transport: Transport = Reviewed(self._open, handlers=self.handlers)
         self._stack = AsyncExitStack()
 
     def now(self) -> datetime:
         """The wall time."""
         return datetime.now(UTC)
 
-    def slowed(self) -> Transport:
+    def actor_transport(self) -> Transport:
         """A real wire costs time by itself."""
         return self.transport
 
@@ -58,16 +58,16 @@ class RealGround:
         """Their projects' own, where those are to be had. Raises AssetsError."""
         return real_crds(self._plane.assets)
 
-    async def defined(self) -> None:
+    async def on_crds_established(self) -> None:
         """Start the controllers: the garbage collector looks for new kinds only now and then."""
         await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
 
-    async def fall(self) -> None:
+    async def stop_api_server(self) -> None:
         """Kill it, and the controllers with it: they would look for it ever more rarely."""
         for name in (API_SERVER, CONTROLLER_MANAGER):
             await asyncio.to_thread(self._plane.kill, name)
 
-    async def rise(self) -> None:
+    async def start_api_server(self) -> None:
         """Start what was killed."""
         await asyncio.to_thread(self._plane.start, API_SERVER)
         if self.has_controllers:

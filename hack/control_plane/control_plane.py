@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ETCD = "etcd"
 API_SERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
-_GUARDIAN = Path(__file__).with_name("supervisor.py")
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
 #: Seconds until a process has to be ready, and between two looks at it.
 _PATIENCE = 90.0
 _LOOK = 0.05
@@ -69,12 +69,12 @@ class ControlPlane:
         self._authority = Authority(now=datetime.now(UTC))
         self._tls = client_context(self.certificate)
         self._folder: Path
-        self._guardian: subprocess.Popen[str]
+        self._supervisor: subprocess.Popen[str]
         self._api_port = 0
         self._etcd_port = 0
         #: What is to run.
         self._running: set[str] = set()
-        #: One question to the guardian at a time: callers come from threads of their own.
+        #: One question to the supervisor at a time: callers come from threads of their own.
         self._asking = threading.Lock()
 
     @property
@@ -101,8 +101,8 @@ class ControlPlane:
         self._folder = Path(tempfile.mkdtemp(prefix="control-plane-"))
         try:
             self._prepare()
-            self._guardian = subprocess.Popen(  # our own program
-                [sys.executable, "-I", str(_GUARDIAN), str(self._folder)],
+            self._supervisor = subprocess.Popen(  # our own program
+                [sys.executable, "-I", str(_SUPERVISOR), str(self._folder)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -239,21 +239,21 @@ class ControlPlane:
         return [str(self._assets.kube_controller_manager), *given]
 
     def _ask(self, command: Mapping[str, Any]) -> Any:
-        if self._guardian.stdin is None or self._guardian.stdout is None:
-            raise RuntimeError("the guardian has no pipes")
+        if self._supervisor.stdin is None or self._supervisor.stdout is None:
+            raise RuntimeError("the supervisor has no pipes")
         with self._asking:
-            self._guardian.stdin.write(json.dumps(command) + "\n")
-            self._guardian.stdin.flush()
-            return json.loads(self._guardian.stdout.readline())
+            self._supervisor.stdin.write(json.dumps(command) + "\n")
+            self._supervisor.stdin.flush()
+            return json.loads(self._supervisor.stdout.readline())
 
     def _last_words(self, name: str) -> str:
         lines = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()
         return " / ".join(lines[-_TAIL:])
 
     def _end(self) -> None:
-        # Closes the guardian's input, which is what it waits for, and waits for it.
+        # Closes the supervisor's input, which is what it waits for, and waits for it.
         with self._asking:
-            self._guardian.communicate()
+            self._supervisor.communicate()
 
 
 def _free_port() -> int:

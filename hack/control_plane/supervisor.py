@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1
 
 
-class Guardian:
+class Supervisor:
     """The processes by name."""
 
     def __init__(self, folder: Path) -> None:
@@ -76,7 +76,7 @@ class Guardian:
 
 
 def _die_with_parent() -> None:
-    """Even where this guardian is killed itself."""
+    """Even where this supervisor is killed itself."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -86,14 +86,14 @@ def main() -> None:
     # A Ctrl-C is our parent's to understand; when it goes, the input ends.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    guardian = Guardian(Path(sys.argv[1]))
+    supervisor = Supervisor(Path(sys.argv[1]))
     try:
         for line in sys.stdin:
-            print(json.dumps(guardian.obey(json.loads(line))), flush=True)
+            print(json.dumps(supervisor.obey(json.loads(line))), flush=True)
     except BrokenPipeError:
         sys.stdout = None
     finally:
-        guardian.end()
+        supervisor.end()
 
 
 if __name__ == "__main__":

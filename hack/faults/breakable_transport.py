@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
 
-class Line:
+class BreakableTransport:
     """A `Transport` over another one, for tests of what clients do without a server.
 
     While it is silent, nothing gets through in either direction and connections stay open: requests wait for as long
@@ -88,7 +88,7 @@ class Line:
 class _Pieces:
     """What one stream brings."""
 
-    def __init__(self, line: Line, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(self, line: BreakableTransport, chunks: AsyncIterator[bytes]) -> None:
         self._line = line
         self._chunks = chunks
         self._is_torn = False

@@ -42,7 +42,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.resource import Resource
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 IMAGE = ToolkitImage(repository="r", tag="v1")
 JOB, PLAN = JobSettings(image=IMAGE, service_account="a"), PlanSettings(image=IMAGE, service_account="a")
@@ -58,7 +58,9 @@ KINDS = {
 MARKS = {"plan.upgrade.cattle.io/up-image-preload": "h", "plan.upgrade.cattle.io/up-image-cleanup": "h"}
 
 
-async def everything(cluster: Harvester, name: str = "up", *, reached: str = "CleanedUp", failed: str = "") -> Scope:
+async def everything(
+    cluster: Harvester, name: str = "up", *, reached: str = "CleanedUp", failed: str = ""
+) -> ReconcileContext:
     """All objects of a plan that came that far; `failed` names the Job that has failed."""
     phases = [*PHASE_VALUES[: PHASE_VALUES.index(reached) + 1]]
     entries = [{"phase": value, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"} for value in phases]
@@ -77,7 +79,7 @@ async def everything(cluster: Harvester, name: str = "up", *, reached: str = "Cl
     ):
         status = FAILED if failed and objects.name(manifest) == failed else None
         await cluster.put(resource, manifest, status=status)
-    return cluster.scope(plan)
+    return cluster.context(plan)
 
 
 async def left(cluster: Harvester) -> dict[str, list[str]]:
@@ -93,9 +95,9 @@ async def left(cluster: Harvester) -> dict[str, list[str]]:
 )
 async def test_success_removes_everything_and_may_be_repeated(cluster: Harvester) -> None:
     await cluster.nodes("n1", **MARKS)
-    scope = await everything(cluster)
+    ctx = await everything(cluster)
     for _ in range(2):
-        await tear_down(scope, keep_evidence=False)
+        await tear_down(ctx, keep_evidence=False)
     assert await left(cluster) == {}
     node = await cluster.find(NODES, "n1")
     assert objects.labels(node) == {"harvesterhci.io/managed": "true", "kubernetes.io/hostname": "n1"}
@@ -105,11 +107,11 @@ async def test_a_mark_that_no_watch_has_told_of_yet_is_taken_off_too(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await cluster.nodes("n1")
-    scope = await everything(cluster)
-    old = await scope.observe(MANAGED_NODES)
+    ctx = await everything(cluster)
+    old = await ctx.observe(MANAGED_NODES)
     await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
-    monkeypatch.setattr(scope.observations, "observe", AsyncMock(return_value=old))
-    await tear_down(scope, keep_evidence=False)
+    monkeypatch.setattr(ctx.observations, "observe", AsyncMock(return_value=old))
+    await tear_down(ctx, keep_evidence=False)
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
 
 
@@ -139,7 +141,7 @@ async def test_an_image_that_the_plan_names_stays_whatever_labels_it_was_copied_
     image = iso_image(Owner(name="up", uid="copied"), version="v1", url="https://x", checksum="ab" * 64)
     image["metadata"] |= {"name": "users", "ownerReferences": []}
     await cluster.put(VIRTUAL_MACHINE_IMAGES, image)
-    await tear_down(cluster.scope(plan), keep_evidence=keep_evidence)
+    await tear_down(cluster.context(plan), keep_evidence=keep_evidence)
     assert await left(cluster) == {"VirtualMachineImage": ["users"]}
 
 
@@ -168,17 +170,17 @@ async def test_failure_keeps_what_failed_until_the_plan_is_deleted(
     cluster: Harvester, phase: PhaseName, failed: str, kept: dict[str, list[str]]
 ) -> None:
     await cluster.nodes("n1", **MARKS)
-    scope = await everything(cluster, reached=phase.active, failed=failed)
-    scope.draft.fail("because")
+    ctx = await everything(cluster, reached=phase.active, failed=failed)
+    ctx.draft.fail("because")
     for _ in range(2):
-        await tear_down(scope, keep_evidence=True)
+        await tear_down(ctx, keep_evidence=True)
     assert await left(cluster) == kept
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
-    await tear_down(scope, keep_evidence=False)
+    await tear_down(ctx, keep_evidence=False)
     assert await left(cluster) == {}
 
 
-async def changed(cluster: Harvester, scope: Scope) -> None:
+async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
     """The cluster in the middle of a node upgrade, and the plan's notes of what was before."""
     rke = {"provisionGeneration": 5, "upgradeStrategy": upgrade_strategy({})}
     spec = {"kubernetesVersion": "v1", "rkeConfig": rke}
@@ -187,7 +189,7 @@ async def changed(cluster: Harvester, scope: Scope) -> None:
     await cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": addon})
     annotation = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}
     await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"annotations": annotation}}))
-    await scope.annotate(
+    await ctx.annotate(
         {
             ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":4,"upgradeStrategy":null}',
             "management.harvesterhci.io/descheduler-was-enabled": "true",
@@ -213,9 +215,9 @@ async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
 @pytest.mark.parametrize("keep_evidence", [True, False])
 async def test_the_end_puts_back_what_the_upgrade_changed(cluster: Harvester, keep_evidence: bool) -> None:  # noqa: FBT001  # a table
     await cluster.nodes("n1")
-    scope = await everything(cluster, reached="NodeUpgrading")
-    await changed(cluster, scope)
-    await tear_down(scope, keep_evidence=keep_evidence)
+    ctx = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, ctx)
+    await tear_down(ctx, keep_evidence=keep_evidence)
     assert await state(cluster) == (False, True, False)
 
 
@@ -224,14 +226,14 @@ async def test_deleting_an_ended_plan_does_not_disturb_the_upgrade_that_runs_now
     cluster: Harvester, ended: str
 ) -> None:
     await cluster.nodes("n1")
-    scope = await everything(cluster, reached="NodeUpgrading")
-    await changed(cluster, scope)
+    ctx = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, ctx)
     if ended == "succeeded":
-        scope.draft.succeed()
+        ctx.draft.succeed()
     else:
-        scope.draft.fail("x")
-        await scope.annotate({ANNOTATION_RESTORED: "true"})
-    await tear_down(scope, keep_evidence=False)
+        ctx.draft.fail("x")
+        await ctx.annotate({ANNOTATION_RESTORED: "true"})
+    await tear_down(ctx, keep_evidence=False)
     assert await state(cluster) == (True, False, True)
     assert await left(cluster) == {}
 
@@ -242,8 +244,8 @@ async def test_deleting_an_ended_plan_does_not_disturb_the_upgrade_that_runs_now
 )
 async def test_a_cluster_in_which_nothing_is_installed_holds_no_plan_back(cluster: Harvester) -> None:
     plan = await cluster.plan(status={"currentPhase": "NodeUpgrading"})
-    scope = cluster.scope(plan)
-    await scope.annotate(
+    ctx = cluster.context(plan)
+    await ctx.annotate(
         {
             ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":4,"upgradeStrategy":null}',
             "management.harvesterhci.io/descheduler-was-enabled": "true",
@@ -263,16 +265,16 @@ async def test_a_cluster_in_which_nothing_is_installed_holds_no_plan_back(cluste
             await cluster.server.run()
     with pytest.raises(NotFound):
         await cluster.names(SUC_PLANS)
-    await tear_down(scope, keep_evidence=False)
+    await tear_down(ctx, keep_evidence=False)
     for _ in range(2):
-        await tear_down(scope, keep_evidence=True)
+        await tear_down(ctx, keep_evidence=True)
 
 
 @pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
 async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fails(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scope = await everything(cluster)
+    ctx = await everything(cluster)
     removed: list[str] = []
     delete = Client.delete_collection
 
@@ -285,8 +287,8 @@ async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fail
     monkeypatch.setattr(Client, "delete_collection", some)
     for _ in range(2):
         with pytest.raises(Transient):
-            await tear_down(scope, keep_evidence=False)
-    await tear_down(scope, keep_evidence=False)
+            await tear_down(ctx, keep_evidence=False)
+    await tear_down(ctx, keep_evidence=False)
     assert await left(cluster) == {}
     assert {kind: removed.count(kind) for kind in removed} == dict.fromkeys(removed, 1) | {"services": 3}
 
@@ -294,8 +296,8 @@ async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fail
 async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failures_clean_up_was_cut_off(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scope = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
-    scope.draft.fail("because")
+    ctx = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
+    ctx.draft.fail("because")
     delete = Client.delete_collection
 
     async def cut_off(self: Client, resource: Resource, **more: Any) -> None:
@@ -306,7 +308,7 @@ async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failure
     with monkeypatch.context() as patched:
         patched.setattr(Client, "delete_collection", cut_off)
         with pytest.raises(Transient):
-            await tear_down(scope, keep_evidence=True)
+            await tear_down(ctx, keep_evidence=True)
     assert (await left(cluster))["Job"] == ["up-cluster-upgrade"]
-    await tear_down(scope, keep_evidence=False)
+    await tear_down(ctx, keep_evidence=False)
     assert await left(cluster) == {}

@@ -18,15 +18,15 @@ from upgrade_manager.resources.repository import repository_service
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
 
 
-async def annotated(cluster: Harvester, annotations: dict[str, str], **plan: Any) -> Scope:
+async def annotated(cluster: Harvester, annotations: dict[str, str], **plan: Any) -> ReconcileContext:
     await cluster.plan(**plan)
     patch = MergePatch({"metadata": {"annotations": annotations}})
-    return cluster.scope(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
+    return cluster.context(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
 
 
 class TestToolkit:
@@ -48,9 +48,9 @@ class TestToolkit:
     async def test_whose_tag_counts(
         self, cluster: Harvester, spec: dict[str, Any], status: dict[str, Any], tag: str
     ) -> None:
-        scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", **spec}, status=status))
-        assert scope.toolkit.tag == tag
-        assert scope.toolkit.repository == "rancher/harvester-upgrade-toolkit"
+        ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", **spec}, status=status))
+        assert ctx.toolkit.tag == tag
+        assert ctx.toolkit.repository == "rancher/harvester-upgrade-toolkit"
 
     @pytest.mark.rule(
         "api: upgrade-toolkit-image replaces rancher/harvester-upgrade-toolkit",
@@ -63,22 +63,22 @@ class TestToolkit:
         self, cluster: Harvester, spec: dict[str, Any], tag: str
     ) -> None:
         annotations = {TOOLKIT: "registry:5000/mine/toolkit:ignored"}
-        scope = await annotated(cluster, annotations, spec={"version": "v1.7.0", **spec})
-        assert str(scope.toolkit) == f"registry:5000/mine/toolkit:{tag}"
+        ctx = await annotated(cluster, annotations, spec={"version": "v1.7.0", **spec})
+        assert str(ctx.toolkit) == f"registry:5000/mine/toolkit:{tag}"
 
     async def test_an_annotation_that_names_none_is_told(self, cluster: Harvester) -> None:
-        scope = await annotated(cluster, {TOOLKIT: "$(reboot)"})
+        ctx = await annotated(cluster, {TOOLKIT: "$(reboot)"})
         with pytest.raises(RetryError, match="upgrade-toolkit-image"):
-            _ = scope.toolkit
+            _ = ctx.toolkit
 
 
 class TestEnsure:
     async def test_what_is_ours_is_created_once(self, cluster: Harvester) -> None:
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         for _ in range(2):
-            await scope.ensure(SERVICES, repository_service(scope.owner))
+            await ctx.ensure(SERVICES, repository_service(ctx.owner))
         assert await cluster.names(SERVICES, "harvester-system") == ["up-repo"]
-        assert len(scope.written) == 2
+        assert len(ctx.written) == 2
 
     @pytest.mark.rule("workloads: an object that another owner controls is never adopted")
     @pytest.mark.parametrize(
@@ -95,32 +95,32 @@ class TestEnsure:
     async def test_what_is_not_is_left_alone_and_both_owners_are_named(
         self, cluster: Harvester, references: list[Any], named: str
     ) -> None:
-        scope = cluster.scope(await cluster.plan())
-        foreign = repository_service(scope.owner)
+        ctx = cluster.context(await cluster.plan())
+        foreign = repository_service(ctx.owner)
         foreign["metadata"]["ownerReferences"] = references
         before = await cluster.put(SERVICES, foreign)
         with pytest.raises(ForeignObject, match=rf"up-repo belongs to {named}, not to UpgradePlan up"):
-            await scope.ensure(SERVICES, repository_service(scope.owner))
+            await ctx.ensure(SERVICES, repository_service(ctx.owner))
         assert await cluster.find(SERVICES, "up-repo", "harvester-system") == before
 
     @pytest.mark.rule("workloads: an object that another owner controls is never adopted")
     async def test_an_object_that_the_plan_only_shares_is_not_ours(self, cluster: Harvester) -> None:
         plan = await cluster.plan()
-        scope = cluster.scope(plan)
-        shared = repository_service(scope.owner)
+        ctx = cluster.context(plan)
+        shared = repository_service(ctx.owner)
         shared["metadata"]["ownerReferences"] = [{**owned(plan), "controller": False}]
         await cluster.put(SERVICES, shared)
         with pytest.raises(ForeignObject):
-            await scope.ensure(SERVICES, repository_service(scope.owner))
+            await ctx.ensure(SERVICES, repository_service(ctx.owner))
 
 
 class TestPlan:
     async def test_a_note_keeps_what_is_not_written_yet(self, cluster: Harvester) -> None:
-        scope = cluster.scope(await cluster.plan())
-        scope.draft.record("Initializing")
-        await scope.annotate({"example.org/note": "x"})
-        assert await scope.persist()
-        assert not await scope.persist()
+        ctx = cluster.context(await cluster.plan())
+        ctx.draft.record("Initializing")
+        await ctx.annotate({"example.org/note": "x"})
+        assert await ctx.persist()
+        assert not await ctx.persist()
         stored = await cluster.client.get(UPGRADE_PLANS, "up")
         assert objects.annotations_of(stored) == {"example.org/note": "x"}
         assert stored["status"]["currentPhase"] == "Initializing"
@@ -131,13 +131,13 @@ class TestPlan:
     async def test_nothing_is_written_over_what_someone_else_wrote_meanwhile(
         self, cluster: Harvester, write: str
     ) -> None:
-        scope = cluster.scope(await cluster.plan())
-        scope.draft.record("Initializing")
+        ctx = cluster.context(await cluster.plan())
+        ctx.draft.record("Initializing")
         other = MergePatch({"status": {"currentPhase": "ISODownloading"}})
         before = await cluster.client.patch(UPGRADE_PLANS, "up", other, subresource="status")
         arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "set_finalizers": [["a.b/c"]]}
         with pytest.raises(Conflict):
-            await getattr(scope, write)(*arguments[write])
+            await getattr(ctx, write)(*arguments[write])
         assert await cluster.client.get(UPGRADE_PLANS, "up") == before
         assert cluster.heard.said == []
 
@@ -154,11 +154,11 @@ class TestPlan:
             spec={"version": "v1.7.0", "future": {"a": [1, {"b": None}]}},
             status={"future": {"c": "d"}, "nodeUpgradeStatuses": {"n9": {"state": "Polishing"}}},
         )
-        scope = cluster.scope(plan)
-        scope.draft.accept("Initializing")
-        await scope.annotate({"a.b/c": "d"})
-        await scope.set_finalizers(["a.b/c"])
-        await scope.persist()
+        ctx = cluster.context(plan)
+        ctx.draft.accept("Initializing")
+        await ctx.annotate({"a.b/c": "d"})
+        await ctx.set_finalizers(["a.b/c"])
+        await ctx.persist()
         stored = await cluster.client.get(UPGRADE_PLANS, "up")
         assert stored["spec"] == plan["spec"]
         assert stored["status"]["future"] == {"c": "d"}
@@ -167,17 +167,17 @@ class TestPlan:
 
 
 async def test_a_patch_with_nulls_takes_annotations_away(cluster: Harvester) -> None:
-    scope = await annotated(cluster, {"a.b/c": "d", "a.b/e": "f"})
+    ctx = await annotated(cluster, {"a.b/c": "d", "a.b/e": "f"})
     patch = MergePatch({"metadata": {"annotations": {"a.b/c": None, "a.b/missing": None}}})
-    await scope.patch(UPGRADE_PLANS, "up", patch, metadata_only=True)
+    await ctx.patch(UPGRADE_PLANS, "up", patch, metadata_only=True)
     assert objects.annotations_of(await cluster.client.get(UPGRADE_PLANS, "up")) == {"a.b/e": "f"}
 
 
 async def test_what_is_not_there_or_has_no_kind_is_none(cluster: Harvester) -> None:
-    scope = cluster.scope(await cluster.plan())
-    assert await scope.find(VERSIONS, "none", namespace="harvester-system") is None
+    ctx = cluster.context(await cluster.plan())
+    assert await ctx.find(VERSIONS, "none", namespace="harvester-system") is None
     await cluster.client.delete(DEFINITIONS, "versions.harvesterhci.io")
-    assert await scope.find(VERSIONS, "none", namespace="harvester-system") is None
+    assert await ctx.find(VERSIONS, "none", namespace="harvester-system") is None
 
 
 @pytest.mark.rule("pipeline: MetadataPopulate gets harvester-iso/harvester-release.yaml from the plan's repository")
@@ -189,8 +189,8 @@ async def test_what_is_not_there_or_has_no_kind_is_none(cluster: Harvester) -> N
     ],
 )
 async def test_the_repositorys_address_is_its_services(cluster: Harvester, plan: str, url: str) -> None:
-    scope = cluster.scope(await cluster.plan(plan))
-    assert scope.repo_url.startswith(url)
-    host = scope.repo_url.removeprefix("http://")
-    assert host == f"{objects.name(repository_service(scope.owner))}.harvester-system"
-    assert Component.REPO in objects.labels(repository_service(scope.owner)).values()
+    ctx = cluster.context(await cluster.plan(plan))
+    assert ctx.repo_url.startswith(url)
+    host = ctx.repo_url.removeprefix("http://")
+    assert host == f"{objects.name(repository_service(ctx.owner))}.harvester-system"
+    assert Component.REPO in objects.labels(repository_service(ctx.owner)).values()

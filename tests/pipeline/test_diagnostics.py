@@ -115,7 +115,7 @@ async def test_a_job_is_told_with_its_state(
         status = one.get("status")
         bare = {key: value for key, value in one.items() if key != "status"}
         await cluster.put(PODS if status else EVENTS, bare, status=status)
-    said = await account(cluster.scope(await cluster.plan()), raw)
+    said = await account(cluster.context(await cluster.plan()), raw)
     assert (said.message, said.detail) == (WAITING + message, detail)
 
 
@@ -131,19 +131,19 @@ async def test_a_job_is_told_with_its_state(
 async def test_it_is_looked_at_again_where_nothing_that_is_watched_would_tell(
     cluster: Harvester, raw: dict[str, Any], after: float | None
 ) -> None:
-    said = await account(cluster.scope(await cluster.plan()), raw)
+    said = await account(cluster.context(await cluster.plan()), raw)
     assert said.after == (after and pytest.approx(after, abs=1))
 
 
 async def test_however_often_it_is_looked_at_its_pods_and_events_are_asked_for_once(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scope = cluster.scope(await cluster.plan())
-    first = await account(scope, job(failed=1))
+    ctx = cluster.context(await cluster.plan())
+    first = await account(ctx, job(failed=1))
     asked: list[Any] = []
     monkeypatch.setattr(cluster.client, "list", lambda *_, **__: asked.append(1))
     for _ in range(3):
-        assert await account(scope, job(failed=1)) == first
+        assert await account(ctx, job(failed=1)) == first
     assert asked == []
 
 

@@ -12,7 +12,7 @@ from upgrade_manager.pipeline.table import PIPELINE, Row
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 FIRST, SECOND = PhaseName.INITIALIZE, PhaseName.ISO_DOWNLOAD
@@ -31,19 +31,19 @@ class Told(Phase):
         #: What it waits for before it is left.
         self.unfinished: Waiting | None = None
 
-    async def enter(self, scope: Scope) -> Failed | None:
+    async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Let it in, or not."""
-        self._calls.append(f"enter {self.name} at {scope.draft.phase}")
+        self._calls.append(f"enter {self.name} at {ctx.draft.phase}")
         return self._refusal
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """End as told."""
-        self._calls.append(f"run {self.name} at {scope.draft.phase}")
+        self._calls.append(f"run {self.name} at {ctx.draft.phase}")
         return self._outcome
 
-    async def exit(self, scope: Scope) -> Waiting | None:
+    async def exit(self, ctx: ReconcileContext) -> Waiting | None:
         """Leave."""
-        self._calls.append(f"exit {self.name} at {scope.draft.phase}")
+        self._calls.append(f"exit {self.name} at {ctx.draft.phase}")
         return self.unfinished
 
 
@@ -56,13 +56,13 @@ def engine(calls: list[str], *, outcome: Outcome | None = None, refusal: Failed 
 REMOVAL = "waiting for the objects that UpgradePlan up made to be removed: the upgrade is done"
 
 
-def progressing(scope: Scope) -> str:
-    (condition,) = scope.draft["conditions"]
+def progressing(ctx: ReconcileContext) -> str:
+    (condition,) = ctx.draft["conditions"]
     return str(condition["message"])
 
 
-async def scope_at(cluster: Harvester, phase: str) -> Scope:
-    return cluster.scope(await cluster.plan(status={"currentPhase": phase}))
+async def context_at(cluster: Harvester, phase: str) -> ReconcileContext:
+    return cluster.context(await cluster.plan(status={"currentPhase": phase}))
 
 
 WALK = [
@@ -93,10 +93,10 @@ async def test_a_walk_begins_at_the_recorded_phase_and_ends_with_the_table(
     cluster: Harvester, recorded: str, asked: list[str]
 ) -> None:
     calls: list[str] = []
-    scope = await scope_at(cluster, recorded)
-    assert await engine(calls).advance(scope) == Completed()
+    ctx = await context_at(cluster, recorded)
+    assert await engine(calls).advance(ctx) == Completed()
     assert calls == asked
-    assert scope.draft.phase == SECOND.completed
+    assert ctx.draft.phase == SECOND.completed
 
 
 @pytest.mark.rule("pipeline: a phase runs until it completes or fails")
@@ -105,10 +105,10 @@ async def test_a_walk_begins_at_the_recorded_phase_and_ends_with_the_table(
 )
 async def test_a_walk_stops_where_a_phase(cluster: Harvester, outcome: Outcome) -> None:
     calls: list[str] = []
-    scope = await scope_at(cluster, "Initializing")
-    assert await engine(calls, outcome=outcome).advance(scope) == outcome
+    ctx = await context_at(cluster, "Initializing")
+    assert await engine(calls, outcome=outcome).advance(ctx) == outcome
     assert calls == WALK[:1]
-    assert scope.draft.phase == FIRST.active
+    assert ctx.draft.phase == FIRST.active
 
 
 @pytest.mark.rule("pipeline: a phase is left once, after its completed value is recorded and before the next one")
@@ -116,13 +116,13 @@ async def test_a_phase_that_is_not_left_yet_is_over_all_the_same(cluster: Harves
     calls: list[str] = []
     first, second = Told(FIRST, calls), Told(SECOND, calls)
     table = Engine([Row(name=FIRST, phase=first), Row(name=SECOND, phase=second)])
-    scope = await scope_at(cluster, "Initializing")
+    ctx = await context_at(cluster, "Initializing")
     first.unfinished = Waiting(message="waiting for the last guest")
-    assert await table.advance(scope) == first.unfinished
-    assert scope.draft.phase == FIRST.completed
+    assert await table.advance(ctx) == first.unfinished
+    assert ctx.draft.phase == FIRST.completed
     assert calls == WALK[:2]
     first.unfinished = None
-    assert await table.advance(scope) == Completed()
+    assert await table.advance(ctx) == Completed()
     assert calls == WALK[:2] + WALK[1:]
 
 
@@ -138,15 +138,15 @@ async def test_a_phase_that_is_not_left_yet_is_over_all_the_same(cluster: Harves
 async def test_what_is_waited_for_is_said_before_anything_is_known_of_it(
     cluster: Harvester, recorded: str, outcome: Outcome, said: str
 ) -> None:
-    scope = await scope_at(cluster, recorded)
-    await engine([], outcome=outcome).advance(scope)
-    assert progressing(scope) == said
+    ctx = await context_at(cluster, recorded)
+    await engine([], outcome=outcome).advance(ctx)
+    assert progressing(ctx) == said
 
 
 async def test_between_two_phases_the_next_one_is_waited_for(cluster: Harvester) -> None:
-    scope = await scope_at(cluster, "Initializing")
-    await engine([], refusal=Failed(cause="not allowed")).advance(scope)
-    assert progressing(scope) == f"waiting for phase {SECOND} to begin"
+    ctx = await context_at(cluster, "Initializing")
+    await engine([], refusal=Failed(cause="not allowed")).advance(ctx)
+    assert progressing(ctx) == f"waiting for phase {SECOND} to begin"
 
 
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
@@ -179,21 +179,21 @@ async def test_between_two_phases_the_next_one_is_waited_for(cluster: Harvester)
 async def test_each_phase_begins_with_what_it_looks_at_first(
     cluster: Harvester, phase: str, spec: dict[str, str], said: str
 ) -> None:
-    scope = cluster.scope(await cluster.plan(spec=spec, status={"currentPhase": phase}))
-    assert Engine(PIPELINE).outlook(scope) == said
+    ctx = cluster.context(await cluster.plan(spec=spec, status={"currentPhase": phase}))
+    assert Engine(PIPELINE).outlook(ctx) == said
 
 
 @pytest.mark.rule("pipeline: a phase is entered once, before its active value is recorded")
 async def test_a_phase_that_may_not_begin_is_not_recorded(cluster: Harvester) -> None:
     calls: list[str] = []
-    scope = await scope_at(cluster, "Initializing")
+    ctx = await context_at(cluster, "Initializing")
     refusal = Failed(cause="not allowed")
-    assert await engine(calls, refusal=refusal).advance(scope) == refusal
+    assert await engine(calls, refusal=refusal).advance(ctx) == refusal
     assert calls == WALK[:3]
-    assert scope.draft.recorded_phases() == [FIRST.completed]
+    assert ctx.draft.recorded_phases() == [FIRST.completed]
 
 
 @pytest.mark.parametrize("phase", ["Polishing", "NodeUpgrading"], ids=["of a newer version", "not in the table"])
 async def test_a_phase_that_is_unknown_is_an_error_that_names_it(cluster: Harvester, phase: str) -> None:
     with pytest.raises(RetryError, match=f"does not know the phase {phase}"):
-        await engine([]).advance(await scope_at(cluster, phase))
+        await engine([]).advance(await context_at(cluster, phase))

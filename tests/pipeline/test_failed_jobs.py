@@ -22,7 +22,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 PLACE = "cattle-system"
 FAILED: Object = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}], "failed": 3}
@@ -30,11 +30,11 @@ CLAIM = {"upgrade.cattle.io/controller": "system-upgrade-controller", "objectset
 CONTAINER = {"name": "upgrade", "image": "i"}
 
 
-async def failed_job(cluster: Harvester, *, status: Object | None = None) -> tuple[Scope, Object]:
+async def failed_job(cluster: Harvester, *, status: Object | None = None) -> tuple[ReconcileContext, Object]:
     """An upgrade, and a Job that the controller has made for its Plan."""
-    scope = cluster.scope(await cluster.plan())
+    ctx = cluster.context(await cluster.plan())
     settings = PlanSettings(image=ToolkitImage(repository="r", tag="v1"), service_account="a")
-    plan = await cluster.put(SUC_PLANS, image_preload_plan(scope.owner, settings, concurrency=1))
+    plan = await cluster.put(SUC_PLANS, image_preload_plan(ctx.owner, settings, concurrency=1))
     reference = {
         "apiVersion": SUC_PLANS.api_version,
         "kind": "Plan",
@@ -42,32 +42,32 @@ async def failed_job(cluster: Harvester, *, status: Object | None = None) -> tup
         "uid": objects.uid(plan),
         "controller": True,
     }
-    labels = {**scope.owner.labels(Component.IMAGE_PRELOAD), **CLAIM, "upgrade.cattle.io/node": "n1"}
+    labels = {**ctx.owner.labels(Component.IMAGE_PRELOAD), **CLAIM, "upgrade.cattle.io/node": "n1"}
     metadata = {"name": "apply", "namespace": PLACE, "labels": labels, "ownerReferences": [reference]}
     pod = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
     spec: dict[str, Any] = {"ttlSecondsAfterFinished": 900, "template": pod}
     await cluster.put(JOBS, {"metadata": metadata, "spec": spec}, status=status)
-    return scope, await cluster.find(JOBS, "apply", PLACE)
+    return ctx, await cluster.find(JOBS, "apply", PLACE)
 
 
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
 async def test_a_failed_job_becomes_the_upgrades_own(cluster: Harvester) -> None:
-    scope, _ = await failed_job(cluster, status=FAILED)
-    await take_over(scope, Component.IMAGE_PRELOAD)
-    await make_lasting(scope, Component.IMAGE_PRELOAD)
+    ctx, _ = await failed_job(cluster, status=FAILED)
+    await take_over(ctx, Component.IMAGE_PRELOAD)
+    await make_lasting(ctx, Component.IMAGE_PRELOAD)
     job = await cluster.find(JOBS, "apply", PLACE)
-    assert objects.owner_uid(job) == scope.owner.uid
+    assert objects.owner_uid(job) == ctx.owner.uid
     assert CLAIM.keys().isdisjoint(objects.labels(job))
     assert objects.labels(job)["upgrade.cattle.io/node"] == "n1"
     assert "ttlSecondsAfterFinished" not in objects.spec(job)
 
 
 async def test_once_more_changes_nothing(cluster: Harvester) -> None:
-    scope, _ = await failed_job(cluster, status=FAILED)
+    ctx, _ = await failed_job(cluster, status=FAILED)
     for _ in range(2):
-        await take_over(scope, Component.IMAGE_PRELOAD)
-        await make_lasting(scope, Component.IMAGE_PRELOAD)
-    writes = [write for write in scope.written if write.resource == JOBS]
+        await take_over(ctx, Component.IMAGE_PRELOAD)
+        await make_lasting(ctx, Component.IMAGE_PRELOAD)
+    writes = [write for write in ctx.written if write.resource == JOBS]
     assert len(writes) == 2
 
 
@@ -79,16 +79,16 @@ async def test_once_more_changes_nothing(cluster: Harvester) -> None:
     ],
 )
 async def test_a_job_is_left_to_the_controller(cluster: Harvester, status: Object | None, component: Component) -> None:
-    scope, before = await failed_job(cluster, status=status)
-    await take_over(scope, component)
-    await make_lasting(scope, component)
+    ctx, before = await failed_job(cluster, status=status)
+    await take_over(ctx, component)
+    await make_lasting(ctx, component)
     assert await cluster.find(JOBS, "apply", PLACE) == before
 
 
 async def test_the_controller_gets_time_to_notice_and_a_job_that_it_claims_again_is_taken_again(
     cluster: Harvester,
 ) -> None:
-    scope, before = await failed_job(cluster, status=FAILED)
+    ctx, before = await failed_job(cluster, status=FAILED)
     loop = asyncio.get_running_loop()
     began = loop.time()
 
@@ -99,36 +99,36 @@ async def test_the_controller_gets_time_to_notice_and_a_job_that_it_claims_again
 
     async with asyncio.TaskGroup() as group:
         group.create_task(claim())
-        await take_over(scope, Component.IMAGE_PRELOAD)
+        await take_over(ctx, Component.IMAGE_PRELOAD)
     assert loop.time() - began == 2 * failed_jobs.NOTICED
-    assert objects.owner_uid(await cluster.find(JOBS, "apply", PLACE)) == scope.owner.uid
+    assert objects.owner_uid(await cluster.find(JOBS, "apply", PLACE)) == ctx.owner.uid
 
 
 async def test_a_job_that_was_taken_over_a_moment_ago_keeps_its_plan_until_the_controller_has_noticed(
     cluster: Harvester,
 ) -> None:
-    scope, _ = await failed_job(cluster, status=FAILED)
-    patch = scope.client.patch
+    ctx, _ = await failed_job(cluster, status=FAILED)
+    patch = ctx.client.patch
 
     async def lose(*given: Any, **options: Any) -> Any:
         await patch(*given, **options)
         raise Transient("the answer got lost")
 
-    scope.client.patch = lose  # type: ignore[method-assign]
+    ctx.client.patch = lose  # type: ignore[method-assign]
     with pytest.raises(Transient):
-        await take_over(scope, Component.IMAGE_PRELOAD)
-    scope.client.patch = patch  # type: ignore[method-assign]
+        await take_over(ctx, Component.IMAGE_PRELOAD)
+    ctx.client.patch = patch  # type: ignore[method-assign]
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await take_over(scope, Component.IMAGE_PRELOAD)
+    await take_over(ctx, Component.IMAGE_PRELOAD)
     assert loop.time() - began == failed_jobs.NOTICED
-    await cluster.client.delete(SUC_PLANS, component_name(scope.owner.name, Component.IMAGE_PRELOAD), namespace=PLACE)
-    await take_over(scope, Component.IMAGE_PRELOAD)
+    await cluster.client.delete(SUC_PLANS, component_name(ctx.owner.name, Component.IMAGE_PRELOAD), namespace=PLACE)
+    await take_over(ctx, Component.IMAGE_PRELOAD)
     assert loop.time() - began == failed_jobs.NOTICED
 
 
 async def test_a_controller_that_never_gives_in_does_not_hold_the_end_up(cluster: Harvester) -> None:
-    scope, _ = await failed_job(cluster, status=FAILED)
+    ctx, _ = await failed_job(cluster, status=FAILED)
 
     async def claim() -> None:
         while True:
@@ -136,7 +136,7 @@ async def test_a_controller_that_never_gives_in_does_not_hold_the_end_up(cluster
             await cluster.client.patch(JOBS, "apply", MergePatch({"metadata": {"labels": CLAIM}}), namespace=PLACE)
 
     task = asyncio.create_task(claim())
-    await take_over(scope, Component.IMAGE_PRELOAD)
+    await take_over(ctx, Component.IMAGE_PRELOAD)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -144,8 +144,8 @@ async def test_a_controller_that_never_gives_in_does_not_hold_the_end_up(cluster
 
 
 async def test_a_job_that_vanishes_meanwhile_is_no_error(cluster: Harvester) -> None:
-    scope, _ = await failed_job(cluster, status=FAILED)
-    lister = scope.client.list
+    ctx, _ = await failed_job(cluster, status=FAILED)
+    lister = ctx.client.list
 
     async def list_and_lose(*given: Any, **options: Any) -> Any:
         listing = await lister(*given, **options)
@@ -153,15 +153,15 @@ async def test_a_job_that_vanishes_meanwhile_is_no_error(cluster: Harvester) -> 
             await cluster.client.delete(JOBS, "apply", namespace=PLACE)
         return listing
 
-    scope.client.list = list_and_lose  # type: ignore[method-assign]
-    await take_over(scope, Component.IMAGE_PRELOAD)
+    ctx.client.list = list_and_lose  # type: ignore[method-assign]
+    await take_over(ctx, Component.IMAGE_PRELOAD)
     assert await cluster.find(JOBS, "apply", PLACE) is None
 
 
-async def own_job(cluster: Harvester, scope: Scope, name: str, *, status: Object | None = None) -> None:
+async def own_job(cluster: Harvester, ctx: ReconcileContext, name: str, *, status: Object | None = None) -> None:
     """A Job that the manager has made itself."""
-    labels = scope.owner.labels(Component.NODE_UPGRADE)
-    owners = [scope.owner.reference()]
+    labels = ctx.owner.labels(Component.NODE_UPGRADE)
+    owners = [ctx.owner.reference()]
     metadata = {"name": name, "namespace": "harvester-system", "labels": labels, "ownerReferences": owners}
     pod = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
     await cluster.put(
@@ -171,12 +171,12 @@ async def own_job(cluster: Harvester, scope: Scope, name: str, *, status: Object
 
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
 async def test_a_failed_job_stays_for_as_long_as_the_plan_and_not_only_for_its_week(cluster: Harvester) -> None:
-    scope = cluster.scope(await cluster.plan())
-    await own_job(cluster, scope, "failed", status=FAILED)
-    await own_job(cluster, scope, "done", status={"conditions": [{"type": "Complete", "status": "True"}]})
-    await own_job(cluster, scope, "running")
+    ctx = cluster.context(await cluster.plan())
+    await own_job(cluster, ctx, "failed", status=FAILED)
+    await own_job(cluster, ctx, "done", status={"conditions": [{"type": "Complete", "status": "True"}]})
+    await own_job(cluster, ctx, "running")
     for _ in range(2):
-        await failed_jobs.keep_own(scope)
+        await failed_jobs.keep_own(ctx)
     assert await cluster.names(JOBS, "harvester-system") == ["failed"]
     kept = await cluster.find(JOBS, "failed", "harvester-system")
     assert "ttlSecondsAfterFinished" not in objects.spec(kept)

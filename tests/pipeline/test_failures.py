@@ -176,7 +176,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
     assert len(kept) == len(titles)
     assert all(title.startswith(wanted) for title, wanted in zip(kept, titles, strict=True))
     pods = (await simulation.client().list(PODS, label_selector="management.harvesterhci.io/upgrade-plan")).items
-    owners = {objects.uid(obj) for obj in await simulation.ground.objects() if objects.title(obj) in kept}
+    owners = {objects.uid(obj) for obj in await simulation.backend.objects() if objects.title(obj) in kept}
     assert {objects.owner_uid(pod) for pod in pods} == owners
 
 
@@ -211,7 +211,7 @@ async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is
     simulate: Simulate, failure: Failure
 ) -> None:
     async with simulate(Curable.of(**failure.faults)) as simulation:
-        is_real = simulation.ground.has_controllers
+        is_real = simulation.backend.has_controllers
         before, stage = await settings(simulation), await Stage.set_up(simulation)
         async with stage.life():
             plan = await fail(stage)

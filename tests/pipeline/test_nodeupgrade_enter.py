@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 @pytest.mark.rule("nodes: managed nodes without a state become ImagePreloaded; others are unchanged")
 async def test_every_managed_node_begins_as_preloaded_and_none_goes_back(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
-    scope = await stage.scope()
-    scope.draft.move_node("n1", NodeState.PRE_DRAINED)
-    await scope.persist()
+    ctx = await stage.context()
+    ctx.draft.move_node("n1", NodeState.PRE_DRAINED)
+    await ctx.persist()
     await stage.cluster.nodes("unmanaged", **{MANAGED_LABEL: "false"})
     await stage.enter()
     assert await stage.states() == {"n1": "PreDrained", "n2": "ImagePreloaded"}
@@ -45,12 +45,12 @@ async def test_nothing_is_changed_before_the_old_values_are_on_record(stage: Sta
     spec = {"enabled": True, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
     await stage.cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": spec})
     before = await stage.of_others()
-    scope = await stage.scope()
+    ctx = await stage.context()
     # Somebody has written to the plan meanwhile, so that the notes are refused.
     touched = MergePatch({"metadata": {"labels": {"touched": "yes"}}})
     await stage.cluster.client.patch(UPGRADE_PLANS, "up", touched)
     with pytest.raises(Conflict):
-        await stage.phase.enter(scope)
+        await stage.phase.enter(ctx)
     assert await stage.of_others() == before
 
 
@@ -65,7 +65,7 @@ async def test_the_old_value_is_noted_before_it_is_changed_and_never_again(stage
     name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
     await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
     for _ in range(3):
-        await NodeUpgrade().enter(await stage.scope())
+        await NodeUpgrade().enter(await stage.context())
     notes = objects.annotations_of(await stage.cluster.client.get(UPGRADE_PLANS, "up"))
     assert notes["management.harvesterhci.io/replica-replenishment-wait-interval"] == "600"
     setting = await stage.cluster.find(LONGHORN_SETTINGS, "replica-replenishment-wait-interval", "longhorn-system")
@@ -76,4 +76,4 @@ async def test_without_ranchers_cluster_it_does_not_begin(stage: Stage) -> None:
     await stage.cluster.nodes("n1", "n2")
     await stage.cluster.plan(status={"releaseMetadata": RELEASE})
     with pytest.raises(MissingObject):
-        await NodeUpgrade().enter(await stage.scope())
+        await NodeUpgrade().enter(await stage.context())

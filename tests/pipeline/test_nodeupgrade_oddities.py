@@ -41,10 +41,10 @@ async def test_a_secret_is_no_question(stage: Stage, namespace: str, type_: str)
     await stage.cluster.put(SECRETS, {"metadata": metadata, "type": type_, "data": {}})
     await stage.run()
     assert await stage.cluster.names(JOBS) == []
-    scope = await stage.scope()
+    ctx = await stage.context()
     for node in ("n1", "n2"):
-        scope.draft.move_node(node, NodeState.POST_DRAINED)
-    await scope.persist()
+        ctx.draft.move_node(node, NodeState.POST_DRAINED)
+    await ctx.persist()
     assert await stage.run() == Completed()
 
 
@@ -86,9 +86,9 @@ async def test_a_node_that_leaves_does_not_hold_the_others_up(stage: Stage) -> N
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    scope = await stage.scope()
-    scope.draft.move_node("n1", NodeState.POST_DRAINED)
-    await scope.persist()
+    ctx = await stage.context()
+    ctx.draft.move_node("n1", NodeState.POST_DRAINED)
+    await ctx.persist()
     await stage.cluster.client.delete(NODES, "n2")
     assert await stage.run() == Completed()
 
@@ -114,10 +114,10 @@ async def test_a_secret_whose_machine_is_gone_does_not_hold_the_end_up(stage: St
     await stage.run()
     await stage.rancher("n2", post=QUESTION)
     await stage.cluster.client.delete(MACHINES, "m-n2", namespace="fleet-local")
-    scope = await stage.scope()
+    ctx = await stage.context()
     for node in ("n1", "n2"):
-        scope.draft.move_node(node, NodeState.POST_DRAINED)
-    await scope.persist()
+        ctx.draft.move_node(node, NodeState.POST_DRAINED)
+    await ctx.persist()
     assert await stage.run() == Completed()
 
 

@@ -80,10 +80,10 @@ async def test_rancher_gets_no_answer_meanwhile(stage: Stage) -> None:
 async def test_a_name_that_was_added_after_the_plan_was_read_is_seen_before_the_node_begins(stage: Stage) -> None:
     await begun(stage)
     await stage.rancher("n1", pre=QUESTION)
-    scope = await stage.scope()
+    ctx = await stage.context()
     await listing(stage, "n1")
     with pytest.raises(Conflict):
-        await stage.phase.run(scope)
+        await stage.phase.run(ctx)
     assert await stage.cluster.names(JOBS) == []
     await stage.run()
     assert await suspend(stage, "n1") is True
@@ -94,9 +94,9 @@ async def test_killed_between_the_record_and_the_resumption_it_goes_on_although_
     await stage.rancher("n1", pre=QUESTION)
     await stage.run()
     await listing(stage)
-    scope = await stage.scope()
-    scope.draft.move_node("n1", NodeState.PRE_DRAINING)
-    await scope.persist()
+    ctx = await stage.context()
+    ctx.draft.move_node("n1", NodeState.PRE_DRAINING)
+    await ctx.persist()
     await listing(stage, "n1")
     await stage.run()
     assert await suspend(stage, "n1") is False

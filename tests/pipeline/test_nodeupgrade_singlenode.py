@@ -99,9 +99,9 @@ async def test_a_stale_question_of_rancher_is_not_answered(stage: Stage) -> None
 
 async def test_a_node_that_joins_before_the_phase_begins_makes_it_rancher_driven(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
-    scope = await stage.scope()
-    scope.draft["singleNode"] = "n1"
-    await scope.persist()
+    ctx = await stage.context()
+    ctx.draft["singleNode"] = "n1"
+    await ctx.persist()
     await stage.enter()
     await stage.run()
     plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")

@@ -13,7 +13,7 @@ from upgrade_manager.pipeline import overrides
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
 DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"
@@ -35,10 +35,10 @@ async def now(cluster: Harvester) -> tuple[Any, Any]:
     return setting and setting["value"], addon and addon["spec"]["enabled"]
 
 
-async def noted(cluster: Harvester, notes: dict[str, str]) -> Scope:
+async def noted(cluster: Harvester, notes: dict[str, str]) -> ReconcileContext:
     await cluster.plan()
     patch = MergePatch({"metadata": {"annotations": notes}})
-    return cluster.scope(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
+    return cluster.context(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
 
 
 @pytest.mark.rule(
@@ -71,7 +71,7 @@ async def test_what_is_going_to_be_changed_is_noted(
     notes: dict[str, str],
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    assert await overrides.originals(cluster.scope(await cluster.plan())) == notes
+    assert await overrides.originals(cluster.context(await cluster.plan())) == notes
 
 
 @pytest.mark.rule(
@@ -90,9 +90,9 @@ async def test_what_is_going_to_be_changed_is_noted(
 )
 async def test_what_is_noted_is_changed(cluster: Harvester, notes: dict[str, str], after: tuple[Any, Any]) -> None:
     await settings(cluster)
-    scope = await noted(cluster, notes)
-    await overrides.change(scope)
-    await overrides.change(scope)
+    ctx = await noted(cluster, notes)
+    await overrides.change(ctx)
+    await overrides.change(ctx)
     assert await now(cluster) == after
 
 
@@ -152,9 +152,9 @@ async def test_what_is_still_ours_is_put_back(
     said: int,
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    scope = await noted(cluster, {INTERVAL: "600", DESCHEDULER: "true"})
-    await overrides.restore(scope)
-    await overrides.restore(scope)
+    ctx = await noted(cluster, {INTERVAL: "600", DESCHEDULER: "true"})
+    await overrides.restore(ctx)
+    await overrides.restore(ctx)
     assert await now(cluster) == after
     assert len(set(cluster.heard.names)) == said
 
@@ -163,8 +163,8 @@ async def test_what_is_still_ours_is_put_back(
 async def test_kinds_that_are_not_installed_have_nothing_to_change(cluster: Harvester) -> None:
     for name in ("settings.longhorn.io", "addons.harvesterhci.io"):
         await cluster.client.delete(DEFINITIONS, name)
-    assert await overrides.originals(cluster.scope(await cluster.plan())) == {}
-    await overrides.change(cluster.scope(await cluster.client.get(UPGRADE_PLANS, "up")))
+    assert await overrides.originals(cluster.context(await cluster.plan())) == {}
+    await overrides.change(cluster.context(await cluster.client.get(UPGRADE_PLANS, "up")))
 
 
 async def test_without_notes_nothing_is_put_back(cluster: Harvester) -> None:

@@ -31,9 +31,9 @@ async def test_a_name_that_holds_back_nobody_is_said(cluster: Harvester, listed:
     await cluster.nodes("n1", "n2")
     await cluster.nodes("foreign", **{"harvesterhci.io/managed": "false"})
     spec = {"version": "v1", "nodeUpgradeOption": {"pauseNodes": listed}}
-    scope = cluster.scope(await cluster.plan(spec=spec))
+    ctx = cluster.context(await cluster.plan(spec=spec))
     said = SAID.format(unknown) if unknown else ""
-    assert misnamed(scope, await scope.observe(MANAGED_NODES)) == said
+    assert misnamed(ctx, await ctx.observe(MANAGED_NODES)) == said
     words = " ".join(f"{said}; correct the list".split())
     assert cluster.heard.said == ([("PauseNodesUnknown", words)] if unknown else [])
 
@@ -44,8 +44,8 @@ async def test_it_is_said_once_for_each_list(cluster: Harvester) -> None:
         spec = {"version": "v1", "nodeUpgradeOption": {"pauseNodes": listed}}
         raw = await cluster.plan(f"up-{number}", spec=spec)
         raw["metadata"] |= {"name": "up", "uid": "u"}
-        scope = cluster.scope(raw)
-        misnamed(scope, await scope.observe(MANAGED_NODES))
+        ctx = cluster.context(raw)
+        misnamed(ctx, await ctx.observe(MANAGED_NODES))
     first, second, third, fourth = cluster.heard.names
     assert first == second != third == fourth
 

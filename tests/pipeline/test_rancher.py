@@ -13,7 +13,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline import rancher
-from upgrade_manager.pipeline.context import Scope
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
 
@@ -33,16 +33,16 @@ async def now(cluster: Harvester) -> Any:
     return (await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))["spec"]
 
 
-async def noted(cluster: Harvester) -> Scope:
+async def noted(cluster: Harvester) -> ReconcileContext:
     """A plan that has noted what the cluster looks like."""
-    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await scope.annotate(rancher.original(await rancher.read_cluster(scope), asking=[]))
-    return scope
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await ctx.annotate(rancher.original(await rancher.read_cluster(ctx), asking=[]))
+    return ctx
 
 
-async def again(cluster: Harvester) -> Scope:
+async def again(cluster: Harvester) -> ReconcileContext:
     """The plan as a new process reads it."""
-    return cluster.scope(await cluster.client.get(UPGRADE_PLANS, "up"))
+    return cluster.context(await cluster.client.get(UPGRADE_PLANS, "up"))
 
 
 @pytest.mark.rule(
@@ -101,8 +101,8 @@ async def test_what_others_have_in_the_strategy_stays(cluster: Harvester) -> Non
 )
 async def test_the_old_strategy_comes_back_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
     await local(cluster, rke=rke)
-    scope = await noted(cluster)
-    await rancher.start(scope)
+    ctx = await noted(cluster)
+    await rancher.start(ctx)
     for _ in range(2):
         await rancher.restore(await again(cluster))
     assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": rke.get("provisionGeneration", 0) + 1}
@@ -110,8 +110,8 @@ async def test_the_old_strategy_comes_back_and_the_generation_stays(cluster: Har
 
 async def test_a_strategy_that_is_no_longer_ours_is_left_alone(cluster: Harvester) -> None:
     await local(cluster, rke={"upgradeStrategy": OTHERS})
-    scope = await noted(cluster)
-    await rancher.restore(scope)
+    ctx = await noted(cluster)
+    await rancher.restore(ctx)
     assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
 
 
@@ -126,10 +126,10 @@ async def test_a_start_does_not_mind_what_others_write_meanwhile(
     cluster: Harvester, overtaken: Overtaken, touch: Object
 ) -> None:
     await local(cluster)
-    scope = await noted(cluster)
-    scope.cluster = None
+    ctx = await noted(cluster)
+    ctx.cluster = None
     overtaken.by(touch)
-    assert await rancher.start(scope) == 5
+    assert await rancher.start(ctx) == 5
     assert asks_us({"spec": await now(cluster)})
 
 
@@ -146,10 +146,10 @@ async def test_a_start_that_others_overtake_in_what_it_changes_is_decided_anew(
     cluster: Harvester, touch: Object, kept: int | None
 ) -> None:
     await local(cluster)
-    scope = await noted(cluster)
+    ctx = await noted(cluster)
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
     with pytest.raises(Conflict):
-        await rancher.start(scope)
+        await rancher.start(ctx)
     spec = await now(cluster)
     assert not asks_us({"spec": spec})
     assert (spec.get("rkeConfig") or {}).get("provisionGeneration") == kept
@@ -160,14 +160,14 @@ async def test_a_change_that_is_refused_for_another_reason_is_no_conflict(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await local(cluster)
-    scope = await noted(cluster)
+    ctx = await noted(cluster)
 
     async def refused(*_: Any, **__: Any) -> None:
         raise Invalid("an admission webhook says no")
 
-    monkeypatch.setattr(Scope, "patch", refused)
+    monkeypatch.setattr(ReconcileContext, "patch", refused)
     with pytest.raises(Invalid, match="says no"):
-        await rancher.start(scope)
+        await rancher.start(ctx)
 
 
 @pytest.mark.parametrize(
@@ -178,16 +178,16 @@ async def test_questions_that_stood_before_are_noted_with_the_rest(
     cluster: Harvester, asking: list[str], left: frozenset[str]
 ) -> None:
     await local(cluster)
-    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await scope.annotate(rancher.original(await rancher.read_cluster(scope), asking=asking))
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await ctx.annotate(rancher.original(await rancher.read_cluster(ctx), asking=asking))
     assert rancher.left_over(await again(cluster)) == left
 
 
 @pytest.mark.parametrize("names", ["7", '"s1"', '{"s1":1}', "[7,null]"])
 async def test_a_list_of_questions_that_someone_broke_is_none(cluster: Harvester, names: str) -> None:
-    scope = cluster.scope(await cluster.plan())
-    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: f'{{"provisionGeneration":4,"leftOver":{names}}}'})
-    assert rancher.left_over(scope) == frozenset()
+    ctx = cluster.context(await cluster.plan())
+    await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: f'{{"provisionGeneration":4,"leftOver":{names}}}'})
+    assert rancher.left_over(ctx) == frozenset()
 
 
 class Overtaken:
@@ -195,19 +195,19 @@ class Overtaken:
 
     def __init__(self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
         self._cluster = cluster
-        self._find = Scope.find
+        self._find = ReconcileContext.find
         self._monkeypatch = monkeypatch
 
     def by(self, touch: Object) -> None:
         """From now on, by that change."""
         find, client = self._find, self._cluster.client
 
-        async def overtaken(scope: Scope, *args: Any, **more: Any) -> Any:
-            found = await find(scope, *args, **more)
+        async def overtaken(ctx: ReconcileContext, *args: Any, **more: Any) -> Any:
+            found = await find(ctx, *args, **more)
             await client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(touch), namespace="fleet-local")
             return found
 
-        self._monkeypatch.setattr(Scope, "find", overtaken)
+        self._monkeypatch.setattr(ReconcileContext, "find", overtaken)
 
 
 @pytest.fixture
@@ -217,10 +217,10 @@ def overtaken(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
 
 async def test_an_undoing_does_not_mind_what_rancher_writes_meanwhile(cluster: Harvester, overtaken: Overtaken) -> None:
     await local(cluster)
-    scope = await noted(cluster)
-    await rancher.start(scope)
+    ctx = await noted(cluster)
+    await rancher.start(ctx)
     overtaken.by({"metadata": {"labels": {"touched": "yes"}}})
-    await rancher.restore(scope)
+    await rancher.restore(ctx)
     assert "upgradeStrategy" not in (await now(cluster))["rkeConfig"]
 
 
@@ -228,30 +228,30 @@ async def test_an_undoing_of_a_strategy_that_changes_meanwhile_is_a_conflict_and
     cluster: Harvester, overtaken: Overtaken
 ) -> None:
     await local(cluster)
-    scope = await noted(cluster)
-    await rancher.start(scope)
+    ctx = await noted(cluster)
+    await rancher.start(ctx)
     overtaken.by({"spec": {"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}})
     with pytest.raises(Conflict):
-        await rancher.restore(scope)
+        await rancher.restore(ctx)
     assert (await now(cluster))["rkeConfig"]["upgradeStrategy"]["workerConcurrency"] == "7"
 
 
 @pytest.mark.rule("pipeline: missing objects do not block deletion")
 async def test_without_a_cluster_nothing_can_start_and_nothing_is_to_be_undone(cluster: Harvester) -> None:
-    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
     with pytest.raises(MissingObject, match="fleet-local/local"):
-        await rancher.read_cluster(scope)
-    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":1,"upgradeStrategy":null}'})
-    await rancher.restore(scope)
+        await rancher.read_cluster(ctx)
+    await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":1,"upgradeStrategy":null}'})
+    await rancher.restore(ctx)
 
 
 @pytest.mark.parametrize("note", ["", "{", "null", "[]", "7", '{"provisionGeneration":"4"}'])
 async def test_a_note_that_someone_broke_stops_nothing(cluster: Harvester, note: str) -> None:
     await local(cluster)
-    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await scope.annotate({ANNOTATION_UPGRADE_STRATEGY: note})
-    assert await rancher.start(scope) == 5
-    await rancher.restore(scope)
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: note})
+    assert await rancher.start(ctx) == 5
+    await rancher.restore(ctx)
 
 
 def test_the_note_is_small_and_always_the_same() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hack.faults.call import Call
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.transport import Response
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 #: Virtual seconds in which a manager says what it has to say.
 WHILE = 30.0
@@ -90,7 +90,7 @@ async def test_a_plan_that_has_ended_is_never_out_of_date_to_whoever_waits_for_i
 
 @pytest.mark.rule("api: Degraded becomes False when the error is resolved")
 async def test_an_error_of_ours_is_said_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(_self: Initialize, _scope: Scope) -> None:
+    async def broken(_self: Initialize, _ctx: ReconcileContext) -> None:
         raise ValueError("Traceback: /usr/lib/python/secret")
 
     async with Simulation() as simulation:
@@ -118,7 +118,7 @@ async def test_an_error_that_lasts_is_one_event_that_is_counted_on_when_the_mana
     """With numbers of chance in it, too; and what was said once is not said again."""
     tried: list[float] = []
 
-    async def silent(_self: Initialize, _scope: Scope) -> None:
+    async def silent(_self: Initialize, _ctx: ReconcileContext) -> None:
         tried.append(asyncio.get_running_loop().time())
         raise RetryError(f"10.0.0.1:{40000 + len(tried)}: no answer within {len(tried)}.5 s")
 
@@ -200,7 +200,7 @@ async def test_what_only_informs_is_written_in_time_and_no_more_often(
     """Looked at ten times a second, with something else to say each time."""
     looks = 0
 
-    async def restless(_self: Initialize, _scope: Scope) -> Waiting:
+    async def restless(_self: Initialize, _ctx: ReconcileContext) -> Waiting:
         nonlocal looks
         looks += 1
         return replace(waits(f"cloud {looks}"), after=0.1)

@@ -12,7 +12,7 @@ import pytest
 
 from hack.cluster.impersonation import ActingAs
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
-from hack.faults.breakable_transport import Line
+from hack.faults.breakable_transport import BreakableTransport
 from tests.support import servers
 from tests.support.gated import gated
 from tests.support.outages import Fragile, FragileEmbedded, FragileReal
@@ -74,7 +74,7 @@ class Watched:
     stage: Stage
     witness: Witness
     #: The manager's own.
-    line: Line
+    line: BreakableTransport
     tally: Tally
 
 
@@ -82,7 +82,7 @@ async def watched(simulation: Simulation) -> Watched:
     """Room for an upgrade."""
     stage, witness = await Stage.set_up(simulation), Witness()
     simulation.middleware.hook = witness
-    line = Line(ActingAs(simulation.transport(), user=ACCOUNT))
+    line = BreakableTransport(ActingAs(simulation.transport(), user=ACCOUNT))
     tally = Tally(line)
     stage.ledger = Ledger(tally)
     return Watched(stage=stage, witness=witness, line=line, tally=tally)
@@ -172,7 +172,7 @@ async def test_an_api_server_that_has_forgotten_where_the_watches_were(fragile: 
 
 async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Path) -> Watched:
     """In virtual time without sockets; on the real server behind a gateway, as a Pod's manager is."""
-    if not simulation.ground.has_controllers:
+    if not simulation.backend.has_controllers:
         return await watched(simulation)
     gate = await stack.enter_async_context(gated(simulation.transport(), folder, token=ADMIN.token))
     return await watched_through(simulation, gate, ActingAs(gate.transport, user=ACCOUNT))

@@ -149,16 +149,16 @@ class TestFollow:
     )
     async def test_nodes_and_message_follow_the_jobs(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2", "n3")
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         jobs = [job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0)]
-        outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
+        outcome = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
         assert outcome == Waiting(
             message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes, now on n2; "
             "node n2: attempt 2 of 7, the last one failed"
         )
-        states = [scope.draft.node_state(node) for node in ("n1", "n2", "n3")]
+        states = [ctx.draft.node_state(node) for node in ("n1", "n2", "n3")]
         assert states == [NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, None]
-        assert scope.draft["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
+        assert ctx.draft["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
 
     @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
     @pytest.mark.parametrize(
@@ -212,18 +212,18 @@ class TestFollow:
             one["spec"]["backoffLimit"] = 2
             for condition in one["status"]["conditions"]:
                 condition["reason"] = condition["type"]
-        scope = cluster.scope(await cluster.plan())
-        found = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="x")
+        ctx = cluster.context(await cluster.plan())
+        found = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="x")
         assert isinstance(found, Waiting)
         assert found.message == f"waiting for Plan cattle-system/up-image-preload: x {state}"
 
     @pytest.mark.rule("workloads: a Job stuck at FailureTarget on a dead node is reported with the node")
     async def test_a_dead_nodes_job_is_named(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         jobs = [job("n1", "FailureTarget")]
         jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
-        outcome = await follow(scope, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
+        outcome = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
         assert "node n1: it has failed (DeadlineExceeded) and waits for its Pod to end" in outcome.message
 
@@ -248,8 +248,8 @@ class TestFollow:
         await cluster.nodes("n1")
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = created
-        scope = cluster.scope(await cluster.plan())
-        outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
+        ctx = cluster.context(await cluster.plan())
+        outcome = await follow(ctx, raw, stored(), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
         assert outcome.after == pytest.approx(after, abs=1)
         assert ("kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload" in outcome.message) is said
@@ -260,7 +260,9 @@ class TestFollow:
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
         raw["status"]["conditions"].append({"type": "Validated", "status": "False", "message": "no such secret"})
-        outcome = await follow(cluster.scope(await cluster.plan()), raw, stored(), states=STATES, what="image preload")
+        outcome = await follow(
+            cluster.context(await cluster.plan()), raw, stored(), states=STATES, what="image preload"
+        )
         assert isinstance(outcome, Waiting)
         assert "no Job has started for 60 s (no such secret): see kubectl describe" in outcome.message
 
@@ -277,9 +279,9 @@ class TestFollow:
         await cluster.nodes("n1")
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         for _ in range(50):
-            outcome = await follow(scope, raw, stored(), states=STATES, what="image preload")
+            outcome = await follow(ctx, raw, stored(), states=STATES, what="image preload")
             await asyncio.sleep(2)
         assert isinstance(outcome, Waiting)
         assert "(quota exceeded)" in outcome.message
@@ -287,26 +289,26 @@ class TestFollow:
 
     async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
-        scope = cluster.scope(await cluster.plan())
-        assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
-        assert [scope.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
+        ctx = cluster.context(await cluster.plan())
+        assert await follow(ctx, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+        assert [ctx.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
 
     @pytest.mark.rule("api: ImagePreload and ImageCleanup fail by the SUC Plan, not by node states")
     async def test_a_nodes_recorded_failure_does_not_outweigh_a_complete_plan(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
-        scope = cluster.scope(await cluster.plan())
-        scope.draft.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
+        ctx = cluster.context(await cluster.plan())
+        ctx.draft.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
         raw = plan("False", "SyncJob")
-        assert isinstance(await follow(scope, raw, stored(job("n1")), states=STATES, what="x"), Waiting)
-        assert await follow(scope, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+        assert isinstance(await follow(ctx, raw, stored(job("n1")), states=STATES, what="x"), Waiting)
+        assert await follow(ctx, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
 
     @pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
     @pytest.mark.parametrize("complete", [True, False])
     async def test_a_plan_that_selects_no_node_is_not_done(self, cluster: Harvester, *, complete: bool) -> None:
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         raw = plan("True", "Complete") if complete else plan()
         with pytest.raises(BadCluster, match=r"no Node carries the label harvesterhci\.io/managed=true any more"):
-            await follow(scope, raw, stored(), states=STATES, what="image preload")
+            await follow(ctx, raw, stored(), states=STATES, what="image preload")
 
     @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
     @pytest.mark.parametrize(
@@ -330,15 +332,15 @@ class TestFollow:
         self, cluster: Harvester, raw: dict[str, Any], jobs: list[dict[str, Any]], cause: str
     ) -> None:
         await cluster.nodes("n1", "n2")
-        scope = cluster.scope(await cluster.plan())
-        assert await follow(scope, raw, stored(*jobs), states=STATES, what="image preload") == Failed(cause=cause)
+        ctx = cluster.context(await cluster.plan())
+        assert await follow(ctx, raw, stored(*jobs), states=STATES, what="image preload") == Failed(cause=cause)
 
     @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
     async def test_the_other_nodes_states_stay(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
-        scope = cluster.scope(await cluster.plan())
-        await follow(scope, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, what="x")
-        states = [scope.draft.node_state(node) for node in ("n1", "n2")]
+        ctx = cluster.context(await cluster.plan())
+        await follow(ctx, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, what="x")
+        states = [ctx.draft.node_state(node) for node in ("n1", "n2")]
         assert states == [NodeState.IMAGE_PRELOAD_FAILED, NodeState.IMAGE_PRELOADING]
 
 
@@ -347,17 +349,17 @@ class TestPrepare:
     async def test_the_mark_of_an_earlier_plan_is_taken_off(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", **{"plan.upgrade.cattle.io/up-image-preload": "hash"})
         await cluster.nodes("n2", **{"plan.upgrade.cattle.io/other": "hash"})
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         nodes = (await cluster.client.list(NODES)).items
-        await prepare_nodes(scope, nodes, "up-image-preload")
+        await prepare_nodes(ctx, nodes, "up-image-preload")
         found = {objects.name(node): objects.labels(node) for node in (await cluster.client.list(NODES)).items}
         assert "plan.upgrade.cattle.io/up-image-preload" not in found["n1"]
         assert "plan.upgrade.cattle.io/other" in found["n2"]
-        assert len(scope.written) == 1
+        assert len(ctx.written) == 1
 
     async def test_without_nodes_there_is_nothing_to_create_a_plan_for(self, cluster: Harvester) -> None:
         with pytest.raises(BadCluster, match="no Node carries the label"):
-            await prepare_nodes(cluster.scope(await cluster.plan()), [], "up-image-preload")
+            await prepare_nodes(cluster.context(await cluster.plan()), [], "up-image-preload")
 
     @pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
     @pytest.mark.parametrize("hostname", ["n1.example.org", None])
@@ -366,35 +368,35 @@ class TestPrepare:
     ) -> None:
         labels = {"kubernetes.io/hostname": hostname} if hostname else {}
         node = {"metadata": {"name": "n1", "labels": labels}}
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         with pytest.raises(BadCluster, match="Node n1: its label"):
-            await prepare_nodes(scope, [node], "up-image-preload")
+            await prepare_nodes(ctx, [node], "up-image-preload")
 
     @pytest.mark.parametrize("value", ["99e7de4ce98589bc847e", "disabled", ""], ids=["a hash", "disabled", "empty"])
     async def test_whatever_the_mark_says(self, cluster: Harvester, value: str) -> None:
         await cluster.nodes("n1", "n2", **{"plan.upgrade.cattle.io/up-image-preload": value})
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         nodes = (await cluster.client.list(NODES)).items
         for _ in range(2):
-            await prepare_nodes(scope, nodes, "up-image-preload")
+            await prepare_nodes(ctx, nodes, "up-image-preload")
             nodes = (await cluster.client.list(NODES)).items
         assert [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade")] == []
-        assert len(scope.written) == 2
+        assert len(ctx.written) == 2
 
     async def test_a_node_that_has_left_meanwhile_needs_nothing_taken_off(self, cluster: Harvester) -> None:
         labels = {"kubernetes.io/hostname": "gone", "plan.upgrade.cattle.io/up-image-preload": "hash"}
-        scope = cluster.scope(await cluster.plan())
-        await prepare_nodes(scope, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
-        assert scope.written == []
+        ctx = cluster.context(await cluster.plan())
+        await prepare_nodes(ctx, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
+        assert ctx.written == []
 
     @pytest.mark.parametrize("length", [64, 200, 253])
     async def test_a_name_that_no_label_of_the_controllers_can_hold_is_told(
         self, cluster: Harvester, length: int
     ) -> None:
         node = {"metadata": {"name": "n" * length, "labels": {}}}
-        scope = cluster.scope(await cluster.plan())
+        ctx = cluster.context(await cluster.plan())
         with pytest.raises(BadCluster, match=r"Node n+: the system-upgrade-controller .*concurrency to -1"):
-            await prepare_nodes(scope, [node], "up-image-preload")
+            await prepare_nodes(ctx, [node], "up-image-preload")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class PacedClock(SimulatedClock):
     def monotonic(self) -> float:
         """The loop's time, in seconds of the scenario."""
         now = asyncio.get_running_loop().time()
-        return now / PACE if self.simulation.ground.has_controllers else now
+        return now / PACE if self.simulation.backend.has_controllers else now
 
 
 def cluster(*, disks: dict[str, Any] | None = None, **values: Any) -> Scenario:

@@ -17,7 +17,7 @@ from upgrade_manager.resources.owner import Owner
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 PLACE = "harvester-system"
 NAME = "up-node-upgrade-restore-vm-n1"
@@ -27,12 +27,12 @@ FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "Backoff
 DOOMED = {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}
 
 
-async def prepared(cluster: Harvester, *, listed: Object | None = None, restore: bool = True) -> Scope:
-    scope = cluster.scope(await cluster.plan(spec={"version": "v1", "restoreVM": restore}))
+async def prepared(cluster: Harvester, *, listed: Object | None = None, restore: bool = True) -> ReconcileContext:
+    ctx = cluster.context(await cluster.plan(spec={"version": "v1", "restoreVM": restore}))
     if listed is not None:
         metadata = {"name": "up-restore-vm", "namespace": PLACE}
         await cluster.put(CONFIG_MAPS, {"metadata": metadata, **listed})
-    return scope
+    return ctx
 
 
 @pytest.mark.rule("nodes: a restore-vm Job needs VMs of the node in ConfigMap harvester-system/PLAN-restore-vm")
@@ -52,40 +52,40 @@ async def prepared(cluster: Harvester, *, listed: Object | None = None, restore:
     ],
 )
 async def test_a_job_is_made_where_vms_are_listed(cluster: Harvester, listed: Object | None, *, made: bool) -> None:
-    scope = await prepared(cluster, listed=listed)
-    await start(scope, "n1")
+    ctx = await prepared(cluster, listed=listed)
+    await start(ctx, "n1")
     assert await cluster.names(JOBS, PLACE) == ([NAME] if made else [])
     assert cluster.heard.said == []
 
 
 async def test_once_more_makes_no_second_job(cluster: Harvester) -> None:
-    scope = await prepared(cluster, listed={"data": {"n1": "default/db"}})
-    await start(scope, "n1")
+    ctx = await prepared(cluster, listed={"data": {"n1": "default/db"}})
+    await start(ctx, "n1")
     made = objects.uid(await cluster.find(JOBS, NAME, PLACE))
-    await start(scope, "n1")
+    await start(ctx, "n1")
     assert objects.uid(await cluster.find(JOBS, NAME, PLACE)) == made
     assert cluster.heard.said == []
 
 
 @pytest.mark.rule("nodes: a restore-vm Job that cannot be created only records a Warning event")
 async def test_somebody_elses_object_of_that_name_is_not_adopted_and_holds_up_nobody(cluster: Harvester) -> None:
-    scope = await prepared(cluster, listed={"data": {"n1": "default/db"}})
-    foreign = restore_job(Owner(name="up", uid="other"), scope.job_settings, node="n1")
+    ctx = await prepared(cluster, listed={"data": {"n1": "default/db"}})
+    foreign = restore_job(Owner(name="up", uid="other"), ctx.job_settings, node="n1")
     await cluster.put(JOBS, foreign)
-    await start(scope, "n1")
+    await start(ctx, "n1")
     ((reason, message),) = cluster.heard.said
     assert reason == "RestoreVMFailed"
     assert "belongs to UpgradePlan up (uid other)" in message
-    assert scope.owner.uid in message
+    assert ctx.owner.uid in message
     assert message.endswith(LISTING)
     assert objects.owner_uid(await cluster.find(JOBS, NAME, PLACE)) == "other"
 
 
 @pytest.mark.rule("nodes: a restore-vm Job that cannot be created only records a Warning event")
 async def test_what_is_refused_for_good_is_a_warning(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
-    scope = await prepared(cluster)
-    monkeypatch.setattr(scope.client, "get", refusing(Forbidden("may not get the list")))
-    await start(scope, "n1")
+    ctx = await prepared(cluster)
+    monkeypatch.setattr(ctx.client, "get", refusing(Forbidden("may not get the list")))
+    await start(ctx, "n1")
     assert [reason for reason, _ in cluster.heard.said] == ["RestoreVMFailed"]
     assert "the VMs of node n1 cannot be started again: may not get the list" in cluster.heard.said[0][1]
 
@@ -93,17 +93,17 @@ async def test_what_is_refused_for_good_is_a_warning(cluster: Harvester, monkeyp
 async def test_what_may_be_different_next_time_is_tried_again(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scope = await prepared(cluster)
-    monkeypatch.setattr(scope.client, "get", refusing(Transient("no answer")))
+    ctx = await prepared(cluster)
+    monkeypatch.setattr(ctx.client, "get", refusing(Transient("no answer")))
     with pytest.raises(Transient):
-        await start(scope, "n1")
+        await start(ctx, "n1")
     assert cluster.heard.said == []
 
 
 async def test_a_namespace_that_is_gone_lists_nothing(cluster: Harvester) -> None:
-    scope = await prepared(cluster)
+    ctx = await prepared(cluster)
     await cluster.client.delete(NAMESPACES, PLACE)
-    await start(scope, "n1")
+    await start(ctx, "n1")
     assert cluster.heard.said == []
 
 
@@ -114,8 +114,8 @@ def refusing(error: Exception) -> Any:
     return refuse
 
 
-async def job(cluster: Harvester, scope: Scope, node: str, status: Object | None = None) -> None:
-    await cluster.put(JOBS, restore_job(scope.owner, scope.job_settings, node=node), status=status)
+async def job(cluster: Harvester, ctx: ReconcileContext, node: str, status: Object | None = None) -> None:
+    await cluster.put(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node), status=status)
 
 
 @pytest.mark.rule("nodes: a failed restore-vm Job records a Warning event")
@@ -132,41 +132,41 @@ async def job(cluster: Harvester, scope: Scope, node: str, status: Object | None
 async def test_the_end_waits_for_a_job_that_runs_and_hears_of_one_that_failed(
     cluster: Harvester, status: Object | None, said: str, *, waits: bool
 ) -> None:
-    scope = await prepared(cluster)
-    await job(cluster, scope, "n1", status)
+    ctx = await prepared(cluster)
+    await job(cluster, ctx, "n1", status)
     for _ in range(2):
-        await report(scope)
-        assert [left.name for left in await unfinished(scope)] == ([NAME] if waits else [])
+        await report(ctx)
+        assert [left.name for left in await unfinished(ctx)] == ([NAME] if waits else [])
     expected = f"not all VMs were started again: Job {PLACE}/{NAME} {said}; the upgrade goes on, "
     assert [message.startswith(expected) for _, message in cluster.heard.said] == ([True] if said else [])
 
 
 async def test_each_jobs_failure_is_told_under_a_name_of_its_own_whoever_tells_it(cluster: Harvester) -> None:
-    scope = await prepared(cluster)
+    ctx = await prepared(cluster)
     for node in ("n1", "n2"):
-        await job(cluster, scope, node, FAILED)
-    await report(scope)
+        await job(cluster, ctx, node, FAILED)
+    await report(ctx)
     # The next process does not know what this one has said; the API server does, by the name.
-    await report(cluster.scope(scope.raw))
+    await report(cluster.context(ctx.raw))
     first, second, again_first, again_second = cluster.heard.names
     assert (first, second) == (again_first, again_second)
     assert first != second
 
 
 async def test_other_jobs_and_other_plans_are_passed_over(cluster: Harvester) -> None:
-    scope = await prepared(cluster)
-    step = node_job(scope.owner, scope.job_settings, node="n1", job_type=JobType.PRE_DRAIN)
+    ctx = await prepared(cluster)
+    step = node_job(ctx.owner, ctx.job_settings, node="n1", job_type=JobType.PRE_DRAIN)
     await cluster.put(JOBS, step, status=FAILED)
-    await cluster.put(JOBS, restore_job(Owner(name="up", uid="old"), scope.job_settings, node="n1"), status=FAILED)
-    await report(scope)
-    assert await unfinished(scope) == []
+    await cluster.put(JOBS, restore_job(Owner(name="up", uid="old"), ctx.job_settings, node="n1"), status=FAILED)
+    await report(ctx)
+    assert await unfinished(ctx) == []
     assert cluster.heard.said == []
 
 
 async def test_whoever_does_not_want_it_any_more_waits_for_nothing(cluster: Harvester) -> None:
-    scope = await prepared(cluster, restore=False)
-    await job(cluster, scope, "n1")
-    assert await unfinished(scope) == []
+    ctx = await prepared(cluster, restore=False)
+    await job(cluster, ctx, "n1")
+    assert await unfinished(ctx) == []
 
 
 def test_what_is_left_to_work_after_a_failed_upgrade() -> None:

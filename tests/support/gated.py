@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
-from hack.faults.breakable_transport import Line
+from hack.faults.breakable_transport import BreakableTransport
 from upgrade_manager.kube.config import InCluster
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.observer import RequestObserver
@@ -40,7 +40,7 @@ class Gated:
 
     transport: HttpTransport
     #: Behind the gateway.
-    line: Line
+    line: BreakableTransport
     answers: Answers
     folder: Path
 
@@ -58,7 +58,7 @@ def write_token(folder: Path, token: str) -> None:
 @asynccontextmanager
 async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[Gated]:
     """A gateway before that server, and the way through it with that token."""
-    authority, line, answers = Authority(now=datetime.now(UTC)), Line(inner), Answers()
+    authority, line, answers = Authority(now=datetime.now(UTC)), BreakableTransport(inner), Answers()
     (folder / "ca.crt").write_bytes(authority.certificate)
     write_token(folder, token)
     async with Gateway(line, tls=server_context(authority.server(), folder)) as gateway:

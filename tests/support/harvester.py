@@ -24,7 +24,7 @@ from upgrade_manager.kube.resource import Resource
 from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.pipeline.context import Scope, parse_plan
+from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
 from upgrade_manager.pipeline.events import Announcements
 from upgrade_manager.pipeline.informers import Observations
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
@@ -163,9 +163,9 @@ class Harvester:
         manifest = {"metadata": {"name": name}, "spec": spec or {"version": "v1.7.0"}}
         return await self.put(UPGRADE_PLANS, manifest, status=status)
 
-    def scope(self, plan: Object) -> Scope:
+    def context(self, plan: Object) -> ReconcileContext:
         """One reconcile of that plan."""
-        return Scope(
+        return ReconcileContext(
             raw=plan,
             plan=parse_plan(plan),
             draft=StatusDraft(plan, now=virtual_now),

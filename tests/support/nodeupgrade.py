@@ -23,7 +23,7 @@ from upgrade_manager.pipeline.phases.node_upgrade import NodeUpgrade
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
@@ -62,20 +62,20 @@ class Stage:
         }
         await self.cluster.put(SECRETS, {"metadata": metadata, "type": "rke.cattle.io/machine-plan", "data": {}})
 
-    async def scope(self) -> Scope:
-        return self.cluster.scope(await self.cluster.client.get(UPGRADE_PLANS, "up"))
+    async def context(self) -> ReconcileContext:
+        return self.cluster.context(await self.cluster.client.get(UPGRADE_PLANS, "up"))
 
     async def enter(self) -> None:
-        scope = await self.scope()
-        assert await self.phase.enter(scope) is None
-        scope.draft.record("NodeUpgrading")
-        await scope.persist()
+        ctx = await self.context()
+        assert await self.phase.enter(ctx) is None
+        ctx.draft.record("NodeUpgrading")
+        await ctx.persist()
 
     async def run(self, *, record: bool = True) -> Outcome:
-        scope = await self.scope()
-        outcome = await self.phase.run(scope)
+        ctx = await self.context()
+        outcome = await self.phase.run(ctx)
         if record:
-            await scope.persist()
+            await ctx.persist()
         return outcome
 
     async def rancher(self, node: str, **annotations: str | None) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from hack.cluster.embedded_backend import EmbeddedGround, virtual_ground
+from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
 from hack.simulation import Simulation
-from tests.support.simulate import PACE, SharedGround
+from tests.support.simulate import PACE, SharedBackend
 
 if TYPE_CHECKING:
-    from hack.cluster.backend import Ground
+    from hack.cluster.backend import Backend
     from hack.control_plane.control_plane import ControlPlane
 
 
@@ -38,27 +38,27 @@ class FragileEmbedded:
     """The embedded server, whose line is cut."""
 
     def __init__(self) -> None:
-        self._ground: EmbeddedGround
+        self._backend: EmbeddedBackend
 
     def simulate(self) -> Simulation:
         """In virtual time."""
-        return Simulation("three-nodes", ground=self._make)
+        return Simulation("three-nodes", backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
         """At the pace of the other."""
-        return Simulation("three-nodes", scale=PACE, ground=self._make)
+        return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     async def outage(self, seconds: float) -> None:
         """Cut the line."""
-        await _outage(self._ground, seconds)
+        await _outage(self._backend, seconds)
 
     async def forget(self) -> None:
         """Compact, which open watches do not notice."""
-        self._ground.server.compact()
+        self._backend.server.compact()
 
-    def _make(self, seed: int) -> EmbeddedGround:
-        self._ground = virtual_ground(seed)
-        return self._ground
+    def _make(self, seed: int) -> EmbeddedBackend:
+        self._backend = virtual_backend(seed)
+        return self._backend
 
 
 class FragileReal:
@@ -66,11 +66,11 @@ class FragileReal:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._ground: SharedGround
+        self._backend: SharedBackend
 
     def simulate(self) -> Simulation:
         """In real time, and fast."""
-        return Simulation("three-nodes", scale=PACE, ground=self._make)
+        return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
         """As ever."""
@@ -78,20 +78,20 @@ class FragileReal:
 
     async def outage(self, seconds: float) -> None:
         """Kill it; a start takes some seconds more."""
-        await _outage(self._ground, seconds)
+        await _outage(self._backend, seconds)
 
     async def forget(self) -> None:
         """Compact etcd too: the server's own memory, which serves watches, is gone with its process."""
-        await self._ground.fall()
+        await self._backend.stop_api_server()
         await asyncio.to_thread(self._plane.compact)
-        await self._ground.rise()
+        await self._backend.start_api_server()
 
-    def _make(self, _: int) -> SharedGround:
-        self._ground = SharedGround(self._plane)
-        return self._ground
+    def _make(self, _: int) -> SharedBackend:
+        self._backend = SharedBackend(self._plane)
+        return self._backend
 
 
-async def _outage(ground: Ground, seconds: float) -> None:
-    await ground.fall()
+async def _outage(backend: Backend, seconds: float) -> None:
+    await backend.stop_api_server()
     await asyncio.sleep(seconds)
-    await ground.rise()
+    await backend.start_api_server()

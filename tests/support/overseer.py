@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.posting import NoPoster
-from hack.cluster.embedded_backend import LEAST_LATENCY, MOST_LATENCY, EmbeddedGround
+from hack.cluster.embedded_backend import LEAST_LATENCY, MOST_LATENCY, EmbeddedBackend
 from hack.faults.call import Call, call_of
 from hack.virtual_time import virtual_now
 from tests.support.tenure import Tenure
@@ -176,14 +176,14 @@ def _differences(before: Any, after: Any, path: str = "") -> list[str]:
     return [inner for key in keys for inner in _differences(before.get(key), after.get(key), f"{inside}{key}")]
 
 
-class OverseenGround(EmbeddedGround):
+class OverseenBackend(EmbeddedBackend):
     """The embedded server with an overseer before it."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)
         self.overseer = Overseer(self.line)
         self.transport = self.overseer
-        self.front = self.overseer
+        self.client_transport = self.overseer
 
 
 _ADMIN: dict[str, str] = {"accept": "application/json"}

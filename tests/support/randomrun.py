@@ -18,7 +18,7 @@ from hack.simulation import Simulation
 from tests.support import verdict
 from tests.support.apifaults import FAULTS
 from tests.support.draw import Draw, draw
-from tests.support.overseer import OverseenGround
+from tests.support.overseer import OverseenBackend
 from tests.support.succession import succession
 from tests.support.upgrade import BY_VERSION, STUCK, Stage, condition, phases_of
 from upgrade_manager.api.phases import FAILED, TERMINAL
@@ -72,13 +72,13 @@ def play(seed: int) -> Run:
 async def run(drawn: Draw) -> Run:
     """Let it happen."""
     result = Run(draw=drawn)
-    grounds: list[OverseenGround] = []
+    backends: list[OverseenBackend] = []
 
-    def ground(seed: int) -> OverseenGround:
-        grounds.append(OverseenGround(seed))
-        return grounds[0]
+    def backend(seed: int) -> OverseenBackend:
+        backends.append(OverseenBackend(seed))
+        return backends[0]
 
-    async with Simulation(drawn.scenario, seed=drawn.seed, ground=ground) as simulation:
+    async with Simulation(drawn.scenario, seed=drawn.seed, backend=backend) as simulation:
         stage = await Stage.set_up(simulation)
         await verdict.plant(simulation)
         story = Story(stage, drawn, await verdict.others(simulation))
@@ -95,7 +95,7 @@ async def run(drawn: Draw) -> Run:
             plans = (await simulation.client().list(UPGRADE_PLANS)).items
             said = [f"{objects.name(plan)}: {json.dumps(objects.status(plan))}" for plan in plans]
             result.faults.append(f"stuck: {'; '.join(said)}")
-        result.faults += grounds[0].overseer.violations
+        result.faults += backends[0].overseer.violations
         result.faults += story.faults
     return result
 

@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from hack.control_plane.backend import RealGround
+from hack.control_plane.backend import RealBackend
 from hack.simulation import Simulation
 from tests.support.tidying import tidy
 from upgrade_manager.kube.client import Client
@@ -27,7 +27,7 @@ class Simulate(Protocol):
         ...
 
 
-class SharedGround(RealGround):
+class SharedBackend(RealBackend):
     """The worker's control plane, empty."""
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -44,7 +44,7 @@ def simulate_on(plane: ControlPlane) -> Simulate:
     """On the real server, at its pace."""
 
     def simulate(scenario: str | Scenario = "three-nodes", *, scale: float = 1.0, **more: Any) -> Simulation:
-        return Simulation(scenario, scale=scale * PACE, ground=lambda _: SharedGround(plane), **more)
+        return Simulation(scenario, scale=scale * PACE, backend=lambda _: SharedBackend(plane), **more)
 
     return simulate
 

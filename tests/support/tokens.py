@@ -62,8 +62,8 @@ class BoundTokens:
 
     def __init__(self, simulation: Simulation) -> None:
         self._client = simulation.client()
-        self._admin = Wire(simulation.ground.transport)
-        self._front = simulation.ground.front
+        self._admin = Wire(simulation.backend.transport)
+        self._front = simulation.backend.client_transport
         #: Names of the Secrets, by token.
         self._bound: dict[str, str] = {}
 
@@ -100,4 +100,4 @@ class BoundTokens:
 
 def tokens_of(simulation: Simulation) -> Tokens:
     """Whoever gives them out there."""
-    return BoundTokens(simulation) if simulation.ground.has_controllers else EmbeddedTokens(simulation.server)
+    return BoundTokens(simulation) if simulation.backend.has_controllers else EmbeddedTokens(simulation.server)

@@ -164,7 +164,7 @@ class Stage:
 
     async def until(self, *phases: str, died: asyncio.Event | None = None) -> str:
         """Wait until the plan is in one of the phases, or the manager has died. Raises TimeoutError."""
-        is_real = self.simulation.ground.has_controllers
+        is_real = self.simulation.backend.has_controllers
         async with asyncio.timeout(REAL_STUCK if is_real else STUCK):
             while True:
                 phase = await self.phase()
@@ -206,7 +206,7 @@ class Stage:
 
     async def settle(self) -> None:
         """Let happen what an end sets off."""
-        if not self.simulation.ground.has_controllers:
+        if not self.simulation.backend.has_controllers:
             await asyncio.sleep(FAREWELL)
             return
         clock = asyncio.get_running_loop().time

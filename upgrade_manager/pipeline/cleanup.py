@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resource import Resource
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
     Step: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
@@ -53,37 +53,37 @@ _EVIDENCE = {
 _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
 
 
-async def tear_down(scope: Scope, *, keep_evidence: bool) -> None:
+async def tear_down(ctx: ReconcileContext, *, keep_evidence: bool) -> None:
     """Restore, then remove; `keep_evidence` leaves the failed Jobs and their Pods.
 
     What does not depend on each other is done at the same time: with a slow API server a dozen requests in a row would
     look like a hang.
     """
-    kept = _evidence(scope) if keep_evidence else None
-    restored = _is_restored(scope)
+    kept = _evidence(ctx) if keep_evidence else None
+    restored = _is_restored(ctx)
     # A failure's clean-up is not that of the deletion which may follow it.
-    taken = scope.observations.taken[keep_evidence]
+    taken = ctx.observations.taken[keep_evidence]
     if not restored:
         restore = {
-            "cluster": lambda: where_present(scope, FLEET_LOCAL, rancher.restore(scope)),
-            "settings": lambda: overrides.restore(scope),
+            "cluster": lambda: where_present(ctx, FLEET_LOCAL, rancher.restore(ctx)),
+            "settings": lambda: overrides.restore(ctx),
         }
         await together(*_missing(restore, taken))
         if keep_evidence:
             # Before anything that may fail for long: a later try must not undo what the next plan changes.
-            await scope.annotate({ANNOTATION_RESTORED: "true"})
+            await ctx.annotate({ANNOTATION_RESTORED: "true"})
     removal = {
-        "deployments": lambda: _remove(scope, DEPLOYMENTS, HARVESTER_SYSTEM),
-        "services": lambda: _remove(scope, SERVICES, HARVESTER_SYSTEM),
-        "images": lambda: _remove_image(scope),
-        "plans": lambda: where_present(scope, CATTLE_SYSTEM, _remove_plans(scope, kept)),
-        "secrets": lambda: _remove(scope, SECRETS, CATTLE_SYSTEM),
-        "jobs": lambda: where_present(scope, HARVESTER_SYSTEM, _remove_jobs(scope, kept)),
+        "deployments": lambda: _remove(ctx, DEPLOYMENTS, HARVESTER_SYSTEM),
+        "services": lambda: _remove(ctx, SERVICES, HARVESTER_SYSTEM),
+        "images": lambda: _remove_image(ctx),
+        "plans": lambda: where_present(ctx, CATTLE_SYSTEM, _remove_plans(ctx, kept)),
+        "secrets": lambda: _remove(ctx, SECRETS, CATTLE_SYSTEM),
+        "jobs": lambda: where_present(ctx, HARVESTER_SYSTEM, _remove_jobs(ctx, kept)),
     }
     await together(*_missing(removal, taken))
     # After the Plans: their controller would put its labels on again.
-    await _clear_nodes(scope, restored=restored)
-    for steps in scope.observations.taken.values():
+    await _clear_nodes(ctx, restored=restored)
+    for steps in ctx.observations.taken.values():
         steps.clear()
 
 
@@ -100,55 +100,55 @@ def _missing(steps: Mapping[str, Step], taken: set[str]) -> list[Coroutine[Any, 
     return [take(name, step) for name, step in steps.items() if name not in taken]
 
 
-def _is_restored(scope: Scope) -> bool:
+def _is_restored(ctx: ReconcileContext) -> bool:
     """Whether an end of the plan has restored everything before: what is different now is other people's doing."""
-    return scope.draft.phase == SUCCEEDED or objects.annotations_of(scope.raw).get(ANNOTATION_RESTORED) == "true"
+    return ctx.draft.phase == SUCCEEDED or objects.annotations_of(ctx.raw).get(ANNOTATION_RESTORED) == "true"
 
 
-def _evidence(scope: Scope) -> Component | None:
-    reached = [phase for value in scope.draft.recorded_phases() if (phase := phase_of(value)) is not None]
+def _evidence(ctx: ReconcileContext) -> Component | None:
+    reached = [phase for value in ctx.draft.recorded_phases() if (phase := phase_of(value)) is not None]
     return _EVIDENCE.get(reached[-1]) if reached else None
 
 
-async def _remove_plans(scope: Scope, kept: Component | None) -> None:
+async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
     """Remove the Plans, and so their Jobs; a failed one may be kept, and then goes with the UpgradePlan."""
     if kept in _PLANS:
-        await failed_jobs.take_over(scope, kept)
-    await _remove(scope, SUC_PLANS, CATTLE_SYSTEM)
+        await failed_jobs.take_over(ctx, kept)
+    await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
     if kept in _PLANS:
-        await failed_jobs.make_lasting(scope, kept)
-    elif scope.draft.phase == FAILED:
-        await _remove(scope, JOBS, CATTLE_SYSTEM)
+        await failed_jobs.make_lasting(ctx, kept)
+    elif ctx.draft.phase == FAILED:
+        await _remove(ctx, JOBS, CATTLE_SYSTEM)
 
 
-async def _remove_jobs(scope: Scope, kept: Component | None) -> None:
+async def _remove_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
     """Remove the manager's own Jobs, less those that are the evidence."""
     if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
-        await failed_jobs.keep_own(scope)
+        await failed_jobs.keep_own(ctx)
     else:
-        await _remove(scope, JOBS, HARVESTER_SYSTEM)
+        await _remove(ctx, JOBS, HARVESTER_SYSTEM)
 
 
-async def _remove_image(scope: Scope) -> None:
+async def _remove_image(ctx: ReconcileContext) -> None:
     """Remove the ISO's image. One that the plan names is the user's, whatever labels it was copied with."""
-    if not scope.plan.spec.image:
-        await _remove(scope, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
+    if not ctx.plan.spec.image:
+        await _remove(ctx, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
 
 
-async def _remove(scope: Scope, resource: Resource, namespace: str) -> None:
+async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str) -> None:
     """Remove the plan's objects of that kind."""
-    removal = scope.client.delete_collection(resource, namespace=namespace, label_selector=scope.owner.selector())
-    await where_present(scope, namespace, removal)
+    removal = ctx.client.delete_collection(resource, namespace=namespace, label_selector=ctx.owner.selector())
+    await where_present(ctx, namespace, removal)
 
 
-async def _clear_nodes(scope: Scope, *, restored: bool) -> None:
+async def _clear_nodes(ctx: ReconcileContext, *, restored: bool) -> None:
     """Take our marks off the nodes."""
-    labels = [suc_node_label(component_name(scope.owner.name, component)) for component in _PLANS]
+    labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
     annotations = () if restored else (ANNOTATION_PENDING_OS_IMAGE,)
     # Not what is observed: that may be older than the last label, and nobody looks again.
-    found = await scope.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
+    found = await ctx.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
     nodes = [(node, _marks(node, labels, annotations=annotations)) for node in found.items]
-    await together(*(scope.mark(NODES, objects.name(node), marks) for node, marks in nodes if marks))
+    await together(*(ctx.mark(NODES, objects.name(node), marks) for node, marks in nodes if marks))
 
 
 def _marks(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:

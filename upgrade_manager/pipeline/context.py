@@ -47,7 +47,7 @@ class Wish:
 
 
 @dataclass(slots=True, kw_only=True)
-class Scope:
+class ReconcileContext:
     """One reconcile of one plan: what the phases see of it, and the few ways in which they may act."""
 
     #: As the API server last answered; replaced by every write.

@@ -9,7 +9,7 @@ from upgrade_manager.pipeline.phases.base import Completed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
     from upgrade_manager.pipeline.table import Row
 
@@ -18,38 +18,38 @@ class Engine:
     """Walks the table for one plan, as far as it goes without waiting.
 
     What becomes known in one walk is written together: phases that have nothing to wait for cost no write of their own.
-    A phase that must not act before something is on record calls `scope.persist()` itself. Where a walk is cut off, the
+    A phase that must not act before something is on record calls `ctx.persist()` itself. Where a walk is cut off, the
     next one starts at the last recorded phase, and every step does again what it may have done already.
     """
 
     def __init__(self, table: Sequence[Row]) -> None:
         self._table = tuple(table)
 
-    async def advance(self, scope: Scope) -> Outcome:
+    async def advance(self, ctx: ReconcileContext) -> Outcome:
         """Walk on from the recorded phase: Completed after the last phase, Waiting, or Failed."""
         while True:
-            row = self._row(scope.draft.phase)
-            if scope.draft.phase == row.name.active:
-                outcome = await row.phase.run(scope)
+            row = self._row(ctx.draft.phase)
+            if ctx.draft.phase == row.name.active:
+                outcome = await row.phase.run(ctx)
                 if not isinstance(outcome, Completed):
                     return outcome
-                scope.draft.record(row.name.completed)
-                scope.draft.waiting(_what_follows(scope, self._following(row)))
+                ctx.draft.record(row.name.completed)
+                ctx.draft.waiting(_what_follows(ctx, self._following(row)))
             following = self._following(row)
-            unfinished = await row.phase.exit(scope)
+            unfinished = await row.phase.exit(ctx)
             if unfinished is not None:
                 return unfinished
             if following is None:
                 return Completed()
-            refused = await following.phase.enter(scope)
+            refused = await following.phase.enter(ctx)
             if refused is not None:
                 return refused
-            scope.draft.record(following.name.active)
-            scope.draft.waiting(following.phase.outlook(scope))
+            ctx.draft.record(following.name.active)
+            ctx.draft.waiting(following.phase.outlook(ctx))
 
-    def outlook(self, scope: Scope) -> str:
+    def outlook(self, ctx: ReconcileContext) -> str:
         """What is waited for at the beginning of the recorded phase."""
-        return self._row(scope.draft.phase).phase.outlook(scope)
+        return self._row(ctx.draft.phase).phase.outlook(ctx)
 
     def _row(self, value: str) -> Row:
         phase = phase_of(value)
@@ -63,7 +63,7 @@ class Engine:
         return rest[0] if rest else None
 
 
-def _what_follows(scope: Scope, following: Row | None) -> str:
+def _what_follows(ctx: ReconcileContext, following: Row | None) -> str:
     if following is None:
-        return f"waiting for the objects that UpgradePlan {scope.owner.name} made to be removed: the upgrade is done"
+        return f"waiting for the objects that UpgradePlan {ctx.owner.name} made to be removed: the upgrade is done"
     return f"waiting for phase {following.name} to begin"

@@ -26,7 +26,7 @@ from upgrade_manager.pipeline.together import together
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.resource import Resource
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 #: Seconds for which Longhorn waits for a node to come back before it rebuilds its replicas elsewhere.
 RAISED_INTERVAL = "1800"
@@ -34,58 +34,58 @@ RAISED_INTERVAL = "1800"
 _DIGITS = 20
 
 
-async def originals(scope: Scope) -> dict[str, str]:
+async def originals(ctx: ReconcileContext) -> dict[str, str]:
     """What is to be noted: the values that `change` is going to change."""
     notes: dict[str, str] = {}
-    await together(_note_interval(scope, notes), _note_descheduler(scope, notes))
+    await together(_note_interval(ctx, notes), _note_descheduler(ctx, notes))
     return notes
 
 
-async def _note_interval(scope: Scope, notes: dict[str, str]) -> None:
-    setting = await scope.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
+async def _note_interval(ctx: ReconcileContext, notes: dict[str, str]) -> None:
+    setting = await ctx.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
     if setting is not None and _lower(setting.get("value", "")):
         notes[ANNOTATION_REPLENISHMENT_INTERVAL] = setting["value"]
 
 
-async def _note_descheduler(scope: Scope, notes: dict[str, str]) -> None:
-    addon = await scope.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
+async def _note_descheduler(ctx: ReconcileContext, notes: dict[str, str]) -> None:
+    addon = await ctx.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
     if addon is not None and objects.spec(addon).get("enabled"):
         notes[ANNOTATION_DESCHEDULER_WAS_ENABLED] = "true"
 
 
-async def change(scope: Scope) -> None:
+async def change(ctx: ReconcileContext) -> None:
     """Change what is noted, and nothing else; what has another value than the noted one somebody has changed since."""
-    notes = scope.plan.annotations
+    notes = ctx.plan.annotations
     if notes.replenishment_interval is not None:
-        await _swap(scope, _INTERVAL, expected=notes.replenishment_interval, value=RAISED_INTERVAL)
+        await _swap(ctx, _INTERVAL, expected=notes.replenishment_interval, value=RAISED_INTERVAL)
     if notes.descheduler_was_enabled:
-        await _swap(scope, _DESCHEDULER, expected=True, value=False)
+        await _swap(ctx, _DESCHEDULER, expected=True, value=False)
 
 
-async def restore(scope: Scope) -> None:
+async def restore(ctx: ReconcileContext) -> None:
     """Put back what was noted, where it still has the value that we gave it."""
-    notes = scope.plan.annotations
+    notes = ctx.plan.annotations
     steps = []
     if notes.replenishment_interval is not None and _lower(notes.replenishment_interval):
-        interval = _restore_interval(scope, notes.replenishment_interval)
-        steps.append(where_present(scope, LONGHORN_SYSTEM, interval))
+        interval = _restore_interval(ctx, notes.replenishment_interval)
+        steps.append(where_present(ctx, LONGHORN_SYSTEM, interval))
     if notes.descheduler_was_enabled:
-        descheduler = _swap(scope, _DESCHEDULER, expected=False, value=True)
-        steps.append(where_present(scope, KUBE_SYSTEM, descheduler))
+        descheduler = _swap(ctx, _DESCHEDULER, expected=False, value=True)
+        steps.append(where_present(ctx, KUBE_SYSTEM, descheduler))
     await together(*steps)
 
 
-async def _restore_interval(scope: Scope, original: str) -> bool:
-    if await _swap(scope, _INTERVAL, expected=RAISED_INTERVAL, value=original):
+async def _restore_interval(ctx: ReconcileContext, original: str) -> bool:
+    if await _swap(ctx, _INTERVAL, expected=RAISED_INTERVAL, value=original):
         return True
-    setting = await scope.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
+    setting = await ctx.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
     value = (setting or {}).get("value", original)
     if value != original:
         text = (
             f"Setting {LONGHORN_SYSTEM}/{LONGHORN_REPLENISHMENT_SETTING} was changed to {value} during the upgrade "
             f"and stays so; it was {original} before"
         )
-        scope.announcements.warning(scope.raw, "SettingNotRestored", text)
+        ctx.announcements.warning(ctx.raw, "SettingNotRestored", text)
     return False
 
 
@@ -105,12 +105,12 @@ _INTERVAL = _Field(
 _DESCHEDULER = _Field(resource=ADDONS, namespace=KUBE_SYSTEM, name=ADDON_DESCHEDULER, path="/spec/enabled")
 
 
-async def _swap(scope: Scope, place: _Field, *, expected: str | bool, value: str | bool) -> bool:
+async def _swap(ctx: ReconcileContext, place: _Field, *, expected: str | bool, value: str | bool) -> bool:
     """Replace the expected value, in one step; whether it was there, or is of no interest any more."""
     test = {"op": "test", "path": place.path, "value": expected}
     replace = {"op": "replace", "path": place.path, "value": value}
     try:
-        await scope.patch(place.resource, place.name, JsonPatch([test, replace]), namespace=place.namespace)
+        await ctx.patch(place.resource, place.name, JsonPatch([test, replace]), namespace=place.namespace)
     except NotFound:
         return True
     except Invalid:

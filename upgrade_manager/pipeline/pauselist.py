@@ -8,19 +8,19 @@ from upgrade_manager.nodes.pause import LIST
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 #: Names that a sentence holds; more would help nobody.
 NAMED = 10
 
 
-def misnamed(scope: Scope, nodes: Store) -> str:
+def misnamed(ctx: ReconcileContext, nodes: Store) -> str:
     """What to say of names that no managed node has, empty where there are none; a Warning event has said it, too."""
-    unknown = sorted(name for name in scope.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
+    unknown = sorted(name for name in ctx.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
     if not unknown:
         return ""
     text = f"{LIST} names {enumerated(unknown)}, which no managed node is called: nobody is held back by that"
-    scope.announcements.warning(scope.raw, "PauseNodesUnknown", f"{text}; correct the list", about=",".join(unknown))
+    ctx.announcements.warning(ctx.raw, "PauseNodesUnknown", f"{text}; correct the list", about=",".join(unknown))
     return text
 
 

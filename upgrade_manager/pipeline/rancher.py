@@ -24,22 +24,22 @@ from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 _KUBERNETES = "/spec/kubernetesVersion"
 _RKE = "/spec/rkeConfig"
 
 
-async def read_cluster(scope: Scope) -> Object:
+async def read_cluster(ctx: ReconcileContext) -> Object:
     """The provisioning cluster, read once in this reconcile. Raises MissingObject."""
-    if scope.cluster is None:
-        scope.cluster = await scope.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    if scope.cluster is None:
+    if ctx.cluster is None:
+        ctx.cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    if ctx.cluster is None:
         raise MissingObject(
             f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; without it Rancher "
             "cannot upgrade the nodes: repair Rancher's installation"
         )
-    return scope.cluster
+    return ctx.cluster
 
 
 def original(cluster: Object, *, asking: list[str]) -> dict[str, str]:
@@ -49,38 +49,38 @@ def original(cluster: Object, *, asking: list[str]) -> dict[str, str]:
     return {ANNOTATION_UPGRADE_STRATEGY: json.dumps(note, separators=(",", ":"), sort_keys=True)}
 
 
-def left_over(scope: Scope) -> frozenset[str]:
+def left_over(ctx: ReconcileContext) -> frozenset[str]:
     """Names of the Secrets that had a question before Rancher was asked for anything."""
-    names = _note(scope).get("leftOver")
+    names = _note(ctx).get("leftOver")
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
-async def start(scope: Scope) -> int:
+async def start(ctx: ReconcileContext) -> int:
     """Make the change unless it is made; the generation that it set. Raises Conflict, MissingObject."""
-    cluster = await read_cluster(scope)
-    release = scope.draft["releaseMetadata"]["kubernetes"]
+    cluster = await read_cluster(ctx)
+    release = ctx.draft["releaseMetadata"]["kubernetes"]
     # Hooks of an earlier upgrade may have been left, and others raise the generation too: only all three are proof.
     is_made = asks_us(cluster) and objects.spec(cluster).get("kubernetesVersion") == release
-    if is_made and generation(cluster) > _note(scope).get("provisionGeneration", 0):
+    if is_made and generation(cluster) > _note(ctx).get("provisionGeneration", 0):
         return generation(cluster)
     wanted = generation(cluster) + 1
     rke = {"provisionGeneration": wanted, "upgradeStrategy": upgrade_strategy(rke_config(cluster))}
     old = {"op": "test", "path": _KUBERNETES, "value": objects.spec(cluster).get("kubernetesVersion")}
-    await _change(scope, cluster, [old, {**old, "op": "add", "value": release}, *_swaps(cluster, rke)])
+    await _change(ctx, cluster, [old, {**old, "op": "add", "value": release}, *_swaps(cluster, rke)])
     return wanted
 
 
-async def restore(scope: Scope) -> None:
+async def restore(ctx: ReconcileContext) -> None:
     """Give the cluster its old strategy back, where ours is still in it."""
-    note = _note(scope)
+    note = _note(ctx)
     if not note:
         return
-    cluster = await scope.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     if cluster is None or not asks_us(cluster):
         return
     # Hooks of ours in the old one were left behind, and nobody would answer them.
     old = without_our_hooks(note.get("upgradeStrategy"))
-    await _change(scope, cluster, _swaps(cluster, {"upgradeStrategy": old}))
+    await _change(ctx, cluster, _swaps(cluster, {"upgradeStrategy": old}))
 
 
 def _swaps(cluster: Object, values: dict[str, Any]) -> list[Object]:
@@ -96,21 +96,21 @@ def _swaps(cluster: Object, values: dict[str, Any]) -> list[Object]:
     return ops
 
 
-async def _change(scope: Scope, cluster: Object, ops: list[Object]) -> None:
+async def _change(ctx: ReconcileContext, cluster: Object, ops: list[Object]) -> None:
     """Raises Conflict where somebody has changed the same meanwhile; a refusal for another reason stays what it is."""
     try:
-        await scope.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, JsonPatch(ops), namespace=FLEET_LOCAL)
+        await ctx.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, JsonPatch(ops), namespace=FLEET_LOCAL)
     except Invalid as error:
-        now = await scope.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+        now = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
         if now is not None and objects.spec(now) == objects.spec(cluster):
             raise
         raise Conflict(f"someone else changes Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} as well: {error}") from error
 
 
-def _note(scope: Scope) -> dict[str, Any]:
+def _note(ctx: ReconcileContext) -> dict[str, Any]:
     """The note on the plan; nothing where there is none or someone has broken it."""
     try:
-        note = json.loads(objects.annotations_of(scope.raw).get(ANNOTATION_UPGRADE_STRATEGY, "{}"))
+        note = json.loads(objects.annotations_of(ctx.raw).get(ANNOTATION_UPGRADE_STRATEGY, "{}"))
     except ValueError:
         return {}
     return note if isinstance(note, dict) and isinstance(note.get("provisionGeneration"), int) else {}

@@ -13,7 +13,7 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.cleanup import tear_down
-from upgrade_manager.pipeline.context import Scope, parse_plan
+from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN
@@ -106,31 +106,31 @@ class PlanReconciler:
         return True
 
     async def _look(self, plan: Object) -> Result:
-        scope = self._scope(plan)
-        structlog.contextvars.bind_contextvars(phase=scope.draft.phase)
+        ctx = self._context(plan)
+        structlog.contextvars.bind_contextvars(phase=ctx.draft.phase)
         # Whoever recorded a phase may not have lived to announce it, or not have got the answer to the record.
         self._announcements.repeat_recent(plan)
         try:
-            outcome = await self._bounded_step(scope)
+            outcome = await self._bounded_step(ctx)
         except Conflict:
             log.info("someone else wrote first, looking again")
             outcome = Requeue()
         except (KubeError, RetryError) as error:
-            await self._degrade(scope, str(error))
-            await self._settle(scope)
+            await self._degrade(ctx, str(error))
+            await self._settle(ctx)
             raise
         except Exception as error:
-            await self._degrade(scope, f"internal error ({type(error).__name__}); the manager's log has the details")
-            await self._settle(scope)
+            await self._degrade(ctx, f"internal error ({type(error).__name__}); the manager's log has the details")
+            await self._settle(ctx)
             raise
-        return outcome if await self._settle(scope) else RequeueAfter(UNSETTLED)
+        return outcome if await self._settle(ctx) else RequeueAfter(UNSETTLED)
 
-    async def _bounded_step(self, scope: Scope) -> Result:
+    async def _bounded_step(self, ctx: ReconcileContext) -> Result:
         """One step, cut off where it takes so long that it would look like a hang: the next one goes on from there."""
         limit = asyncio.timeout(STEP_LIMIT)
         try:
             async with limit:
-                return await self._step(scope)
+                return await self._step(ctx)
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -139,131 +139,131 @@ class PlanReconciler:
                 "taken up again"
             ) from error
 
-    async def _step(self, scope: Scope) -> Result:
-        if objects.is_deleting(scope.raw):
-            return await self._finalize(scope)
-        if scope.draft.ended:
-            return await self._rest(scope)
-        if not scope.draft.phase and not await self._accept(scope):
+    async def _step(self, ctx: ReconcileContext) -> Result:
+        if objects.is_deleting(ctx.raw):
+            return await self._finalize(ctx)
+        if ctx.draft.ended:
+            return await self._rest(ctx)
+        if not ctx.draft.phase and not await self._accept(ctx):
             return Done()
-        return await self._go_on(scope, await self._engine.advance(scope))
+        return await self._go_on(ctx, await self._engine.advance(ctx))
 
-    async def _go_on(self, scope: Scope, outcome: PhaseOutcome) -> Result:
+    async def _go_on(self, ctx: ReconcileContext, outcome: PhaseOutcome) -> Result:
         if isinstance(outcome, Failed):
-            scope.draft.fail(outcome.cause)
-            await self._persist(scope)
+            ctx.draft.fail(outcome.cause)
+            await self._persist(ctx)
             log.error("upgrade failed", cause=outcome.cause)
-            return await self._rest(scope)
-        scope.draft.healthy()
+            return await self._rest(ctx)
+        ctx.draft.healthy()
         if isinstance(outcome, Waiting):
-            return await self._wait(scope, outcome)
+            return await self._wait(ctx, outcome)
         # The end of the last phase is on record before anything is removed that would be made again without it.
-        await self._persist(scope)
-        await tear_down(scope, keep_evidence=False)
-        scope.draft.succeed()
-        await self._persist(scope)
+        await self._persist(ctx)
+        await tear_down(ctx, keep_evidence=False)
+        ctx.draft.succeed()
+        await self._persist(ctx)
         log.info("upgrade succeeded")
-        await self._observations.drop(scope.owner.name)
+        await self._observations.drop(ctx.owner.name)
         return Done()
 
-    async def _wait(self, scope: Scope, waiting: Waiting) -> Result:
-        scope.draft.waiting(waiting.message, waiting.detail)
-        spacing = DETAIL_SPACING if scope.draft.only_details(waiting.message) else INFORMATION_SPACING
+    async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
+        ctx.draft.waiting(waiting.message, waiting.detail)
+        spacing = DETAIL_SPACING if ctx.draft.only_details(waiting.message) else INFORMATION_SPACING
         too_early = self._last_write + spacing - loop_time()
-        if too_early > 0 and scope.draft.only_informs():
+        if too_early > 0 and ctx.draft.only_informs():
             return RequeueAfter(too_early if waiting.after is None else min(too_early, waiting.after))
-        await self._persist(scope)
-        await scope.observations.prune()
+        await self._persist(ctx)
+        await ctx.observations.prune()
         return Done() if waiting.after is None else RequeueAfter(waiting.after)
 
-    async def _accept(self, scope: Scope) -> bool:
+    async def _accept(self, ctx: ReconcileContext) -> bool:
         """Whether the plan may have the cluster; a plan that may not is told so once, and for good."""
-        if _is_blocked(scope.raw):
+        if _is_blocked(ctx.raw):
             # Said once, however often: the record may be older than this process.
-            self._announcements.blocked(scope.raw)
+            self._announcements.blocked(ctx.raw)
             return False
-        other = await self._holder(scope)
+        other = await self._holder(ctx)
         if other:
-            scope.draft.block(other)
-            await self._persist(scope)
-            self._announcements.blocked(scope.raw)
+            ctx.draft.block(other)
+            await self._persist(ctx)
+            self._announcements.blocked(ctx.raw)
             log.warning("blocked by another plan", other=other)
             return False
-        await scope.take_possession(FINALIZER)
-        scope.draft.accept(PhaseName.INITIALIZE.active)
-        scope.draft.waiting(self._engine.outlook(scope))
-        await self._persist(scope)
+        await ctx.take_possession(FINALIZER)
+        ctx.draft.accept(PhaseName.INITIALIZE.active)
+        ctx.draft.waiting(self._engine.outlook(ctx))
+        await self._persist(ctx)
         log.info("accepted")
         return True
 
-    async def _holder(self, scope: Scope) -> str:
+    async def _holder(self, ctx: ReconcileContext) -> str:
         """The plan that has the cluster, asked of the API server itself: a cache may lag behind another leader."""
-        others = [o for o in (await self._client.list(UPGRADE_PLANS)).items if objects.uid(o) != scope.owner.uid]
+        others = [o for o in (await self._client.list(UPGRADE_PLANS)).items if objects.uid(o) != ctx.owner.uid]
         return next((objects.name(other) for other in others if _holds(other)), "")
 
-    async def _rest(self, scope: Scope) -> Result:
+    async def _rest(self, ctx: ReconcileContext) -> Result:
         """A plan that has ended: a failed one leaves things to put back, at its end or after a crash."""
-        if scope.draft.phase == FAILED and objects.annotations_of(scope.raw).get(ANNOTATION_TORN_DOWN) != "true":
-            await tear_down(scope, keep_evidence=True)
-            await scope.annotate({ANNOTATION_TORN_DOWN: "true"})
-        await self._persist(scope)
-        await self._observations.drop(scope.owner.name)
+        if ctx.draft.phase == FAILED and objects.annotations_of(ctx.raw).get(ANNOTATION_TORN_DOWN) != "true":
+            await tear_down(ctx, keep_evidence=True)
+            await ctx.annotate({ANNOTATION_TORN_DOWN: "true"})
+        await self._persist(ctx)
+        await self._observations.drop(ctx.owner.name)
         return Done()
 
-    async def _finalize(self, scope: Scope) -> Result:
+    async def _finalize(self, ctx: ReconcileContext) -> Result:
         """A plan that is being deleted: what it did is undone, if it ever did anything, then it may go."""
-        if FINALIZER not in objects.finalizers(scope.raw):
+        if FINALIZER not in objects.finalizers(ctx.raw):
             return Done()
-        if scope.draft.phase:
-            if not await self._is_there(scope):
+        if ctx.draft.phase:
+            if not await self._is_there(ctx):
                 log.info("the plan was gone already, and is not cleaned up after again")
                 return Done()
-            await tear_down(scope, keep_evidence=False)
-            await self._observations.drop(scope.owner.name)
+            await tear_down(ctx, keep_evidence=False)
+            await self._observations.drop(ctx.owner.name)
         try:
-            await scope.set_finalizers([name for name in objects.finalizers(scope.raw) if name != FINALIZER])
+            await ctx.set_finalizers([name for name in objects.finalizers(ctx.raw) if name != FINALIZER])
         except NotFound:
             log.info("the plan was gone already")
         log.info("finalized")
         return Done()
 
-    async def _is_there(self, scope: Scope) -> bool:
+    async def _is_there(self, ctx: ReconcileContext) -> bool:
         """Whether the plan waits for us, by the API server itself: the answer to its release may have got lost.
 
         What is removed is found by the plan's name, which another one may have by now.
         """
-        selector = f"metadata.name={scope.owner.name}"
+        selector = f"metadata.name={ctx.owner.name}"
         found = (await self._client.list(UPGRADE_PLANS, field_selector=selector, metadata_only=True)).items
-        return any(objects.uid(one) == scope.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
+        return any(objects.uid(one) == ctx.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
-    async def _degrade(self, scope: Scope, message: str) -> None:
+    async def _degrade(self, ctx: ReconcileContext, message: str) -> None:
         """Say on the plan what went wrong. That this may fail too must not hide the error itself."""
-        if objects.is_deleting(scope.raw) and FINALIZER not in objects.finalizers(scope.raw):
+        if objects.is_deleting(ctx.raw) and FINALIZER not in objects.finalizers(ctx.raw):
             return
-        if not scope.draft.ended:
-            scope.draft.degraded(message)
-        self._announcements.error(scope.raw, message)
+        if not ctx.draft.ended:
+            ctx.draft.degraded(message)
+        self._announcements.error(ctx.raw, message)
         try:
             async with asyncio.timeout(RECORD_LIMIT):
-                await self._persist(scope)
+                await self._persist(ctx)
         except (KubeError, TimeoutError) as error:
             log.warning("the plan's status could not be written", error=str(error))
 
-    async def _persist(self, scope: Scope) -> None:
-        scope.draft.observe_generation()
-        if await scope.persist():
+    async def _persist(self, ctx: ReconcileContext) -> None:
+        ctx.draft.observe_generation()
+        if await ctx.persist():
             self._last_write = loop_time()
 
-    async def _settle(self, scope: Scope) -> bool:
+    async def _settle(self, ctx: ReconcileContext) -> bool:
         """The barrier: the next look must not be older than what this one has written; whether it will not be."""
-        seen = await scope.observations.settle(scope.written)
-        newest = [write.resource_version for write in scope.written if write.resource == UPGRADE_PLANS][-1:]
+        seen = await ctx.observations.settle(ctx.written)
+        newest = [write.resource_version for write in ctx.written if write.resource == UPGRADE_PLANS][-1:]
         for version in newest:
-            self._unseen[scope.owner.name] = version
-        return await self._is_fresh(scope.owner.name) and seen
+            self._unseen[ctx.owner.name] = version
+        return await self._is_fresh(ctx.owner.name) and seen
 
-    def _scope(self, plan: Object) -> Scope:
-        return Scope(
+    def _context(self, plan: Object) -> ReconcileContext:
+        return ReconcileContext(
             raw=plan,
             plan=parse_plan(plan),
             draft=StatusDraft(plan, now=self._now),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 #: The label by which the controller's Jobs tell their node.
@@ -117,29 +117,29 @@ class States:
         return {Progress.RUNNING: self.running, Progress.COMPLETE: self.done, Progress.FAILED: self.failed}[progress]
 
 
-async def follow(scope: Scope, plan: Object, jobs: Store, *, states: States, what: str) -> Outcome:
+async def follow(ctx: ReconcileContext, plan: Object, jobs: Store, *, states: States, what: str) -> Outcome:
     """Take over what is known of a Plan that runs: the nodes' states, and its verdict. `what` names the work."""
     work = judge(plan, jobs.made(PlanJob.of))
     for node, job in work.nodes.items():
-        scope.draft.move_node(node, states.of(job.state.progress), message=_note(job.state))
+        ctx.draft.move_node(node, states.of(job.state.progress), message=_note(job.state))
     if work.failed is not None:
-        return Failed(cause=f"{what} failed: {await with_last_words(scope.client, work.failed)}")
+        return Failed(cause=f"{what} failed: {await with_last_words(ctx.client, work.failed)}")
     if work.failure:
         return Failed(cause=f"{what} failed: {work.failure}")
-    managed = (await scope.observe(MANAGED_NODES)).made(objects.name)
+    managed = (await ctx.observe(MANAGED_NODES)).made(objects.name)
     if not managed:
         raise no_nodes()
     if work.complete:
         for node in managed:
-            scope.draft.move_node(node, states.done)
+            ctx.draft.move_node(node, states.done)
         return Completed()
-    done = sum(scope.draft.node_state(node) is states.done for node in managed)
+    done = sum(ctx.draft.node_state(node) is states.done for node in managed)
     waiting = not_done(objects.name(plan), what, done=done, nodes=len(managed))
     if not work.nodes:
-        return await _idle(scope, waiting, plan)
+        return await _idle(ctx, waiting, plan)
     # By the states that are written along: the Jobs come and go, and each change would be a write of its own.
-    busy = [node for node in managed if scope.draft.node_state(node) is states.running]
-    return replace(waiting, message=waiting.message + _at_work(busy) + await _trouble(scope, work))
+    busy = [node for node in managed if ctx.draft.node_state(node) is states.running]
+    return replace(waiting, message=waiting.message + _at_work(busy) + await _trouble(ctx, work))
 
 
 def _at_work(nodes: list[str]) -> str:
@@ -149,24 +149,24 @@ def _at_work(nodes: list[str]) -> str:
     return f", now on {shown}" if nodes else ""
 
 
-async def _trouble(scope: Scope, work: Work) -> str:
+async def _trouble(ctx: ReconcileContext, work: Work) -> str:
     """The first Job that has not gone well so far, and may yet."""
     for node, job in work.nodes.items():
         if job.state.trouble:
             tried = not job.state.given_up
-            said = await attempt(scope, job.state, limit=job.limit) if tried else job.state.trouble
+            said = await attempt(ctx, job.state, limit=job.limit) if tried else job.state.trouble
             return f"; node {node}: {said}"
     return ""
 
 
-async def _idle(scope: Scope, waiting: Waiting, plan: Object) -> Waiting:
+async def _idle(ctx: ReconcileContext, waiting: Waiting, plan: Object) -> Waiting:
     """No Job yet. Where the API server refuses them the controller says nothing in the Plan's status, ever."""
-    age = scope.draft.age(plan)
+    age = ctx.draft.age(plan)
     if age < PATIENCE:
         return replace(waiting, after=PATIENCE - age)
     place, name = objects.namespace(plan), objects.name(plan)
-    ask = partial(newest_warning, scope.client, plan, kind="Plan")
-    complaint = own_complaint(plan) or await scope.observations.inquiries.answer(f"start of {place}/{name}", ask)
+    ask = partial(newest_warning, ctx.client, plan, kind="Plan")
+    complaint = own_complaint(plan) or await ctx.observations.inquiries.answer(f"start of {place}/{name}", ask)
     text = (
         f"; no Job has started for {PATIENCE:.0f} s{complaint and f' ({complaint})'}: "
         f"see kubectl describe -n {place} plans.upgrade.cattle.io {name}"
@@ -199,7 +199,7 @@ def no_nodes() -> BadCluster:
     return BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
 
 
-async def prepare_nodes(scope: Scope, nodes: Sequence[Object], plan_object: str) -> None:
+async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan_object: str) -> None:
     """Make sure that a new Plan of that name will run on every node. Raises BadCluster.
 
     A node that still carries the label of an earlier Plan of the name counts as done there, and one whose hostname is
@@ -224,13 +224,13 @@ async def prepare_nodes(scope: Scope, nodes: Sequence[Object], plan_object: str)
     labelled = [objects.name(node) for node in nodes if label in objects.labels(node)]
     if not labelled:
         return
-    existing = await scope.find(SUC_PLANS, plan_object, namespace=CATTLE_SYSTEM, metadata_only=True)
+    existing = await ctx.find(SUC_PLANS, plan_object, namespace=CATTLE_SYSTEM, metadata_only=True)
     if existing is not None:
         # Its labels are its own business: without them it would run on all nodes again.
-        scope.check_ours(SUC_PLANS, existing)
+        ctx.check_ours(SUC_PLANS, existing)
         return
     for name in labelled:
-        await scope.mark(NODES, name, {"labels": {label: None}})
+        await ctx.mark(NODES, name, {"labels": {label: None}})
 
 
 def _note(state: JobState) -> str:

@@ -21,39 +21,39 @@ from upgrade_manager.resources.jobs import node_job_name, restore_job
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 FAILED = "RestoreVMFailed"
 
 
-async def start(scope: Scope, node: str) -> None:
+async def start(ctx: ReconcileContext, node: str) -> None:
     """Create the node's Job, where VMs are listed for it. Raises KubeError only where another try may help."""
-    name = node_job_name(scope.owner, node=node, job_type=JobType.RESTORE_VM)
+    name = node_job_name(ctx.owner, node=node, job_type=JobType.RESTORE_VM)
     try:
-        if await _is_listed(scope, node):
-            await scope.ensure(JOBS, restore_job(scope.owner, scope.job_settings, node=node))
+        if await _is_listed(ctx, node):
+            await ctx.ensure(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node))
     except (Terminal, ForeignObject) as error:
-        _warn(scope, name, f"the VMs of node {node} cannot be started again: {error}")
+        _warn(ctx, name, f"the VMs of node {node} cannot be started again: {error}")
 
 
-async def report(scope: Scope) -> None:
+async def report(ctx: ReconcileContext) -> None:
     """Tell of the Jobs that have failed, once each."""
-    for job in await _jobs(scope):
+    for job in await _jobs(ctx):
         if job.given_up:
-            await _tell(scope, job)
+            await _tell(ctx, job)
 
 
-async def unfinished(scope: Scope) -> list[JobState]:
+async def unfinished(ctx: ReconcileContext) -> list[JobState]:
     """The Jobs that still may come to something."""
-    return [job for job in await _jobs(scope) if job.progress is Progress.RUNNING and not job.given_up]
+    return [job for job in await _jobs(ctx) if job.progress is Progress.RUNNING and not job.given_up]
 
 
-async def _jobs(scope: Scope) -> list[JobState]:
+async def _jobs(ctx: ReconcileContext) -> list[JobState]:
     """None where VMs are not to be started again, or not any more."""
-    if not scope.plan.spec.restore_vm:
+    if not ctx.plan.spec.restore_vm:
         return []
-    known = (await scope.observe(own_jobs(scope.owner))).made(_restoring)
-    return [job for owner, job in known if job is not None and owner == scope.owner.uid]
+    known = (await ctx.observe(own_jobs(ctx.owner))).made(_restoring)
+    return [job for owner, job in known if job is not None and owner == ctx.owner.uid]
 
 
 def is_restoring(job: Object) -> bool:
@@ -68,21 +68,21 @@ def _restoring(job: Object) -> tuple[str, JobState | None]:
     return objects.owner_uid(job), JobState.of(job) if ours else None
 
 
-async def _is_listed(scope: Scope, node: str) -> bool:
+async def _is_listed(ctx: ReconcileContext, node: str) -> bool:
     """Whether the toolkit has listed VMs for the node. A list that is not there lists none."""
-    name = restore_vm_config_map(scope.owner.name)
-    found = await scope.find(CONFIG_MAPS, name, namespace=HARVESTER_SYSTEM)
+    name = restore_vm_config_map(ctx.owner.name)
+    found = await ctx.find(CONFIG_MAPS, name, namespace=HARVESTER_SYSTEM)
     listed = ((found or {}).get("data") or {}).get(node) or ""
     return any(part.strip() for part in listed.split(","))
 
 
-async def _tell(scope: Scope, job: JobState) -> None:
-    if scope.announcements.has_warned(scope.raw, FAILED, about=job.name):
+async def _tell(ctx: ReconcileContext, job: JobState) -> None:
+    if ctx.announcements.has_warned(ctx.raw, FAILED, about=job.name):
         return
-    _warn(scope, job.name, f"not all VMs were started again: {await with_last_words(scope.client, job)}")
+    _warn(ctx, job.name, f"not all VMs were started again: {await with_last_words(ctx.client, job)}")
 
 
-def _warn(scope: Scope, job: str, what: str) -> None:
-    listing = f"ConfigMap {HARVESTER_SYSTEM}/{restore_vm_config_map(scope.owner.name)}"
+def _warn(ctx: ReconcileContext, job: str, what: str) -> None:
+    listing = f"ConfigMap {HARVESTER_SYSTEM}/{restore_vm_config_map(ctx.owner.name)}"
     text = f"{what}; the upgrade goes on, so start those that are off yourself: {listing} names them by node"
-    scope.announcements.warning(scope.raw, FAILED, text, about=job)
+    ctx.announcements.warning(ctx.raw, FAILED, text, about=job)

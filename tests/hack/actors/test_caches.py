@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 
 from hack.actors.caches import Caches
-from hack.faults.breakable_transport import Line
+from hack.faults.breakable_transport import BreakableTransport
 from tests.support.apiserver import make_server
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import SECRETS
@@ -17,7 +17,7 @@ AWAY = 20.0
 
 async def test_what_was_written_is_waited_for_however_long_the_watch_is_away() -> None:
     server = make_server()
-    line, writer = Line(server), Client(server, user_agent="writer", random=Random(1))
+    line, writer = BreakableTransport(server), Client(server, user_agent="writer", random=Random(1))
     caches = Caches(Client(line, user_agent="reader", random=Random(1)), random=Random(1))
     cache = caches.of(SECRETS)
     running = asyncio.create_task(caches.run())

@@ -47,7 +47,7 @@ class Importing:
 async def importing(**changes: Any) -> tuple[Importing, ImageController]:
     stage = Stage(scenario=load("three-nodes").changed(jitter=0.0, **changes))
     await stage.prepare(NAMESPACE, groups=("harvesterhci.io",))
-    return Importing(stage), ImageController(stage.context.cast_as("images"))
+    return Importing(stage), ImageController(stage.context.for_actor("images"))
 
 
 async def test_an_image_is_imported_step_by_step_and_labelled_at_the_end() -> None:

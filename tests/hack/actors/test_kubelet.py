@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.actors.container_work import Work, env_of, option_of, work_of
 from hack.actors.pod_needs import missing_from, unset_variable
-from hack.actors.work import Work, env_of, option_of, work_of
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.patience import eventually

@@ -87,10 +87,10 @@ class SimulatedRun:
         stage.server.storage.observers.append(lambda _, entry: self.history.append((entry.kind, entry.stored.object)))
         context = stage.context
         actors: list[Actor] = [
-            UpgradeController(context.cast_as("suc")),
-            JobController(context.cast_as("jobs")),
-            Scheduler(context.cast_as("scheduler")),
-            Kubelet(context.cast_as("kubelet"), ScriptedPods(self.name, SECONDS[self.name])),
+            UpgradeController(context.for_actor("suc")),
+            JobController(context.for_actor("jobs")),
+            Scheduler(context.for_actor("scheduler")),
+            Kubelet(context.for_actor("kubelet"), ScriptedPods(self.name, SECONDS[self.name])),
         ]
         async with stage.play(*actors):
             plan = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", **self.given["plan"]}

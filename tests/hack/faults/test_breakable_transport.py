@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.faults.breakable_transport import Line
+from hack.faults.breakable_transport import BreakableTransport
 from tests.support.apiserver import make_server
 from tests.support.wire import Wire
 from upgrade_manager.kube.client import Client
@@ -30,12 +30,12 @@ async def server() -> ApiServer:
 
 
 @pytest.fixture
-async def line(server: ApiServer) -> Line:
-    return Line(server)
+async def line(server: ApiServer) -> BreakableTransport:
+    return BreakableTransport(server)
 
 
 @pytest.fixture
-def wire(line: Line) -> Wire:
+def wire(line: BreakableTransport) -> Wire:
     return Wire(line)
 
 
@@ -65,7 +65,7 @@ async def test_a_whole_line_passes_everything(server: ApiServer, wire: Wire) -> 
     assert (await wire.get(MAPS)).names == ["a"]
 
 
-async def test_a_cut_line_refuses_requests_and_breaks_what_is_open(line: Line, wire: Wire) -> None:
+async def test_a_cut_line_refuses_requests_and_breaks_what_is_open(line: BreakableTransport, wire: Wire) -> None:
     async with wire.watch(MAPS) as events:
         line.cut()
         with pytest.raises(Transient, match="torn"):
@@ -80,7 +80,9 @@ async def test_a_cut_line_refuses_requests_and_breaks_what_is_open(line: Line, w
     assert (await wire.get(MAPS)).names == []
 
 
-async def test_a_torn_line_breaks_a_read_that_waits_and_passes_the_next_request(line: Line, wire: Wire) -> None:
+async def test_a_torn_line_breaks_a_read_that_waits_and_passes_the_next_request(
+    line: BreakableTransport, wire: Wire
+) -> None:
     async with wire.watch(MAPS) as events:
         reading = asyncio.create_task(events.next())
         await asyncio.sleep(1)
@@ -91,7 +93,7 @@ async def test_a_torn_line_breaks_a_read_that_waits_and_passes_the_next_request(
 
 
 async def test_reads_break_in_the_order_in_which_they_were_opened_so_that_a_run_can_be_repeated(
-    line: Line, wire: Wire
+    line: BreakableTransport, wire: Wire
 ) -> None:
     broken: list[int] = []
 
@@ -110,7 +112,7 @@ async def test_reads_break_in_the_order_in_which_they_were_opened_so_that_a_run_
 
 
 async def test_what_waits_on_a_silent_line_gets_through_when_it_is_mended(
-    server: ApiServer, line: Line, wire: Wire
+    server: ApiServer, line: BreakableTransport, wire: Wire
 ) -> None:
     async with wire.watch(MAPS) as events:
         line.hush()
@@ -125,7 +127,7 @@ async def test_what_waits_on_a_silent_line_gets_through_when_it_is_mended(
         assert (await asking).names == ["a"]
 
 
-async def test_whoever_waits_on_a_silent_line_has_no_more_than_their_own_patience(line: Line) -> None:
+async def test_whoever_waits_on_a_silent_line_has_no_more_than_their_own_patience(line: BreakableTransport) -> None:
     line.hush()
     loop = asyncio.get_running_loop()
     with pytest.raises(Transient) as silent:
@@ -137,7 +139,7 @@ async def test_whoever_waits_on_a_silent_line_has_no_more_than_their_own_patienc
     assert loop.time() == 14
 
 
-async def test_a_stream_on_a_silent_line_is_given_up_like_any_other(line: Line) -> None:
+async def test_a_stream_on_a_silent_line_is_given_up_like_any_other(line: BreakableTransport) -> None:
     watch = Request(method="GET", path=MAPS, query=(("watch", "1"),), headers={}, body=b"", timeout=7, idle_timeout=80)
     async with line.open(watch) as stream:
         line.hush()

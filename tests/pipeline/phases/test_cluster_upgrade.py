@@ -30,9 +30,9 @@ def met(type_: str, **more: str) -> dict[str, Any]:
 
 @pytest.mark.rule("pipeline: ClusterUpgrade runs upgrade_manifests.sh in one Job")
 async def test_the_job_is_created_once(cluster: Harvester) -> None:
-    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
     for _ in range(2):
-        waiting = await ClusterUpgrade().run(scope)
+        waiting = await ClusterUpgrade().run(ctx)
         assert isinstance(waiting, Waiting)
         assert (waiting.message, waiting.detail) == (FIRST, "no Pod yet")
     assert await cluster.names(JOBS) == ["up-cluster-upgrade"]
@@ -67,11 +67,11 @@ async def test_the_job_is_created_once(cluster: Harvester) -> None:
     ],
 )
 async def test_the_jobs_end_is_the_phases(cluster: Harvester, status: dict[str, Any], outcome: Any) -> None:
-    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ClusterUpgrade().run(scope)
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await ClusterUpgrade().run(ctx)
     started = {"startTime": "2026-01-01T00:00:00Z"}
     await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, started | status)
-    assert await ClusterUpgrade().run(scope) == outcome
+    assert await ClusterUpgrade().run(ctx) == outcome
 
 
 FAULTS = [
@@ -104,6 +104,6 @@ async def test_a_namesakes_job_that_is_complete_does_not_complete_the_phase(clus
     settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
     old = cluster_upgrade_job(Owner(name="up", uid="old"), settings)
     await cluster.put(JOBS, old, status=met("Complete"))
-    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
     with pytest.raises(ForeignObject):
-        await ClusterUpgrade().run(scope)
+        await ClusterUpgrade().run(ctx)

@@ -19,7 +19,7 @@ from upgrade_manager.resources.jobs import restore_job
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"
 OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_list_all.txt"
@@ -32,11 +32,11 @@ async def serving(cluster: Harvester, *, is_ready: bool) -> None:
     await cluster.put(ENDPOINT_SLICES, {"metadata": metadata, "addressType": "IPv4", "endpoints": [endpoint]})
 
 
-async def prepared(cluster: Harvester, old: bytes | int | Exception, new: bytes | int | Exception) -> Scope:
+async def prepared(cluster: Harvester, old: bytes | int | Exception, new: bytes | int | Exception) -> ReconcileContext:
     await cluster.nodes("n1")
     await serving(cluster, is_ready=True)
     cluster.files.answers = {OLD: old, NEW: new}
-    return cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": "v1.6.1"}))
+    return cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": "v1.6.1"}))
 
 
 @pytest.mark.rule(
@@ -44,9 +44,9 @@ async def prepared(cluster: Harvester, old: bytes | int | Exception, new: bytes 
     "pipeline: lists are in images-lists-archive, the old one by previous version, the new one in current",
 )
 async def test_what_only_the_old_release_needed_is_handed_to_a_plan_once(cluster: Harvester) -> None:
-    scope = await prepared(cluster, b"a/b:1\na/c:1\nrancher/harvester-upgrade:1\n", b"a/b:2\na/c:1\n")
+    ctx = await prepared(cluster, b"a/b:1\na/c:1\nrancher/harvester-upgrade:1\n", b"a/b:2\na/c:1\n")
     for _ in range(2):
-        assert isinstance(await ImageCleanup().run(scope), Waiting)
+        assert isinstance(await ImageCleanup().run(ctx), Waiting)
     assert await cluster.names(SUC_PLANS) == ["up-image-cleanup"]
     (secret,) = (await cluster.client.list(SECRETS, namespace="cattle-system")).items
     (packed,) = secret["data"].values()
@@ -79,12 +79,12 @@ async def test_twenty_thousand_lines_reach_the_nodes_whole(cluster: Harvester) -
 
 async def test_a_crash_between_two_pieces_changes_nothing(cluster: Harvester) -> None:
     old = images(20_000)
-    scope = await prepared(cluster, old, b"a/b:1\n")
-    await ImageCleanup().run(scope)
+    ctx = await prepared(cluster, old, b"a/b:1\n")
+    await ImageCleanup().run(ctx)
     first, second = await cluster.names(SECRETS, "cattle-system")
     await cluster.client.delete(SUC_PLANS, "up-image-cleanup", namespace="cattle-system")
     await cluster.client.delete(SECRETS, second, namespace="cattle-system")
-    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert isinstance(await ImageCleanup().run(ctx), Waiting)
     assert await cluster.names(SECRETS, "cattle-system") == [first, second]
     assert await handed(cluster) == sorted(old.decode().split())
 
@@ -105,47 +105,47 @@ async def test_lists_are_compared_whatever_their_form(cluster: Harvester) -> Non
 @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
 async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: Harvester) -> None:
     mark = "plan.upgrade.cattle.io/up-image-cleanup"
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await cluster.nodes("n2", **{mark: "hash"})
-    await ImageCleanup().run(scope)
+    await ImageCleanup().run(ctx)
     assert mark not in objects.labels(await cluster.find(NODES, "n2"))
 
 
 async def test_a_node_beyond_the_controllers_reach_skips_the_phase_with_a_warning(cluster: Harvester) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     labels = {"harvesterhci.io/managed": "true"}
     await cluster.put(NODES, {"metadata": {"name": "n" * 64, "labels": labels}})
-    assert await ImageCleanup().run(scope) == Completed()
+    assert await ImageCleanup().run(ctx) == Completed()
     assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"]
     assert await cluster.names(SUC_PLANS) == []
 
 
 @pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
 async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harvester) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await cluster.nodes("n2", **{"kubernetes.io/hostname": "other"})
     with pytest.raises(BadCluster, match="Node n2"):
-        await ImageCleanup().run(scope)
+        await ImageCleanup().run(ctx)
     assert await cluster.names(SUC_PLANS) == []
 
 
 @pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
 async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await cluster.client.delete(NODES, "n1")
     with pytest.raises(BadCluster, match="no Node carries the label"):
-        await ImageCleanup().run(scope)
+        await ImageCleanup().run(ctx)
     assert await cluster.names(SUC_PLANS) == []
 
 
 @pytest.mark.rule("workloads: a Plan is never updated after its creation")
 async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harvester) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
-    await ImageCleanup().run(scope)
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(ctx)
     before = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
     await cluster.nodes("n2")
     cluster.files.answers = {OLD: b"a/b:1\na/c:1\n", NEW: b"a/b:2\n"}
-    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert isinstance(await ImageCleanup().run(ctx), Waiting)
     assert await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system") == before
 
 
@@ -154,8 +154,8 @@ async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harveste
     "workloads: a Plan has failed when one of its Jobs has Failed=True",
 )
 async def test_a_failed_job_fails_the_phase_whatever_the_plan_says(cluster: Harvester) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
-    await ImageCleanup().run(scope)
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(ctx)
     plan = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
     owner = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "name": "up-image-cleanup", "controller": True}
     metadata = {
@@ -169,17 +169,17 @@ async def test_a_failed_job_fails_the_phase_whatever_the_plan_says(cluster: Harv
     await cluster.put(JOBS, {"metadata": metadata, "spec": {"template": pod}}, status={"conditions": failed})
     status = {"conditions": [{"type": "Complete", "status": "False", "reason": "SyncJob"}]}
     await cluster.finish(SUC_PLANS, "up-image-cleanup", "cattle-system", status)
-    assert await ImageCleanup().run(scope) == Failed(
+    assert await ImageCleanup().run(ctx) == Failed(
         cause="image cleanup failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
     )
-    assert scope.draft.node_state("n1") is NodeState.IMAGE_CLEAN_FAILED
+    assert ctx.draft.node_state("n1") is NodeState.IMAGE_CLEAN_FAILED
 
 
 async def test_a_crash_between_secret_and_plan_changes_nothing(cluster: Harvester) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
-    await ImageCleanup().run(scope)
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(ctx)
     await cluster.client.delete(SUC_PLANS, "up-image-cleanup", namespace="cattle-system")
-    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert isinstance(await ImageCleanup().run(ctx), Waiting)
     assert len(await cluster.names(SECRETS, "cattle-system")) == 1
 
 
@@ -217,9 +217,9 @@ async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster
     await cluster.nodes("n1")
     await serving(cluster, is_ready=False)
     status = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1", "isoImageID": "up-iso"}
-    scope = cluster.scope(await cluster.plan(status=status))
+    ctx = cluster.context(await cluster.plan(status=status))
     for _ in range(2):
-        waiting = await ImageCleanup().run(scope)
+        waiting = await ImageCleanup().run(ctx)
         assert isinstance(waiting, Waiting)
         assert waiting.message == "waiting for Deployment harvester-system/up-repo: 0 of 1 replicas ready"
     assert await cluster.names(DEPLOYMENTS, "harvester-system") == ["up-repo"]
@@ -239,12 +239,12 @@ async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster
 async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(
     cluster: Harvester, failed: list[int], said: str | None
 ) -> None:
-    scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", "restoreVM": True}))
+    ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "restoreVM": True}))
     for number, count in enumerate(failed):
-        job = restore_job(scope.owner, scope.job_settings, node=f"n{number}")
+        job = restore_job(ctx.owner, ctx.job_settings, node=f"n{number}")
         await cluster.put(JOBS, job, status={"failed": count} if count else None)
     job_name = "waiting for Job harvester-system/up-node-upgrade-restore-vm-"
-    assert await ImageCleanup().exit(scope) == (None if said is None else Waiting(message=f"{job_name}{said}"))
+    assert await ImageCleanup().exit(ctx) == (None if said is None else Waiting(message=f"{job_name}{said}"))
 
 
 @pytest.mark.rule("pipeline: an unreachable repository is retried by ImageCleanup")
@@ -253,33 +253,33 @@ async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(
 async def test_a_repository_that_cannot_be_reached_is_tried_again(
     cluster: Harvester, answer: int | Exception, which: str
 ) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     good = cluster.files.answers[which]
     cluster.files.answers[which] = answer
     with pytest.raises(BadRepository):
-        await ImageCleanup().run(scope)
+        await ImageCleanup().run(ctx)
     assert cluster.heard.said == []
     cluster.files.answers[which] = good
-    assert isinstance(await ImageCleanup().run(scope), Waiting)
+    assert isinstance(await ImageCleanup().run(ctx), Waiting)
     assert await handed(cluster) == ["a/b:1"]
 
 
 @pytest.mark.rule("pipeline: ImageCleanup completes when the Plan is Complete")
 async def test_the_lists_are_not_read_again_once_the_plan_is_there(cluster: Harvester) -> None:
-    scope = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
-    await ImageCleanup().run(scope)
+    ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
+    await ImageCleanup().run(ctx)
     cluster.files.answers = {}
     status = {"conditions": [{"type": "Complete", "status": "True"}]}
     await cluster.finish(SUC_PLANS, "up-image-cleanup", "cattle-system", status)
-    assert await ImageCleanup().run(scope) == Completed()
+    assert await ImageCleanup().run(ctx) == Completed()
 
 
 @pytest.mark.parametrize("version", ["../../secret", "a/b", "", "..", "v1?x#y"])
 async def test_an_odd_previous_version_leads_nowhere_else(cluster: Harvester, version: str) -> None:
     await cluster.nodes("n1")
     await serving(cluster, is_ready=True)
-    scope = cluster.scope(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": version}))
-    assert await ImageCleanup().run(scope) == Completed()
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": version}))
+    assert await ImageCleanup().run(ctx) == Completed()
     middle = cluster.files.asked[0].partition(ARCHIVE)[2].removesuffix("/image_list_all.txt")
     assert "/" not in middle[1:]
     assert not {"?", "#"} & set(middle)

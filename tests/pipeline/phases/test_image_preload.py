@@ -64,8 +64,8 @@ async def test_the_version_guard_stands_before_the_phase(
 ) -> None:
     release = RELEASE | ({"minUpgradableVersion": minimum} if minimum else {})
     status = {"releaseMetadata": release, "previousVersion": previous}
-    scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
-    refused = await ImagePreload().enter(scope)
+    ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
+    refused = await ImagePreload().enter(ctx)
     assert (refused is None) == (cause == "")
     if refused is not None:
         assert refused.cause.startswith(cause)
@@ -94,8 +94,8 @@ async def test_every_step_is_judged_strictly_unless_it_is_forced(
         "releaseMetadata": {**RELEASE, "harvester": target, "minUpgradableVersion": minimum},
         "previousVersion": current,
     }
-    scope = cluster.scope(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
-    refused = await ImagePreload().enter(scope)
+    ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
+    refused = await ImagePreload().enter(ctx)
     if force or denied is None:
         assert refused is None
     else:
@@ -130,7 +130,7 @@ async def test_so_many_nodes_preload_at_once(
 ) -> None:
     await cluster.nodes("n1", "n2", "n3")
     spec = {"version": "v1.7.0"} | ({} if option is None else {"imagePreloadOption": option})
-    outcome = await ImagePreload().run(cluster.scope(await cluster.plan(spec=spec, status=STATUS)))
+    outcome = await ImagePreload().run(cluster.context(await cluster.plan(spec=spec, status=STATUS)))
     if concurrency is None:
         assert outcome == Completed()
         assert await cluster.names(SUC_PLANS) == []
@@ -142,16 +142,16 @@ async def test_so_many_nodes_preload_at_once(
 async def test_nodes_of_one_first_label_preload_one_after_the_other(cluster: Harvester) -> None:
     await cluster.nodes("node.rack-1")
     await cluster.nodes("node.rack-2")
-    await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+    await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
     assert (await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system"))["spec"]["concurrency"] == 1
 
 
 @pytest.mark.rule("pipeline: ImagePreload runs upgrade_node.sh prepare on every managed node by a SUC Plan")
 async def test_the_plan_is_created_once_for_all_managed_nodes(cluster: Harvester) -> None:
     await cluster.nodes("n1", "n2", "n3")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
+    ctx = cluster.context(await cluster.plan(status=STATUS))
     for _ in range(2):
-        assert isinstance(await ImagePreload().run(scope), Waiting)
+        assert isinstance(await ImagePreload().run(ctx), Waiting)
     plan = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
     assert plan["spec"]["concurrency"] == 3
     assert plan["spec"]["version"] == "v1.7.0"
@@ -162,12 +162,12 @@ async def test_the_plan_is_created_once_for_all_managed_nodes(cluster: Harvester
 async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harvester) -> None:
     """Neither by another concurrency nor by nodes that join: the controller would kill and restart running Jobs."""
     await cluster.nodes("n1", "n2")
-    await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+    await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
     before = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
     await cluster.nodes("n3")
     option = MergePatch({"spec": {"imagePreloadOption": {"concurrency": 1}}})
     changed = await cluster.client.patch(UPGRADE_PLANS, "up", option)
-    assert isinstance(await ImagePreload().run(cluster.scope(changed)), Waiting)
+    assert isinstance(await ImagePreload().run(cluster.context(changed)), Waiting)
     assert await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system") == before
 
 
@@ -178,14 +178,14 @@ async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harveste
 async def test_below_zero_it_is_done_at_once(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     spec = {"version": "v1.7.0", "imagePreloadOption": {"concurrency": -1}}
-    assert await ImagePreload().run(cluster.scope(await cluster.plan(spec=spec, status=STATUS))) == Completed()
+    assert await ImagePreload().run(cluster.context(await cluster.plan(spec=spec, status=STATUS))) == Completed()
     assert await cluster.names(SUC_PLANS) == []
 
 
 @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
 async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{MARK: "hash"})
-    await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+    await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
     assert MARK not in objects.labels(await cluster.find(NODES, "n1"))
 
 
@@ -193,7 +193,7 @@ async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: H
 async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{"kubernetes.io/hostname": "other"})
     with pytest.raises(BadCluster, match="Node n1"):
-        await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+        await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
     assert await cluster.names(SUC_PLANS) == []
 
 
@@ -201,7 +201,7 @@ async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harveste
 async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{MANAGED_LABEL: "false"})
     with pytest.raises(BadCluster, match="no Node carries the label"):
-        await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+        await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
     assert await cluster.names(SUC_PLANS) == []
 
 
@@ -211,7 +211,7 @@ async def test_a_namesakes_plan_is_not_adopted_and_its_marks_stay(cluster: Harve
     settings = PlanSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
     await cluster.put(SUC_PLANS, image_preload_plan(Owner(name="up", uid="old"), settings, concurrency=1))
     with pytest.raises(ForeignObject):
-        await ImagePreload().run(cluster.scope(await cluster.plan(status=STATUS)))
+        await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
     assert MARK in objects.labels(await cluster.find(NODES, "n1"))
 
 
@@ -229,11 +229,11 @@ async def test_a_namesakes_plan_is_not_adopted_and_its_marks_stay(cluster: Harve
 )
 async def test_the_plans_verdict_is_the_phases(cluster: Harvester, complete: dict[str, str], outcome: Any) -> None:
     await cluster.nodes("n1")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
-    await ImagePreload().run(scope)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await ImagePreload().run(ctx)
     status = {"conditions": [{"type": "Complete", **complete}]}
     await cluster.finish(SUC_PLANS, "up-image-preload", "cattle-system", status)
-    assert await ImagePreload().run(scope) == outcome
+    assert await ImagePreload().run(ctx) == outcome
 
 
 @pytest.mark.rule(
@@ -242,8 +242,8 @@ async def test_the_plans_verdict_is_the_phases(cluster: Harvester, complete: dic
 )
 async def test_a_failed_job_is_found_by_the_labels_that_the_controller_copies(cluster: Harvester) -> None:
     await cluster.nodes("n1")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
-    await ImagePreload().run(scope)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await ImagePreload().run(ctx)
     plan = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
     reference = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "name": "up-image-preload", "controller": True}
     metadata = {
@@ -256,6 +256,6 @@ async def test_a_failed_job_is_found_by_the_labels_that_the_controller_copies(cl
     failed = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]
     job = {"metadata": metadata, "spec": {"template": pod}}
     await cluster.put(JOBS, job, status={"conditions": failed})
-    assert await ImagePreload().run(scope) == Failed(
+    assert await ImagePreload().run(ctx) == Failed(
         cause="image preload failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
     )

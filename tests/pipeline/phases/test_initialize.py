@@ -33,9 +33,9 @@ async def prepared(cluster: Harvester, *, url: str = "https://x/a.iso", checksum
 async def test_it_takes_down_source_version_and_the_kind_of_cluster(cluster: Harvester) -> None:
     await prepared(cluster, checksum="ab" * 64)
     await cluster.nodes("n1", "n2")
-    scope = cluster.scope(await cluster.plan())
-    assert await Initialize().run(scope) == Completed()
-    assert scope.draft.difference() == {
+    ctx = cluster.context(await cluster.plan())
+    assert await Initialize().run(ctx) == Completed()
+    assert ctx.draft.difference() == {
         "version": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64},
         "previousVersion": "v1.6.1",
     }
@@ -50,10 +50,10 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
     await prepared(cluster)
     await cluster.nodes("n1")
     await cluster.nodes("unmanaged", **{"harvesterhci.io/managed": "false"})
-    scope = cluster.scope(await cluster.plan())
-    outcome = await Initialize().run(scope)
-    assert scope.draft["singleNode"] == "n1"
-    assert scope.draft["version"] == {"isoURL": "https://x/a.iso"}
+    ctx = cluster.context(await cluster.plan())
+    outcome = await Initialize().run(ctx)
+    assert ctx.draft["singleNode"] == "n1"
+    assert ctx.draft["version"] == {"isoURL": "https://x/a.iso"}
     assert outcome == Completed()
 
 
@@ -64,18 +64,18 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
 async def test_with_an_image_no_version_is_read(cluster: Harvester) -> None:
     await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, "value": "v1.6.1"})
     await cluster.nodes("n1", "n2")
-    scope = cluster.scope(await cluster.plan(spec={"image": "iso", "version": "none"}))
-    assert await Initialize().run(scope) == Completed()
-    assert scope.draft["version"] is None
+    ctx = cluster.context(await cluster.plan(spec={"image": "iso", "version": "none"}))
+    assert await Initialize().run(ctx) == Completed()
+    assert ctx.draft["version"] is None
 
 
 @pytest.mark.rule("pipeline: Initialize reads value or default of Setting server-version")
 async def test_the_settings_default_counts_where_it_has_no_value(cluster: Harvester) -> None:
     await prepared(cluster, value="", default="v1.6.0")
     await cluster.nodes("n1")
-    scope = cluster.scope(await cluster.plan())
-    await Initialize().run(scope)
-    assert scope.draft["previousVersion"] == "v1.6.0"
+    ctx = cluster.context(await cluster.plan())
+    await Initialize().run(ctx)
+    assert ctx.draft["previousVersion"] == "v1.6.0"
 
 
 @pytest.mark.rule(
@@ -96,9 +96,9 @@ async def test_what_is_missing_is_named_and_waited_for(
 ) -> None:
     await prepared(cluster, **setting)
     await cluster.nodes(*nodes)
-    scope = cluster.scope(await cluster.plan(spec=spec or None))
+    ctx = cluster.context(await cluster.plan(spec=spec or None))
     with pytest.raises(error, match=text):
-        await Initialize().run(scope)
+        await Initialize().run(ctx)
     assert (cluster.kubelets.asked, cluster.probe.asked) == ([], [])
 
 
@@ -120,15 +120,15 @@ async def test_the_checks_before_the_upgrade_have_the_last_word(
     await prepared(cluster)
     await cluster.nodes("n1")
     cluster.kubelets.answers = {("n1", STATS): answer}
-    scope = cluster.scope(await cluster.plan())
-    found = await Initialize().run(scope)
+    ctx = cluster.context(await cluster.plan())
+    found = await Initialize().run(ctx)
     assert isinstance(found, outcome)
     assert text in (found.cause if isinstance(found, Failed) else found.message)
-    assert scope.draft["previousVersion"] == "v1.6.1"
+    assert ctx.draft["previousVersion"] == "v1.6.1"
 
 
 async def test_a_version_without_an_address_is_named(cluster: Harvester) -> None:
     await prepared(cluster, url="")
     await cluster.nodes("n1")
     with pytest.raises(MissingObject, match="has no spec.isoURL"):  # noqa: RUF043  # a dot
-        await Initialize().run(cluster.scope(await cluster.plan()))
+        await Initialize().run(cluster.context(await cluster.plan()))

@@ -34,13 +34,13 @@ async def image(cluster: Harvester, name: str, *conditions: Object, owner: Objec
     "pipeline: ISODownload creates the image from the Version once",
 )
 async def test_the_image_is_created_once(cluster: Harvester) -> None:
-    scope = cluster.scope(await cluster.plan(status=SOURCE))
+    ctx = cluster.context(await cluster.plan(status=SOURCE))
     for _ in range(2):
-        assert await ISODownload().run(scope) == Waiting(
+        assert await ISODownload().run(ctx) == Waiting(
             message="waiting for VirtualMachineImage harvester-system/up-iso to be imported: 0 % done"
         )
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["up-iso"]
-    assert scope.draft["isoImageID"] == "up-iso"
+    assert ctx.draft["isoImageID"] == "up-iso"
 
 
 @pytest.mark.rule(
@@ -53,17 +53,17 @@ async def test_the_image_is_created_once(cluster: Harvester) -> None:
 @pytest.mark.parametrize("named", ["mine", "harvester-system/mine"], ids=["by its bare name", "with the namespace"])
 async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harvester, named: str) -> None:
     await image(cluster, "mine", true("Imported"))
-    scope = cluster.scope(await cluster.plan(spec={"image": named}))
-    assert await ISODownload().run(scope) == Completed()
-    assert scope.draft["isoImageID"] == "mine"
+    ctx = cluster.context(await cluster.plan(spec={"image": named}))
+    assert await ISODownload().run(ctx) == Completed()
+    assert ctx.draft["isoImageID"] == "mine"
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["mine"]
 
 
 @pytest.mark.rule("api: isoImageID includes any other namespace")
 async def test_an_image_of_another_namespace_is_recorded_with_it(cluster: Harvester) -> None:
-    scope = cluster.scope(await cluster.plan(spec={"image": "images/mine"}))
-    await ISODownload().run(scope)
-    assert scope.draft["isoImageID"] == "images/mine"
+    ctx = cluster.context(await cluster.plan(spec={"image": "images/mine"}))
+    await ISODownload().run(ctx)
+    assert ctx.draft["isoImageID"] == "images/mine"
 
 
 @pytest.mark.rule(
@@ -72,8 +72,8 @@ async def test_an_image_of_another_namespace_is_recorded_with_it(cluster: Harves
     "pipeline: ISODownload adopts spec.image and creates no image",
 )
 async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester) -> None:
-    scope = cluster.scope(await cluster.plan(spec={"image": "mine"}))
-    outcome = await ISODownload().run(scope)
+    ctx = cluster.context(await cluster.plan(spec={"image": "mine"}))
+    outcome = await ISODownload().run(ctx)
     assert isinstance(outcome, Waiting)
     assert "harvester-system/mine, which does not exist yet" in outcome.message
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == []
@@ -89,8 +89,8 @@ async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester
     ],
 )
 async def test_an_image_that_cannot_be_served_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:
-    scope = cluster.scope(await cluster.plan(spec={"image": named}))
-    outcome = await ISODownload().run(scope)
+    ctx = cluster.context(await cluster.plan(spec={"image": named}))
+    outcome = await ISODownload().run(ctx)
     assert isinstance(outcome, Failed)
     assert cause in outcome.cause
 
@@ -151,7 +151,7 @@ async def test_the_image_controllers_verdict_decides(
 ) -> None:
     plan = await cluster.plan(status=SOURCE)
     await image(cluster, "up-iso", *conditions, owner=owned(plan), **status)
-    found = await ISODownload().run(cluster.scope(plan))
+    found = await ISODownload().run(cluster.context(plan))
     if isinstance(outcome, str):
         assert isinstance(found, Waiting)
         assert found.message.startswith("waiting for VirtualMachineImage harvester-system/up-iso")
@@ -163,4 +163,4 @@ async def test_the_image_controllers_verdict_decides(
 async def test_an_image_of_that_name_that_is_not_ours_is_not_adopted(cluster: Harvester) -> None:
     await image(cluster, "up-iso", true("Imported"))
     with pytest.raises(ForeignObject, match="belongs to nobody"):
-        await ISODownload().run(cluster.scope(await cluster.plan(status=SOURCE)))
+        await ISODownload().run(cluster.context(await cluster.plan(status=SOURCE)))

@@ -30,9 +30,9 @@ RELEASE = b"harvester: v1.7.0\nos: Harvester v1.7.0\nkubernetes: v1.33.5+rke2r1\
 )
 async def test_the_release_is_read_from_the_plans_own_repository(cluster: Harvester, plan: str, host: str) -> None:
     cluster.files.answers[PATH] = RELEASE
-    scope = cluster.scope(await cluster.plan(plan))
-    assert await MetadataPopulate().run(scope) == Completed()
-    assert scope.draft["releaseMetadata"] == {
+    ctx = cluster.context(await cluster.plan(plan))
+    assert await MetadataPopulate().run(ctx) == Completed()
+    assert ctx.draft["releaseMetadata"] == {
         "harvester": "v1.7.0",
         "os": "Harvester v1.7.0",
         "kubernetes": "v1.33.5+rke2r1",
@@ -64,9 +64,9 @@ async def test_whatever_is_wrong_is_named_and_tried_again(
     cluster: Harvester, answer: bytes | int | Exception, cause: str
 ) -> None:
     cluster.files.answers[PATH] = answer
-    scope = cluster.scope(await cluster.plan())
+    ctx = cluster.context(await cluster.plan())
     with pytest.raises(BadRepository, match=cause):
-        await MetadataPopulate().run(scope)
-    assert scope.draft["releaseMetadata"] is None
+        await MetadataPopulate().run(ctx)
+    assert ctx.draft["releaseMetadata"] is None
     cluster.files.answers[PATH] = RELEASE
-    assert await MetadataPopulate().run(scope) == Completed()
+    assert await MetadataPopulate().run(ctx) == Completed()

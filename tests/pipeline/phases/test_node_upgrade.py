@@ -16,7 +16,7 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     UPGRADE_PLANS,
 )
-from upgrade_manager.pipeline.context import Scope
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 
 
@@ -70,16 +70,16 @@ async def test_the_phase_does_not_end_before_every_node_is_done(stage: Stage, st
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    scope = await stage.scope()
-    scope.draft.move_node("n1", NodeState.POST_DRAINED)
-    scope.draft.move_node("n2", NodeState(state))
-    await scope.persist()
+    ctx = await stage.context()
+    ctx.draft.move_node("n1", NodeState.POST_DRAINED)
+    ctx.draft.move_node("n2", NodeState(state))
+    await ctx.persist()
     outcome = await stage.run()
     assert isinstance(outcome, Waiting)
     assert outcome.message.endswith("(1 of 2 nodes done)")
-    scope = await stage.scope()
-    scope.draft.move_node("n2", NodeState.POST_DRAINED)
-    await scope.persist()
+    ctx = await stage.context()
+    ctx.draft.move_node("n2", NodeState.POST_DRAINED)
+    await ctx.persist()
     assert await stage.run() == Completed()
 
 
@@ -91,10 +91,10 @@ async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(st
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    scope = await stage.scope()
+    ctx = await stage.context()
     for node in ("n1", "n2"):
-        scope.draft.move_node(node, NodeState.POST_DRAINED)
-    await scope.persist()
+        ctx.draft.move_node(node, NodeState.POST_DRAINED)
+    await ctx.persist()
     await stage.rancher("n1", post=QUESTION)
     question = "node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain"
     waits = (
@@ -115,11 +115,11 @@ async def test_a_question_that_holds_up_the_end_is_told_with_its_node_its_state_
     await stage.set_up(*nodes)
     await stage.enter()
     await stage.run()
-    scope = await stage.scope()
+    ctx = await stage.context()
     for node in nodes:
-        scope.draft.move_node(node, NodeState.POST_DRAINED)
+        ctx.draft.move_node(node, NodeState.POST_DRAINED)
         await stage.rancher(node, post="{}" if node == "n2" else QUESTION)
-    await scope.persist()
+    await ctx.persist()
     await stage.cluster.client.delete(NODES, "n3")
     outcome = await stage.run()
     assert isinstance(outcome, Waiting)
@@ -159,14 +159,14 @@ async def test_an_answer_changes_our_annotation_and_nothing_else_of_the_secret(s
 async def test_the_generation_is_on_record_before_a_hook_is_answered(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(_: Scope) -> bool:
+    async def refuse(_: ReconcileContext) -> bool:
         raise Conflict("somebody else was faster")
 
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.rancher("n1", pre=QUESTION)
     with monkeypatch.context() as refusing:
-        refusing.setattr(Scope, "persist", refuse)
+        refusing.setattr(ReconcileContext, "persist", refuse)
         for _ in range(2):
             with pytest.raises(Conflict):
                 await stage.run()

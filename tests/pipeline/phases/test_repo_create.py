@@ -42,8 +42,8 @@ async def test_there_are_two_replicas_where_two_nodes_can_run_them(
     await cluster.nodes(*(f"n{number}" for number in range(ordinary)))
     witness = {"node-role.harvesterhci.io/witness": "true"}
     await cluster.nodes(*(f"w{number}" for number in range(witnesses)), **witness)
-    scope = cluster.scope(await cluster.plan(status=STATUS))
-    outcome = await RepoCreate().run(scope)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    outcome = await RepoCreate().run(ctx)
     assert outcome == Waiting(
         message=f"waiting for Deployment harvester-system/up-repo: 0 of {replicas} replicas ready"
     )
@@ -86,13 +86,13 @@ async def test_it_is_there_when_the_replicas_are_and_the_service_leads_to_one(
     cluster: Harvester, available: int, ready: list[bool | None] | None, outcome: str
 ) -> None:
     await cluster.nodes("n1", "n2")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
-    await RepoCreate().run(scope)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await RepoCreate().run(ctx)
     status = {"availableReplicas": available, "readyReplicas": available, "replicas": 2}
     await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, status)
     if ready is not None:
         await endpoints(cluster, *ready)
-    found = await RepoCreate().run(scope)
+    found = await RepoCreate().run(ctx)
     assert isinstance(found, Waiting if outcome else Completed)
     if isinstance(found, Waiting):
         assert outcome in found.message
@@ -156,8 +156,8 @@ async def test_a_deployment_is_told_with_its_state(
     detail: str,
 ) -> None:
     await cluster.nodes("n1", "n2")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
-    await RepoCreate().run(scope)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await RepoCreate().run(ctx)
     count = {"availableReplicas": available, "readyReplicas": available, "replicas": 2} if available else {}
     await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"conditions": conditions, **count})
     for number, status in enumerate(pods):
@@ -166,7 +166,7 @@ async def test_a_deployment_is_told_with_its_state(
         await cluster.put(
             PODS, {"metadata": metadata, "spec": {"containers": [{"name": "repo", "image": "x"}]}}, status=status
         )
-    found = await RepoCreate().run(scope)
+    found = await RepoCreate().run(ctx)
     assert isinstance(found, Waiting)
     assert found.message == f"waiting for Deployment {PLACE}/up-repo: {message}"
     assert found.detail == detail
@@ -185,42 +185,42 @@ async def test_a_service_is_told_with_the_state_of_its_endpoints(
     cluster: Harvester, ready: list[bool | None] | None, detail: str
 ) -> None:
     await cluster.nodes("n1")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
-    await RepoCreate().run(scope)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await RepoCreate().run(ctx)
     await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"availableReplicas": 1, "readyReplicas": 1, "replicas": 1})
     if ready is not None:
         await endpoints(cluster, *ready)
-    found = await RepoCreate().run(scope)
+    found = await RepoCreate().run(ctx)
     assert found == Waiting(message=f"waiting for Service {PLACE}/up-repo: no endpoint is ready", detail=detail)
 
 
 @pytest.mark.rule("pipeline: RepoCreate waits for a ready endpoint in an EndpointSlice of the Service")
 async def test_the_endpoints_of_another_service_do_not_count(cluster: Harvester) -> None:
     await cluster.nodes("n1")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
-    await RepoCreate().run(scope)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await RepoCreate().run(ctx)
     await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"availableReplicas": 1, "readyReplicas": 1, "replicas": 1})
     await endpoints(cluster, True, service="another")  # noqa: FBT003  # ready
-    assert isinstance(await RepoCreate().run(scope), Waiting)
+    assert isinstance(await RepoCreate().run(ctx), Waiting)
 
 
 async def test_a_crash_between_service_and_deployment_changes_nothing(cluster: Harvester) -> None:
     await cluster.nodes("n1")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
-    await RepoCreate().run(scope)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await RepoCreate().run(ctx)
     await cluster.client.delete(DEPLOYMENTS, "up-repo", namespace=PLACE)
-    await RepoCreate().run(scope)
+    await RepoCreate().run(ctx)
     assert await cluster.names(DEPLOYMENTS, PLACE) == await cluster.names(SERVICES, PLACE) == ["up-repo"]
 
 
 @pytest.mark.parametrize("labelled", [True, False])
 async def test_a_namesakes_deployment_is_not_adopted(cluster: Harvester, labelled: bool) -> None:  # noqa: FBT001  # a table
     await cluster.nodes("n1")
-    scope = cluster.scope(await cluster.plan(status=STATUS))
+    ctx = cluster.context(await cluster.plan(status=STATUS))
     image = ToolkitImage(repository="r", tag="t")
     foreign: dict[str, Any] = repository_deployment(Owner(name="up", uid="old"), image=image, claim="c", replicas=1)
     if not labelled:
         foreign["metadata"]["labels"] = {}
     await cluster.put(DEPLOYMENTS, foreign)
     with pytest.raises(ForeignObject, match="belongs to UpgradePlan up"):
-        await RepoCreate().run(scope)
+        await RepoCreate().run(ctx)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from upgrade_manager.api.phases import PhaseName
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +43,20 @@ class Phase:
 
     name: PhaseName
 
-    def outlook(self, scope: Scope) -> str:
+    def outlook(self, ctx: ReconcileContext) -> str:
         """What is waited for until the first look has told more: on record only where that look fails."""
-        _ = scope
+        _ = ctx
         return f"waiting for phase {self.name}: nothing is known yet"
 
-    async def enter(self, scope: Scope) -> Failed | None:
+    async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Once, before the active value is recorded: what must hold, or be remembered, before the phase begins."""
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Again and again until it is completed or failed."""
         raise NotImplementedError
 
-    async def exit(self, scope: Scope) -> Waiting | None:
-        """Once, before the next phase is entered; one that acts calls `scope.persist()` first, to record the end.
+    async def exit(self, ctx: ReconcileContext) -> Waiting | None:
+        """Once, before the next phase is entered; one that acts calls `ctx.persist()` first, to record the end.
 
         What still has to come to an end by then is waited for, and asked about again.
         """

@@ -14,7 +14,7 @@ from upgrade_manager.pipeline.selections import own_jobs
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
 
 if TYPE_CHECKING:
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 
@@ -23,16 +23,16 @@ class ClusterUpgrade(Phase):
 
     name = PhaseName.CLUSTER_UPGRADE
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Start the Job once, then wait for its end."""
-        name = component_name(scope.owner.name, Component.CLUSTER_UPGRADE)
-        job = (await scope.observe(own_jobs(scope.owner))).get(name, HARVESTER_SYSTEM)
-        if job is None or not scope.owner.owns(job):
-            await scope.ensure(JOBS, cluster_upgrade_job(scope.owner, scope.job_settings))
+        name = component_name(ctx.owner.name, Component.CLUSTER_UPGRADE)
+        job = (await ctx.observe(own_jobs(ctx.owner))).get(name, HARVESTER_SYSTEM)
+        if job is None or not ctx.owner.owns(job):
+            await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))
             return not_started(f"Job {HARVESTER_SYSTEM}/{name}", limit=BACKOFF_LIMIT)
         state = JobState.of(job)
         if state.progress is Progress.COMPLETE:
             return Completed()
         if state.progress is Progress.FAILED:
-            return Failed(cause=f"cluster upgrade failed: {await with_last_words(scope.client, state)}")
-        return await account(scope, job)
+            return Failed(cause=f"cluster upgrade failed: {await with_last_words(ctx.client, state)}")
+        return await account(ctx, job)

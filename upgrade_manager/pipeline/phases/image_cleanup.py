@@ -22,7 +22,7 @@ from upgrade_manager.resources.jobs import BACKOFF_LIMIT
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
 
 if TYPE_CHECKING:
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
@@ -37,68 +37,68 @@ class ImageCleanup(Phase):
 
     name = PhaseName.IMAGE_CLEANUP
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Find out what may go, hand it to a Plan once, then follow that."""
-        name = component_name(scope.owner.name, Component.IMAGE_CLEANUP)
-        nodes = (await scope.observe(MANAGED_NODES)).list()
-        plans = await scope.observe(suc_plans(scope.owner))
+        name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
+        nodes = (await ctx.observe(MANAGED_NODES)).list()
+        plans = await ctx.observe(suc_plans(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
-        if plan is None or not scope.owner.owns(plan):
+        if plan is None or not ctx.owner.owns(plan):
             unreachable = out_of_reach(nodes)
             if unreachable:
                 text = f"Node {unreachable}: its name is too long for the system-upgrade-controller; {STAY}"
-                scope.announcements.warning(scope.raw, "ImageCleanupSkipped", text)
+                ctx.announcements.warning(ctx.raw, "ImageCleanupSkipped", text)
                 return Completed()
             # Its Pods start anew with their node: on a single one the lists are wanted just then.
-            not_serving = await unserved(scope)
+            not_serving = await unserved(ctx)
             if not_serving is not None:
                 return not_serving
-            images = await _images(scope)
+            images = await _images(ctx)
             if not images:
                 return Completed()
             if plan is None:
-                await prepare_nodes(scope, nodes, name)
-            await _hand_over(scope, ImageList(owner=scope.owner, packed=await asyncio.to_thread(pack, images)))
+                await prepare_nodes(ctx, nodes, name)
+            await _hand_over(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
             return not_done(name, WHAT, done=0, nodes=len(nodes))
-        jobs = await scope.observe(suc_jobs(scope.owner))
-        return await follow(scope, plan, jobs, states=_STATES, what=WHAT)
+        jobs = await ctx.observe(suc_jobs(ctx.owner))
+        return await follow(ctx, plan, jobs, states=_STATES, what=WHAT)
 
-    async def exit(self, scope: Scope) -> Waiting | None:
+    async def exit(self, ctx: ReconcileContext) -> Waiting | None:
         """VMs are still being started again, perhaps: the end would remove the Jobs that do it."""
-        await report(scope)
-        restoring = await unfinished(scope)
+        await report(ctx)
+        restoring = await unfinished(ctx)
         if not restoring:
             return None
         first, more = restoring[0], len(restoring) - 1
-        state = await attempt(scope, first, limit=BACKOFF_LIMIT)
+        state = await attempt(ctx, first, limit=BACKOFF_LIMIT)
         others = f"; {more} more such Jobs have not ended" if more else ""
         return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{first.name} to start VMs again: {state}{others}")
 
 
-async def _hand_over(scope: Scope, images: ImageList) -> None:
+async def _hand_over(ctx: ReconcileContext, images: ImageList) -> None:
     """Create the Plan, after all that it mounts."""
     for secret in images.secrets():
-        await scope.ensure_unread(SECRETS, secret)
-    await scope.ensure(SUC_PLANS, image_cleanup_plan(scope.owner, scope.plan_settings, secrets=images.names()))
+        await ctx.ensure_unread(SECRETS, secret)
+    await ctx.ensure(SUC_PLANS, image_cleanup_plan(ctx.owner, ctx.plan_settings, secrets=images.names()))
 
 
-async def _images(scope: Scope) -> list[str]:
+async def _images(ctx: ReconcileContext) -> list[str]:
     """What is to be removed; nothing where a list is missing. Raises BadRepository."""
-    previous = await _list(scope, scope.draft["previousVersion"] or "")
-    current = await _list(scope, "current")
+    previous = await _list(ctx, ctx.draft["previousVersion"] or "")
+    current = await _list(ctx, "current")
     if not previous or not current:
         return []
     return await asyncio.to_thread(removable, previous, current)
 
 
-async def _list(scope: Scope, version: str) -> list[str]:
+async def _list(ctx: ReconcileContext, version: str) -> list[str]:
     """The images of one release. An empty list is no licence to remove everything: it counts as missing."""
-    url = f"{scope.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
-    body = await read(scope.fetcher, url, limit=SIZE_LIMIT)
+    url = f"{ctx.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
+    body = await read(ctx.fetcher, url, limit=SIZE_LIMIT)
     # Long lists take a tenth of a second here and there, too long for a loop that a lease depends on.
     images = await asyncio.to_thread(parse_list, body or b"")
     if not images:
         fault = "does not exist" if body is None else "names no image"
         text = f"{url} {fault}; {STAY}"
-        scope.announcements.warning(scope.raw, "ImageCleanupSkipped", text)
+        ctx.announcements.warning(ctx.raw, "ImageCleanupSkipped", text)
     return images

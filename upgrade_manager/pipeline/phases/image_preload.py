@@ -14,7 +14,7 @@ from upgrade_manager.pipeline.suc_plan_progress import States, follow, not_done,
 from upgrade_manager.resources.suc_plan import image_preload_plan
 
 if TYPE_CHECKING:
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 WHAT = "image preload"
@@ -28,34 +28,34 @@ class ImagePreload(Phase):
 
     name = PhaseName.IMAGE_PRELOAD
 
-    async def enter(self, scope: Scope) -> Failed | None:
+    async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Refuse an upgrade that Harvester's rules do not allow, unless it is forced."""
-        if scope.plan.spec.force:
+        if ctx.plan.spec.force:
             return None
-        release = scope.draft["releaseMetadata"] or {}
-        current, target = scope.draft["previousVersion"] or "", release.get("harvester", "")
+        release = ctx.draft["releaseMetadata"] or {}
+        current, target = ctx.draft["previousVersion"] or "", release.get("harvester", "")
         refusal = check_eligibility(current, target, release.get("minUpgradableVersion", ""))
         if refusal is None:
             return None
         return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}")
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Create the Plan once, then follow it."""
-        nodes = (await scope.observe(MANAGED_NODES)).list()
-        concurrency = resolve_concurrency(scope.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
+        nodes = (await ctx.observe(MANAGED_NODES)).list()
+        concurrency = resolve_concurrency(ctx.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
         if concurrency is None:
             return Completed()
-        name = component_name(scope.owner.name, Component.IMAGE_PRELOAD)
-        plans, jobs = await scope.observe_all(suc_plans(scope.owner), suc_jobs(scope.owner))
+        name = component_name(ctx.owner.name, Component.IMAGE_PRELOAD)
+        plans, jobs = await ctx.observe_all(suc_plans(ctx.owner), suc_jobs(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
-        if plan is None or not scope.owner.owns(plan):
+        if plan is None or not ctx.owner.owns(plan):
             if plan is None:
-                await prepare_nodes(scope, nodes, name)
+                await prepare_nodes(ctx, nodes, name)
             at_once = 1 if one_by_one(nodes) else concurrency
-            manifest = image_preload_plan(scope.owner, scope.plan_settings, concurrency=at_once)
-            await scope.ensure(SUC_PLANS, manifest)
+            manifest = image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once)
+            await ctx.ensure(SUC_PLANS, manifest)
             return not_done(name, WHAT, done=0, nodes=len(nodes))
-        return await follow(scope, plan, jobs, states=_STATES, what=WHAT)
+        return await follow(ctx, plan, jobs, states=_STATES, what=WHAT)
 
 
 def resolve_concurrency(asked: int, *, nodes: int) -> int | None:

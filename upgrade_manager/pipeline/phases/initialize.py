@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 
@@ -29,24 +29,24 @@ class Initialize(Phase):
 
     name = PhaseName.INITIALIZE
 
-    def outlook(self, scope: Scope) -> str:
+    def outlook(self, ctx: ReconcileContext) -> str:
         """The first thing that is read."""
-        by_image, version = scope.plan.spec.image, f"Version {HARVESTER_SYSTEM}/{scope.plan.spec.version}"
+        by_image, version = ctx.plan.spec.image, f"Version {HARVESTER_SYSTEM}/{ctx.plan.spec.version}"
         first = f"Setting {SETTING_SERVER_VERSION}" if by_image else version
         return f"waiting for {first} to be read, and for the nodes to be checked"
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Read everything anew until all of it is there."""
-        if not scope.plan.spec.image:
-            scope.draft["version"] = await _source(scope)
-        scope.draft["previousVersion"] = await _running_version(scope)
-        managed = await scope.observe(MANAGED_NODES)
+        if not ctx.plan.spec.image:
+            ctx.draft["version"] = await _source(ctx)
+        ctx.draft["previousVersion"] = await _running_version(ctx)
+        managed = await ctx.observe(MANAGED_NODES)
         nodes = managed.list()
         if not nodes:
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
-        scope.draft["singleNode"] = single_node(nodes)
-        misnamed(scope, managed)
-        return await _checked(scope, [objects.name(node) for node in nodes])
+        ctx.draft["singleNode"] = single_node(nodes)
+        misnamed(ctx, managed)
+        return await _checked(ctx, [objects.name(node) for node in nodes])
 
 
 def single_node(nodes: Sequence[Object]) -> str | None:
@@ -54,22 +54,20 @@ def single_node(nodes: Sequence[Object]) -> str | None:
     return objects.name(nodes[0]) if len(nodes) == 1 else None
 
 
-async def _checked(scope: Scope, nodes: list[str]) -> Outcome:
+async def _checked(ctx: ReconcileContext, nodes: list[str]) -> Outcome:
     """Whether the cluster is fit for an upgrade; a silent node or API server is waited for, for a minute."""
-    verdict = await scope.preflight.check(
-        scope.client, plan=scope.owner.uid, annotations=scope.plan.annotations, nodes=nodes
-    )
+    verdict = await ctx.preflight.check(ctx.client, plan=ctx.owner.uid, annotations=ctx.plan.annotations, nodes=nodes)
     if isinstance(verdict, Undecided):
         return Waiting(message=verdict.message, after=verdict.after)
     return Failed(cause=verdict.cause) if isinstance(verdict, Refused) else Completed()
 
 
-async def _source(scope: Scope) -> dict[str, str]:
+async def _source(ctx: ReconcileContext) -> dict[str, str]:
     """The Version as it is now: it may change or vanish later."""
-    name = scope.plan.spec.version
+    name = ctx.plan.spec.version
     # What is no name would be a path of its own in the request.
     exists = is_object_name(name)
-    version = await scope.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if exists else None
+    version = await ctx.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if exists else None
     if version is None:
         raise MissingObject(
             f"Version {HARVESTER_SYSTEM}/{name} does not exist; create it, or delete this plan and name another version"
@@ -81,8 +79,8 @@ async def _source(scope: Scope) -> dict[str, str]:
     return {"isoURL": spec["isoURL"], **checksum}
 
 
-async def _running_version(scope: Scope) -> str:
-    setting = await scope.find(SETTINGS, SETTING_SERVER_VERSION) or {}
+async def _running_version(ctx: ReconcileContext) -> str:
+    setting = await ctx.find(SETTINGS, SETTING_SERVER_VERSION) or {}
     version = setting.get("value") or setting.get("default")
     if not version:
         raise MissingObject(f"Setting {SETTING_SERVER_VERSION} has no value; Harvester itself sets it, so look there")

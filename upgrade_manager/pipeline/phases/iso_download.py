@@ -14,7 +14,7 @@ from upgrade_manager.resources.iso_image import iso_image
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 #: Progress is shown in steps of so many percent, for each step costs a write.
@@ -28,29 +28,29 @@ class ISODownload(Phase):
 
     name = PhaseName.ISO_DOWNLOAD
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Create the image where it is ours, then wait for its import."""
-        place = _place(scope)
+        place = _place(ctx)
         if place is None:
-            return Failed(cause=f"spec.image {scope.plan.spec.image!r} is no name of a VirtualMachineImage")
+            return Failed(cause=f"spec.image {ctx.plan.spec.image!r} is no name of a VirtualMachineImage")
         namespace, name = place
-        scope.draft["isoImageID"] = str(place)
+        ctx.draft["isoImageID"] = str(place)
         if namespace != HARVESTER_SYSTEM:
             return Failed(
                 cause=f"VirtualMachineImage {namespace}/{name}: the upgrade repository can only mount images of "
                 f"namespace {HARVESTER_SYSTEM}; import the ISO there and create the plan again"
             )
-        image = (await scope.observe(one_image(namespace, name))).get(name, namespace)
-        if image is not None and (scope.plan.spec.image or scope.owner.owns(image)):
+        image = (await ctx.observe(one_image(namespace, name))).get(name, namespace)
+        if image is not None and (ctx.plan.spec.image or ctx.owner.owns(image)):
             return _judge(image)
-        if scope.plan.spec.image:
+        if ctx.plan.spec.image:
             return Waiting(message=f"waiting for VirtualMachineImage {namespace}/{name}, which does not exist yet")
-        source = scope.draft["version"]
-        await scope.ensure(
+        source = ctx.draft["version"]
+        await ctx.ensure(
             VIRTUAL_MACHINE_IMAGES,
             iso_image(
-                scope.owner,
-                version=scope.plan.spec.version,
+                ctx.owner,
+                version=ctx.plan.spec.version,
                 url=source["isoURL"],
                 checksum=source.get("isoChecksum", ""),
             ),
@@ -58,10 +58,10 @@ class ISODownload(Phase):
         return Waiting(message=f"waiting for VirtualMachineImage {namespace}/{name} to be imported: 0 % done")
 
 
-def _place(scope: Scope) -> ImageReference | None:
-    if scope.plan.spec.image:
-        return ImageReference.parse(scope.plan.spec.image)
-    return ImageReference(HARVESTER_SYSTEM, component_name(scope.owner.name, Component.ISO))
+def _place(ctx: ReconcileContext) -> ImageReference | None:
+    if ctx.plan.spec.image:
+        return ImageReference.parse(ctx.plan.spec.image)
+    return ImageReference(HARVESTER_SYSTEM, component_name(ctx.owner.name, Component.ISO))
 
 
 def _judge(image: Object) -> Outcome:

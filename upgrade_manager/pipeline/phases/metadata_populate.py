@@ -10,7 +10,7 @@ from upgrade_manager.pipeline.repository import read
 from upgrade_manager.resources.repository import RELEASE_PATH
 
 if TYPE_CHECKING:
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 
@@ -19,15 +19,15 @@ class MetadataPopulate(Phase):
 
     name = PhaseName.METADATA_POPULATE
 
-    def outlook(self, scope: Scope) -> str:
+    def outlook(self, ctx: ReconcileContext) -> str:
         """The one thing that is read."""
-        return f"waiting for {scope.repo_url}{RELEASE_PATH}: not read yet"
+        return f"waiting for {ctx.repo_url}{RELEASE_PATH}: not read yet"
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Read the release file; whatever is wrong with it is raised and tried again."""
-        url = scope.repo_url + RELEASE_PATH
-        body = await read(scope.fetcher, url, limit=SIZE_LIMIT)
+        url = ctx.repo_url + RELEASE_PATH
+        body = await read(ctx.fetcher, url, limit=SIZE_LIMIT)
         if body is None:
             raise BadRepository(f"{url} does not exist; the ISO is damaged or no Harvester release")
-        scope.draft["releaseMetadata"] = parse_release(body, where=url)
+        ctx.draft["releaseMetadata"] = parse_release(body, where=url)
         return Completed()

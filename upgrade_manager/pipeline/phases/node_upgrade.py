@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.decision import Decision
     from upgrade_manager.nodes.effects import Effect
     from upgrade_manager.nodes.model import NodeView
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.node_view import Judged
     from upgrade_manager.pipeline.phases.base import Outcome
 
@@ -63,174 +63,174 @@ class NodeUpgrade(Phase):
     def __init__(self) -> None:
         self._oddities = Oddities()
 
-    async def enter(self, scope: Scope) -> Failed | None:
+    async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Note what is going to be changed, then change it; every node begins as preloaded."""
-        nodes = (await scope.observe(MANAGED_NODES)).list()
+        nodes = (await ctx.observe(MANAGED_NODES)).list()
         # Nodes may have joined or left since the beginning: from here on it stays as it is.
-        scope.draft["singleNode"] = single_node(nodes)
+        ctx.draft["singleNode"] = single_node(nodes)
         for node in nodes:
-            if scope.draft.node_state(objects.name(node)) is None:
-                scope.draft.move_node(objects.name(node), NodeState.IMAGE_PRELOADED)
-        present = objects.annotations_of(scope.raw)
-        notes = {key: value for key, value in (await _originals(scope)).items() if key not in present}
+            if ctx.draft.node_state(objects.name(node)) is None:
+                ctx.draft.move_node(objects.name(node), NodeState.IMAGE_PRELOADED)
+        present = objects.annotations_of(ctx.raw)
+        notes = {key: value for key, value in (await _originals(ctx)).items() if key not in present}
         if notes:
-            await scope.annotate(notes)
-        await overrides.change(scope)
+            await ctx.annotate(notes)
+        await overrides.change(ctx)
         return None
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Ask Rancher once; then look at every node, do what is due, and see whether all are done."""
-        secrets = await scope.observe(MACHINE_PLANS)
-        machines = await scope.observe(LOCAL_MACHINES)
-        nodes = await scope.observe(MANAGED_NODES)
-        jobs = await scope.observe(own_jobs(scope.owner))
-        aside = misnamed(scope, nodes)
-        single = scope.draft["singleNode"]
-        if single is None and scope.draft["provisionGeneration"] is None:
-            await _forget_old_answers(scope, secrets.list())
-            scope.draft["provisionGeneration"] = await rancher.start(scope)
+        secrets = await ctx.observe(MACHINE_PLANS)
+        machines = await ctx.observe(LOCAL_MACHINES)
+        nodes = await ctx.observe(MANAGED_NODES)
+        jobs = await ctx.observe(own_jobs(ctx.owner))
+        aside = misnamed(ctx, nodes)
+        single = ctx.draft["singleNode"]
+        if single is None and ctx.draft["provisionGeneration"] is None:
+            await _forget_old_answers(ctx, secrets.list())
+            ctx.draft["provisionGeneration"] = await rancher.start(ctx)
             # In the words in which it is judged below, so that this is not to be written twice.
-            scope.draft.waiting(_waiting_for(NOBODY_BUSY, done=0, nodes=len(nodes), aside=aside))
+            ctx.draft.waiting(_waiting_for(NOBODY_BUSY, done=0, nodes=len(nodes), aside=aside))
             # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
-            await scope.persist()
+            await ctx.persist()
         observed = Observed(nodes=nodes, secrets=secrets, machines=machines, jobs=jobs)
-        aim = _aim(scope)
-        self._oddities.tell(scope.draft, observed, plan=scope.owner.uid, left_over=aim.left_over)
-        spec = scope.plan.spec
-        judged = judged_nodes(scope.draft, observed, owner=scope.owner, spec=spec, aim=aim)
+        aim = _aim(ctx)
+        self._oddities.tell(ctx.draft, observed, plan=ctx.owner.uid, left_over=aim.left_over)
+        spec = ctx.plan.spec
+        judged = judged_nodes(ctx.draft, observed, owner=ctx.owner, spec=spec, aim=aim)
         decisions = in_turn(judged)
         if not decisions:
             missing = f"Node {single} does not exist or does not carry" if single else "no Node carries"
             raise BadCluster(f"{missing} the label {MANAGED_LABEL}=true any more; put it back")
-        await _carry_out(scope, decisions)
+        await _carry_out(ctx, decisions)
         failed = next(((view, decision) for view, decision in decisions if decision.failure), None)
         if failed is not None:
-            await _restore_vms(scope, decisions)
-            return Failed(cause=await _cause(scope, *failed))
-        outcome = _judge(scope, decisions, observed, aside=aside)
-        await _begin(scope, decisions, outcome)
-        await _restore_vms(scope, decisions)
-        await report(scope)
+            await _restore_vms(ctx, decisions)
+            return Failed(cause=await _cause(ctx, *failed))
+        outcome = _judge(ctx, decisions, observed, aside=aside)
+        await _begin(ctx, decisions, outcome)
+        await _restore_vms(ctx, decisions)
+        await report(ctx)
         return outcome
 
 
-async def _originals(scope: Scope) -> dict[str, str]:
+async def _originals(ctx: ReconcileContext) -> dict[str, str]:
     """What is to be noted, read at the same time: on a large cluster the list of the machine plans takes a while."""
-    if scope.draft["singleNode"] is not None:
-        return await overrides.originals(scope)
+    if ctx.draft["singleNode"] is not None:
+        return await overrides.originals(ctx)
     found: dict[str, str] = {}
 
     async def settings() -> None:
-        found.update(await overrides.originals(scope))
+        found.update(await overrides.originals(ctx))
 
-    await together(settings(), rancher.read_cluster(scope), scope.observe(MACHINE_PLANS))
-    asking = machine_plan.all_asking((await scope.observe(MACHINE_PLANS)).list())
-    return found | rancher.original(await rancher.read_cluster(scope), asking=asking)
-
-
-def _aim(scope: Scope) -> Aim:
-    release = scope.draft["releaseMetadata"]
-    return Aim(release["os"], release.get("kubernetes") or "", rancher.left_over(scope))
+    await together(settings(), rancher.read_cluster(ctx), ctx.observe(MACHINE_PLANS))
+    asking = machine_plan.all_asking((await ctx.observe(MACHINE_PLANS)).list())
+    return found | rancher.original(await rancher.read_cluster(ctx), asking=asking)
 
 
-async def _carry_out(scope: Scope, decisions: list[Judged]) -> None:
+def _aim(ctx: ReconcileContext) -> Aim:
+    release = ctx.draft["releaseMetadata"]
+    return Aim(release["os"], release.get("kubernetes") or "", rancher.left_over(ctx))
+
+
+async def _carry_out(ctx: ReconcileContext, decisions: list[Judged]) -> None:
     """Do what is due at once, and take down where the nodes are."""
     for view, decision in decisions:
         for effect in decision.effects:
             if not begins(effect) and not isinstance(effect, RestoreVMs):
-                await _apply(scope, effect)
+                await _apply(ctx, effect)
         if decision.state is not None and not _restores(decision):
-            scope.draft.move_node(view.name, decision.state, message=decision.note)
+            ctx.draft.move_node(view.name, decision.state, message=decision.note)
 
 
-async def _begin(scope: Scope, decisions: list[Judged], outcome: Outcome) -> None:
+async def _begin(ctx: ReconcileContext, decisions: list[Judged], outcome: Outcome) -> None:
     """Let nodes begin, once that is on record: which fails where the plan has been changed meanwhile."""
     effects = [effect for _, decision in decisions for effect in decision.effects if begins(effect)]
     if not effects:
         return
     if isinstance(outcome, Waiting):
-        scope.draft.waiting(outcome.message)
-    scope.draft.observe_generation()
-    await scope.persist()
+        ctx.draft.waiting(outcome.message)
+    ctx.draft.observe_generation()
+    await ctx.persist()
     for effect in effects:
-        await _apply(scope, effect)
+        await _apply(ctx, effect)
 
 
-async def _restore_vms(scope: Scope, decisions: list[Judged]) -> None:
+async def _restore_vms(ctx: ReconcileContext, decisions: list[Judged]) -> None:
     """Last of all, for it may fail and must hold up nobody; only then the node counts as done."""
     for view, decision in decisions:
         if decision.state is not None and _restores(decision):
-            await start(scope, view.name)
-            scope.draft.move_node(view.name, decision.state, message=decision.note)
+            await start(ctx, view.name)
+            ctx.draft.move_node(view.name, decision.state, message=decision.note)
 
 
 def _restores(decision: Decision) -> bool:
     return any(isinstance(effect, RestoreVMs) for effect in decision.effects)
 
 
-async def _apply(scope: Scope, effect: Effect) -> None:
+async def _apply(ctx: ReconcileContext, effect: Effect) -> None:
     match effect:
         case StartJob(node=node, job_type=job_type, suspended=suspended):
-            settings = scope.job_settings
-            job = node_job(scope.owner, settings, node=node, job_type=job_type, suspended=suspended)
-            await scope.ensure(JOBS, job)
+            settings = ctx.job_settings
+            job = node_job(ctx.owner, settings, node=node, job_type=job_type, suspended=suspended)
+            await ctx.ensure(JOBS, job)
         case ResumeJob(node=node, job_type=job_type):
-            await _resume(scope, node_job_name(scope.owner, node=node, job_type=job_type))
+            await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
         case AnswerHook(secret=secret, annotation=annotation, value=value):
-            await _annotate_secret(scope, secret, {annotation: value})
+            await _annotate_secret(ctx, secret, {annotation: value})
         case ExpectOS(node=node, os_image=os_image):
-            await _note_os(scope, node, os_image)
+            await _note_os(ctx, node, os_image)
         case ForgetOS(node=node):
-            await _note_os(scope, node, None)
+            await _note_os(ctx, node, None)
 
 
-async def _resume(scope: Scope, job: str) -> None:
+async def _resume(ctx: ReconcileContext, job: str) -> None:
     try:
-        await scope.patch(JOBS, job, MergePatch(resume()), namespace=HARVESTER_SYSTEM, metadata_only=True)
+        await ctx.patch(JOBS, job, MergePatch(resume()), namespace=HARVESTER_SYSTEM, metadata_only=True)
     except NotFound:
         log.info("gone, so not resumed; the next look makes it anew", job=job)
 
 
-async def _annotate_secret(scope: Scope, name: str, values: dict[str, str | None]) -> None:
-    await scope.mark(SECRETS, name, {"annotations": values}, namespace=FLEET_LOCAL)
+async def _annotate_secret(ctx: ReconcileContext, name: str, values: dict[str, str | None]) -> None:
+    await ctx.mark(SECRETS, name, {"annotations": values}, namespace=FLEET_LOCAL)
 
 
-async def _note_os(scope: Scope, node: str, os_image: str | None) -> None:
-    await scope.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
+async def _note_os(ctx: ReconcileContext, node: str, os_image: str | None) -> None:
+    await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
 
 
-async def _forget_old_answers(scope: Scope, secrets: Iterable[Object]) -> None:
+async def _forget_old_answers(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
     """Remove an earlier upgrade's answers: Rancher asks the same words again, and would not wait for us."""
     for secret in secrets:
         left = machine_plan.answers_left(secret)
         if left:
             log.info("old drain hook answers removed", secret=objects.name(secret), answers=left)
-            await _annotate_secret(scope, objects.name(secret), dict.fromkeys(left))
+            await _annotate_secret(ctx, objects.name(secret), dict.fromkeys(left))
 
 
-async def _cause(scope: Scope, view: NodeView, decision: Decision) -> str:
+async def _cause(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
     steps = [job for type_, job in view.jobs.items() if type_ is not JobType.RESTORE_VM]
     failed = next((job for job in steps if job.progress is Progress.FAILED), None)
-    cause = decision.failure if failed is None else await with_last_words(scope.client, failed)
+    cause = decision.failure if failed is None else await with_last_words(ctx.client, failed)
     return f"node {view.name} upgrade failed: {cause}"
 
 
-def _waits_for(scope: Scope, decision: Decision) -> str:
+def _waits_for(ctx: ReconcileContext, decision: Decision) -> str:
     """A Job that has just been started is waited for in the same words as one that runs."""
     for effect in decision.effects:
         if isinstance(effect, StartJob | ResumeJob) and decision.state is not NodeState.UPGRADE_PAUSED:
-            name = node_job_name(scope.owner, node=effect.node, job_type=effect.job_type)
+            name = node_job_name(ctx.owner, node=effect.node, job_type=effect.job_type)
             return f"node {effect.node}: Job {HARVESTER_SYSTEM}/{name}"
     return decision.waits_for
 
 
-def _judge(scope: Scope, decisions: list[Judged], observed: Observed, *, aside: str) -> Outcome:
+def _judge(ctx: ReconcileContext, decisions: list[Judged], observed: Observed, *, aside: str) -> Outcome:
     pending = [judged for judged in decisions if judged[1].state is None or not judged[1].state.upgraded]
     if pending:
-        shown = "; ".join([*_held(pending), *_busy(scope, pending)[:NAMED]]) or NOBODY_BUSY
+        shown = "; ".join([*_held(pending), *_busy(ctx, pending)[:NAMED]]) or NOBODY_BUSY
         done = len(decisions) - len(pending)
         return Waiting(message=_waiting_for(shown, done=done, nodes=len(decisions), aside=aside))
-    asking = _asking(observed, is_driven=scope.draft["singleNode"] is None)
+    asking = _asking(observed, is_driven=ctx.draft["singleNode"] is None)
     if asking:
         return Waiting(message=_waiting_for(asking, done=len(decisions), nodes=len(decisions), aside=aside))
     return Completed()
@@ -251,10 +251,10 @@ def _held(pending: list[Judged]) -> list[str]:
     return [f"node{plural} {enumerated(names)} to be taken off {LIST}"] if names else []
 
 
-def _busy(scope: Scope, pending: list[Judged]) -> list[str]:
+def _busy(ctx: ReconcileContext, pending: list[Judged]) -> list[str]:
     """What the others wait for that have begun, or may and do not yet."""
     return [
-        _waits_for(scope, decision)
+        _waits_for(ctx, decision)
         for view, decision in pending
         if decision.state is not NodeState.UPGRADE_PAUSED
         and (decision.state is not None or view.state is NodeState.UPGRADE_PAUSED)

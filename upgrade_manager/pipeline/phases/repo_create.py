@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Scope
+    from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Outcome
 
 REPLICAS = 2
@@ -30,45 +30,43 @@ class RepoCreate(Phase):
 
     name = PhaseName.REPO_CREATE
 
-    async def run(self, scope: Scope) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> Outcome:
         """Create both, then wait for the Pods and for the Service to lead to one."""
-        nodes = (await scope.observe(MANAGED_NODES)).list()
-        deployments, endpoints = await scope.observe_all(
-            repository_deployments(scope.owner), repository_endpoints(scope.owner)
+        nodes = (await ctx.observe(MANAGED_NODES)).list()
+        deployments, endpoints = await ctx.observe_all(
+            repository_deployments(ctx.owner), repository_endpoints(ctx.owner)
         )
-        name = component_name(scope.owner.name, Component.REPO)
+        name = component_name(ctx.owner.name, Component.REPO)
         deployment = deployments.get(name, HARVESTER_SYSTEM)
-        if deployment is None or not scope.owner.owns(deployment):
+        if deployment is None or not ctx.owner.owns(deployment):
             replicas = _replicas(nodes)
-            await _create(scope, replicas=replicas)
+            await _create(ctx, replicas=replicas)
             return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
-        missing = await _missing_replicas(scope, deployment)
+        missing = await _missing_replicas(ctx, deployment)
         if missing is not None:
             return missing
         if any(_has_ready(slice_) for slice_ in endpoints.list()):
             return Completed()
-        return await _await_endpoint(scope, endpoints.list())
+        return await _await_endpoint(ctx, endpoints.list())
 
 
-async def unserved(scope: Scope) -> Waiting | None:
+async def unserved(ctx: ReconcileContext) -> Waiting | None:
     """What is to be waited for before a later phase reads from the repository; None while it serves.
 
     One that somebody has taken away is made again.
     """
-    endpoints = await scope.observe(repository_endpoints(scope.owner))
+    endpoints = await ctx.observe(repository_endpoints(ctx.owner))
     if any(_has_ready(slice_) for slice_ in endpoints.list()):
         return None
-    outcome = await RepoCreate().run(scope)
+    outcome = await RepoCreate().run(ctx)
     return outcome if isinstance(outcome, Waiting) else None
 
 
-async def _create(scope: Scope, *, replicas: int) -> None:
+async def _create(ctx: ReconcileContext, *, replicas: int) -> None:
     """The Service first: the Deployment's presence tells that both are there."""
-    await scope.ensure(SERVICES, repository_service(scope.owner))
-    deployment = repository_deployment(
-        scope.owner, image=scope.toolkit, claim=scope.draft["isoImageID"], replicas=replicas
-    )
-    await scope.ensure(DEPLOYMENTS, deployment)
+    await ctx.ensure(SERVICES, repository_service(ctx.owner))
+    deployment = repository_deployment(ctx.owner, image=ctx.toolkit, claim=ctx.draft["isoImageID"], replicas=replicas)
+    await ctx.ensure(DEPLOYMENTS, deployment)
 
 
 def _replicas(nodes: Iterable[Object]) -> int:
@@ -77,7 +75,7 @@ def _replicas(nodes: Iterable[Object]) -> int:
     return min(REPLICAS, max(1, len(able)))
 
 
-async def _missing_replicas(scope: Scope, deployment: Object) -> Waiting | None:
+async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waiting | None:
     wanted = objects.spec(deployment).get("replicas", 1)
     available = objects.status(deployment).get("availableReplicas") or 0
     if available >= wanted:
@@ -87,14 +85,14 @@ async def _missing_replicas(scope: Scope, deployment: Object) -> Waiting | None:
     refused = objects.condition(deployment, "ReplicaFailure") or {}
     if refused.get("status") == "True":
         return replace(waiting, detail=f"no Pod may be created ({refused.get('message') or refused.get('reason')})")
-    lacking = scope.draft.seconds_since(_lacking_since(deployment))
+    lacking = ctx.draft.seconds_since(_lacking_since(deployment))
     if lacking < PATIENCE:
         return replace(waiting, after=PATIENCE - lacking)
     ask = partial(
-        unready_pod, scope.client, namespace=HARVESTER_SYSTEM, label_selector=scope.owner.selector(Component.REPO)
+        unready_pod, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector(Component.REPO)
     )
     # The Pods are not watched: nearly always the Deployment tells all that there is to know.
-    return replace(waiting, detail=await scope.observations.inquiries.answer("replicas", ask), after=PATIENCE)
+    return replace(waiting, detail=await ctx.observations.inquiries.answer("replicas", ask), after=PATIENCE)
 
 
 def _lacking_since(deployment: Object) -> object:
@@ -105,11 +103,11 @@ def _lacking_since(deployment: Object) -> object:
     return available.get("lastTransitionTime") if available.get("status") == "False" else None
 
 
-async def _await_endpoint(scope: Scope, slices: Sequence[Object]) -> Waiting:
+async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Waiting:
     """The Pods are ready: their endpoint follows at once, unless somebody has taken the Service away."""
-    service = repo_service_name(scope.owner.name)
-    if await scope.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
-        await scope.ensure(SERVICES, repository_service(scope.owner))
+    service = repo_service_name(ctx.owner.name)
+    if await ctx.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
+        await ctx.ensure(SERVICES, repository_service(ctx.owner))
     known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
     state = f"none of {known} in its EndpointSlices" if slices else "it has no EndpointSlice yet"
     return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready", detail=state)

@@ -1,4 +1,4 @@
-"""The loop under every actor: keys go in, each is looked at as often as something about it may have changed."""
+"""The reconcile loop of every actor: a key is reconciled whenever its objects may have changed."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ if TYPE_CHECKING:
     from random import Random
 
 K = TypeVar("K")
-#: What a look at a key ends with: seconds until the next look, or nothing: when it changes.
-Later: TypeAlias = float | None
+#: The result of a reconcile: seconds until the next one, or None to wait for a change.
+RequeueAfter: TypeAlias = float | None
 
 _FIRST_RETRY = 0.02
 _LAST_RETRY = 5.0
 
 
-class KeyedLoop(Generic[K]):
-    """Calls `look(key)` for each added key, never twice at once for the same key, `workers` keys at a time.
+class ControllerLoop(Generic[K]):
+    """Calls `reconcile(key)` for each added key, once at a time per key and for `workers` keys at a time.
 
-    A KubeError is an ordinary thing: the key comes back with backoff. Anything else is a mistake of ours and ends it.
+    A KubeError requeues the key with backoff. Any other error is a bug of the actor and ends the loop.
     """
 
-    def __init__(self, name: str, look: Callable[[K], Awaitable[Later]], *, random: Random, workers: int = 64) -> None:
+    def __init__(
+        self, name: str, reconcile: Callable[[K], Awaitable[RequeueAfter]], *, random: Random, workers: int = 64
+    ) -> None:
         self._name = name
-        self._look = look
+        self._reconcile = reconcile
         self._random = random
         self._workers = workers
-        #: When each waiting key is due; the heap may hold older entries, which count for nothing.
+        #: When each waiting key is due; older entries in the heap are ignored.
         self._due: dict[K, float] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
-        #: Keys being looked at; True when they changed meanwhile.
+        #: Keys that are being reconciled; True when they changed meanwhile.
         self._busy: dict[K, bool] = {}
         self._failures: dict[K, int] = {}
         self._wake = asyncio.Event()
 
     def add(self, key: K, *, after: float = 0.0) -> None:
-        """Look at the key in so many seconds, or sooner if that was planned already."""
+        """Requeue the key after so many seconds, or keep an earlier requeue."""
         if key in self._busy and after <= 0:
             self._busy[key] = True
             return
@@ -54,7 +56,7 @@ class KeyedLoop(Generic[K]):
         self._wake.set()
 
     async def run(self) -> None:
-        """For ever, until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 self._wake.clear()
@@ -68,7 +70,7 @@ class KeyedLoop(Generic[K]):
             return
 
     def _start_due(self, group: asyncio.TaskGroup) -> float | None:
-        """Start what is due; the seconds until the next is, nothing when none waits or no worker is free."""
+        """Start the keys that are due and return the seconds until the next one, if one waits and a worker is free."""
         now = asyncio.get_running_loop().time()
         while self._heap and len(self._busy) < self._workers:
             due, _, key = self._heap[0]
@@ -88,7 +90,7 @@ class KeyedLoop(Generic[K]):
 
     async def _work(self, key: K) -> None:
         try:
-            later = await self._look(key)
+            later = await self._reconcile(key)
             self._failures.pop(key, None)
         except KubeError as error:
             later = self._retry_after(key, error)

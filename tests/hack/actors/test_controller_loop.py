@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.actors.keyed import KeyedLoop, Later
+from hack.actors.controller_loop import ControllerLoop, RequeueAfter
 from hack.actors.timers import Timers
 from upgrade_manager.kube.errors import Conflict
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def looping(look: Callable[[str], Awaitable[Later]], *, workers: int = 8) -> AsyncIterator[KeyedLoop[str]]:
-    loop: KeyedLoop[str] = KeyedLoop("test", look, random=Random(1), workers=workers)
+async def looping(
+    reconcile: Callable[[str], Awaitable[RequeueAfter]], *, workers: int = 8
+) -> AsyncIterator[ControllerLoop[str]]:
+    loop: ControllerLoop[str] = ControllerLoop("test", reconcile, random=Random(1), workers=workers)
     task = asyncio.create_task(loop.run())
     yield loop
     task.cancel()
@@ -29,27 +31,27 @@ def clock() -> float:
     return round(asyncio.get_running_loop().time(), 3)
 
 
-async def test_a_key_is_looked_at_when_it_is_due_and_again_when_it_says_so() -> None:
+async def test_key_is_reconciled_when_due_and_when_requeued() -> None:
     seen: list[float] = []
 
-    async def look(_: str) -> Later:
+    async def reconcile(_: str) -> RequeueAfter:
         seen.append(clock())
         return 2.0 if len(seen) < 3 else None
 
-    async with looping(look) as loop:
+    async with looping(reconcile) as loop:
         loop.add("a", after=1)
         await asyncio.sleep(60)
     assert seen == [1, 3, 5]
 
 
-async def test_sooner_wins_and_later_does_not_count() -> None:
+async def test_earliest_requeue_wins() -> None:
     seen: list[float] = []
 
-    async def look(_: str) -> Later:
+    async def reconcile(_: str) -> RequeueAfter:
         seen.append(clock())
         return None
 
-    async with looping(look) as loop:
+    async with looping(reconcile) as loop:
         loop.add("a", after=9)
         loop.add("a", after=3)
         loop.add("a", after=5)
@@ -57,55 +59,55 @@ async def test_sooner_wins_and_later_does_not_count() -> None:
     assert seen == [3]
 
 
-async def test_a_key_that_changes_while_it_is_looked_at_is_looked_at_again_but_never_twice_at_once() -> None:
-    running, most, looks = 0, 0, 0
+async def test_change_during_reconcile_requeues_without_overlap() -> None:
+    running, most, reconciles = 0, 0, 0
 
-    async def look(_: str) -> Later:
-        nonlocal running, most, looks
-        running, looks = running + 1, looks + 1
+    async def reconcile(_: str) -> RequeueAfter:
+        nonlocal running, most, reconciles
+        running, reconciles = running + 1, reconciles + 1
         most = max(most, running)
         await asyncio.sleep(1)
         running -= 1
         return None
 
-    async with looping(look) as loop:
+    async with looping(reconcile) as loop:
         loop.add("a")
         await asyncio.sleep(0.5)
         loop.add("a")
         loop.add("a")
         await asyncio.sleep(60)
-    assert (most, looks) == (1, 2)
+    assert (most, reconciles) == (1, 2)
 
 
-async def test_no_more_keys_than_workers_are_looked_at_at_once() -> None:
+async def test_workers_limit_concurrent_reconciles() -> None:
     ends: list[float] = []
 
-    async def look(_: str) -> Later:
+    async def reconcile(_: str) -> RequeueAfter:
         await asyncio.sleep(1)
         ends.append(clock())
         return None
 
-    async with looping(look, workers=2) as loop:
+    async with looping(reconcile, workers=2) as loop:
         for key in "abcd":
             loop.add(key)
         await asyncio.sleep(60)
     assert ends == [1, 1, 2, 2]
 
 
-async def test_a_refusal_is_tried_again_and_a_mistake_is_not() -> None:
+async def test_kube_error_is_retried_and_bug_ends_the_loop() -> None:
     tries = 0
 
-    async def look(key: str) -> Later:
+    async def reconcile(key: str) -> RequeueAfter:
         nonlocal tries
         tries += 1
         if key == "bad":
             raise ValueError(key)
         if tries < 4:
-            raise Conflict("somebody was first")
+            raise Conflict("the object has been modified")
         return None
 
-    loop: KeyedLoop[str] = KeyedLoop("test", look, random=Random(1))
-    async with looping(look) as good:
+    loop: ControllerLoop[str] = ControllerLoop("test", reconcile, random=Random(1))
+    async with looping(reconcile) as good:
         good.add("good")
         await asyncio.sleep(10)
         assert tries == 4
@@ -114,7 +116,7 @@ async def test_a_refusal_is_tried_again_and_a_mistake_is_not() -> None:
         await loop.run()
 
 
-async def test_a_timer_runs_from_the_first_question_on() -> None:
+async def test_timer_starts_with_its_first_read() -> None:
     timers = Timers()
     assert timers.left("a", "x", 5) == 5
     await asyncio.sleep(2)

@@ -8,17 +8,17 @@ import structlog
 
 from tests.pipeline.test_node_view import QUESTION, machine, node, observed, secret
 from upgrade_manager.pipeline.anomalies import Oddities
-from upgrade_manager.pipeline.status import StatusDraft
+from upgrade_manager.pipeline.status import StatusPatch
 
 ASKS = {"rke.cattle.io/pre-drain": QUESTION}
 
 
-def draft(node_name: str, *, single: bool) -> StatusDraft:
+def status(node_name: str, *, single: bool) -> StatusPatch:
     status = {
         "nodeUpgradeStatuses": {node_name: {"state": "ImagePreloaded"}},
         **({"singleNode": node_name} if single else {}),
     }
-    return StatusDraft({"metadata": {}, "status": status}, now=lambda: datetime.now(UTC))
+    return StatusPatch({"metadata": {}, "status": status}, now=lambda: datetime.now(UTC))
 
 
 def heard(
@@ -28,7 +28,7 @@ def heard(
     oddities = Oddities()
     with structlog.testing.capture_logs() as lines:
         for number, one in enumerate(given):
-            what = draft("n1", single=single)
+            what = status("n1", single=single)
             oddities.tell(what, observed(**one), plan=plan or str(number), left_over=left_over)
     return [(line["event"], line["name"]) for line in lines]
 

@@ -171,7 +171,7 @@ async def test_failure_keeps_what_failed_until_the_plan_is_deleted(
 ) -> None:
     await cluster.nodes("n1", **MARKS)
     ctx = await everything(cluster, reached=phase.active, failed=failed)
-    ctx.draft.fail("because")
+    ctx.status.fail("because")
     for _ in range(2):
         await tear_down(ctx, keep_evidence=True)
     assert await left(cluster) == kept
@@ -229,9 +229,9 @@ async def test_deleting_an_ended_plan_does_not_disturb_the_upgrade_that_runs_now
     ctx = await everything(cluster, reached="NodeUpgrading")
     await changed(cluster, ctx)
     if ended == "succeeded":
-        ctx.draft.succeed()
+        ctx.status.succeed()
     else:
-        ctx.draft.fail("x")
+        ctx.status.fail("x")
         await ctx.annotate({ANNOTATION_RESTORED: "true"})
     await tear_down(ctx, keep_evidence=False)
     assert await state(cluster) == (True, False, True)
@@ -297,7 +297,7 @@ async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failure
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ctx = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
-    ctx.draft.fail("because")
+    ctx.status.fail("because")
     delete = Client.delete_collection
 
     async def cut_off(self: Client, resource: Resource, **more: Any) -> None:

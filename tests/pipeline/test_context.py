@@ -117,7 +117,7 @@ class TestEnsure:
 class TestPlan:
     async def test_a_note_keeps_what_is_not_written_yet(self, cluster: Harvester) -> None:
         ctx = cluster.context(await cluster.plan())
-        ctx.draft.record("Initializing")
+        ctx.status.record("Initializing")
         await ctx.annotate({"example.org/note": "x"})
         assert await ctx.persist()
         assert not await ctx.persist()
@@ -132,7 +132,7 @@ class TestPlan:
         self, cluster: Harvester, write: str
     ) -> None:
         ctx = cluster.context(await cluster.plan())
-        ctx.draft.record("Initializing")
+        ctx.status.record("Initializing")
         other = MergePatch({"status": {"currentPhase": "ISODownloading"}})
         before = await cluster.client.patch(UPGRADE_PLANS, "up", other, subresource="status")
         arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "set_finalizers": [["a.b/c"]]}
@@ -155,7 +155,7 @@ class TestPlan:
             status={"future": {"c": "d"}, "nodeUpgradeStatuses": {"n9": {"state": "Polishing"}}},
         )
         ctx = cluster.context(plan)
-        ctx.draft.accept("Initializing")
+        ctx.status.accept("Initializing")
         await ctx.annotate({"a.b/c": "d"})
         await ctx.set_finalizers(["a.b/c"])
         await ctx.persist()

@@ -33,17 +33,17 @@ class Told(Phase):
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Let it in, or not."""
-        self._calls.append(f"enter {self.name} at {ctx.draft.phase}")
+        self._calls.append(f"enter {self.name} at {ctx.status.phase}")
         return self._refusal
 
     async def run(self, ctx: ReconcileContext) -> Outcome:
         """End as told."""
-        self._calls.append(f"run {self.name} at {ctx.draft.phase}")
+        self._calls.append(f"run {self.name} at {ctx.status.phase}")
         return self._outcome
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
         """Leave."""
-        self._calls.append(f"exit {self.name} at {ctx.draft.phase}")
+        self._calls.append(f"exit {self.name} at {ctx.status.phase}")
         return self.unfinished
 
 
@@ -57,7 +57,7 @@ REMOVAL = "waiting for the objects that UpgradePlan up made to be removed: the u
 
 
 def progressing(ctx: ReconcileContext) -> str:
-    (condition,) = ctx.draft["conditions"]
+    (condition,) = ctx.status["conditions"]
     return str(condition["message"])
 
 
@@ -96,7 +96,7 @@ async def test_a_walk_begins_at_the_recorded_phase_and_ends_with_the_table(
     ctx = await context_at(cluster, recorded)
     assert await engine(calls).advance(ctx) == Completed()
     assert calls == asked
-    assert ctx.draft.phase == SECOND.completed
+    assert ctx.status.phase == SECOND.completed
 
 
 @pytest.mark.rule("pipeline: a phase runs until it completes or fails")
@@ -108,7 +108,7 @@ async def test_a_walk_stops_where_a_phase(cluster: Harvester, outcome: Outcome) 
     ctx = await context_at(cluster, "Initializing")
     assert await engine(calls, outcome=outcome).advance(ctx) == outcome
     assert calls == WALK[:1]
-    assert ctx.draft.phase == FIRST.active
+    assert ctx.status.phase == FIRST.active
 
 
 @pytest.mark.rule("pipeline: a phase is left once, after its completed value is recorded and before the next one")
@@ -119,7 +119,7 @@ async def test_a_phase_that_is_not_left_yet_is_over_all_the_same(cluster: Harves
     ctx = await context_at(cluster, "Initializing")
     first.unfinished = Waiting(message="waiting for the last guest")
     assert await table.advance(ctx) == first.unfinished
-    assert ctx.draft.phase == FIRST.completed
+    assert ctx.status.phase == FIRST.completed
     assert calls == WALK[:2]
     first.unfinished = None
     assert await table.advance(ctx) == Completed()
@@ -190,7 +190,7 @@ async def test_a_phase_that_may_not_begin_is_not_recorded(cluster: Harvester) ->
     refusal = Failed(cause="not allowed")
     assert await engine(calls, refusal=refusal).advance(ctx) == refusal
     assert calls == WALK[:3]
-    assert ctx.draft.recorded_phases() == [FIRST.completed]
+    assert ctx.status.recorded_phases() == [FIRST.completed]
 
 
 @pytest.mark.parametrize("phase", ["Polishing", "NodeUpgrading"], ids=["of a newer version", "not in the table"])

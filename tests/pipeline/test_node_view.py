@@ -13,7 +13,7 @@ from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.pipeline.node_view import Aim, Judged, Observed, judged_nodes
-from upgrade_manager.pipeline.status import StatusDraft
+from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
 
 PRE = "management.harvesterhci.io/pre-hook"
@@ -22,7 +22,7 @@ POST_QUESTION = json.dumps({"postDrainHooks": [{"annotation": "management.harves
 AIM = Aim("Harvester v1.7.0", "v1.33.5+rke2r1", frozenset())
 OWNER = Owner(name="upgrade", uid="u")
 SPEC = UpgradePlanSpec.read({"version": "v1.7.0"})
-DRAFT = StatusDraft(
+STATUS = StatusPatch(
     {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PreDraining"}, "n9": {"state": "Polishing"}}}},
     now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
 )
@@ -61,8 +61,8 @@ def observed(**given: Any) -> Observed:
     return Observed(**{kind: stored(given.get(kind, [])) for kind in ("nodes", "secrets", "machines", "jobs")})
 
 
-def judged(seen: Observed, draft: StatusDraft = DRAFT) -> list[Judged]:
-    return judged_nodes(draft, seen, owner=OWNER, spec=SPEC, aim=AIM)
+def judged(seen: Observed, status: StatusPatch = STATUS) -> list[Judged]:
+    return judged_nodes(status, seen, owner=OWNER, spec=SPEC, aim=AIM)
 
 
 def views(**given: Any) -> dict[str, Any]:
@@ -143,14 +143,16 @@ def test_what_the_plan_asks_for_a_node_is_seen(
     spec: dict[str, Any], labels: dict[str, str], *, paused: bool, restores: bool
 ) -> None:
     seen = observed(nodes=[node("n1", labels=labels)])
-    ((view, _),) = judged_nodes(DRAFT, seen, owner=OWNER, spec=UpgradePlanSpec.read(spec), aim=AIM)
+    ((view, _),) = judged_nodes(STATUS, seen, owner=OWNER, spec=UpgradePlanSpec.read(spec), aim=AIM)
     assert (view.paused, view.restores_vms) == (paused, restores)
 
 
 def test_a_node_is_judged_anew_when_it_is_listed_or_taken_off() -> None:
     seen = observed(nodes=[node("n1")])
     pausing = UpgradePlanSpec.read({"nodeUpgradeOption": {"pauseNodes": ["n1"]}})
-    paused = [judged_nodes(DRAFT, seen, owner=OWNER, spec=spec, aim=AIM)[0][0].paused for spec in (SPEC, pausing, SPEC)]
+    paused = [
+        judged_nodes(STATUS, seen, owner=OWNER, spec=spec, aim=AIM)[0][0].paused for spec in (SPEC, pausing, SPEC)
+    ]
     assert paused == [False, True, False]
 
 
@@ -168,10 +170,10 @@ def test_jobs_of_other_kinds_are_passed_over(kind: str) -> None:
 @pytest.mark.rule("api: objects are found by shortened labels")
 def test_a_long_named_nodes_job_is_found_by_its_shortened_label() -> None:
     name = "n" * 200
-    draft = StatusDraft(
-        {"metadata": {}, "status": {"nodeUpgradeStatuses": {name: {"state": "PreDraining"}}}}, now=DRAFT._now
+    status = StatusPatch(
+        {"metadata": {}, "status": {"nodeUpgradeStatuses": {name: {"state": "PreDraining"}}}}, now=STATUS._now
     )
-    ((seen, _),) = judged(observed(nodes=[node(name)], jobs=[job(name, "pre-drain")]), draft)
+    ((seen, _),) = judged(observed(nodes=[node(name)], jobs=[job(name, "pre-drain")]), status)
     assert JobType.PRE_DRAIN in seen.jobs
 
 
@@ -223,7 +225,7 @@ def test_a_node_is_judged_anew_when_its_recorded_state_changes() -> None:
     seen = observed(nodes=[node("n1")])
     (before,) = judged(seen)
     moved = {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PostDrained"}}}}
-    ((view, decision),) = judged(seen, StatusDraft(moved, now=DRAFT._now))
+    ((view, decision),) = judged(seen, StatusPatch(moved, now=STATUS._now))
     assert (before[0].state, view.state, decision.state) == (NodeState.PRE_DRAINING, *[NodeState.POST_DRAINED] * 2)
 
 
@@ -254,5 +256,5 @@ def test_a_node_is_compared_with_the_release_and_its_question_with_the_old_ones(
     status = {"nodeInfo": {"kubeletVersion": kubelet}}
     seen = observed(nodes=[{**node("n1"), "status": status}], secrets=[one], machines=[machine("m1", "n1")])
     aim = AIM._replace(left_over=left)
-    ((view, _),) = judged_nodes(DRAFT, seen, owner=OWNER, spec=SPEC, aim=aim)
+    ((view, _),) = judged_nodes(STATUS, seen, owner=OWNER, spec=SPEC, aim=aim)
     assert (view.behind, view.left_over, view.tier) == expected

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 async def test_every_managed_node_begins_as_preloaded_and_none_goes_back(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     ctx = await stage.context()
-    ctx.draft.move_node("n1", NodeState.PRE_DRAINED)
+    ctx.status.move_node("n1", NodeState.PRE_DRAINED)
     await ctx.persist()
     await stage.cluster.nodes("unmanaged", **{MANAGED_LABEL: "false"})
     await stage.enter()

@@ -43,7 +43,7 @@ async def test_a_secret_is_no_question(stage: Stage, namespace: str, type_: str)
     assert await stage.cluster.names(JOBS) == []
     ctx = await stage.context()
     for node in ("n1", "n2"):
-        ctx.draft.move_node(node, NodeState.POST_DRAINED)
+        ctx.status.move_node(node, NodeState.POST_DRAINED)
     await ctx.persist()
     assert await stage.run() == Completed()
 
@@ -87,7 +87,7 @@ async def test_a_node_that_leaves_does_not_hold_the_others_up(stage: Stage) -> N
     await stage.enter()
     await stage.run()
     ctx = await stage.context()
-    ctx.draft.move_node("n1", NodeState.POST_DRAINED)
+    ctx.status.move_node("n1", NodeState.POST_DRAINED)
     await ctx.persist()
     await stage.cluster.client.delete(NODES, "n2")
     assert await stage.run() == Completed()
@@ -116,7 +116,7 @@ async def test_a_secret_whose_machine_is_gone_does_not_hold_the_end_up(stage: St
     await stage.cluster.client.delete(MACHINES, "m-n2", namespace="fleet-local")
     ctx = await stage.context()
     for node in ("n1", "n2"):
-        ctx.draft.move_node(node, NodeState.POST_DRAINED)
+        ctx.status.move_node(node, NodeState.POST_DRAINED)
     await ctx.persist()
     assert await stage.run() == Completed()
 

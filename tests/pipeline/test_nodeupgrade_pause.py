@@ -95,7 +95,7 @@ async def test_killed_between_the_record_and_the_resumption_it_goes_on_although_
     await stage.run()
     await listing(stage)
     ctx = await stage.context()
-    ctx.draft.move_node("n1", NodeState.PRE_DRAINING)
+    ctx.status.move_node("n1", NodeState.PRE_DRAINING)
     await ctx.persist()
     await listing(stage, "n1")
     await stage.run()

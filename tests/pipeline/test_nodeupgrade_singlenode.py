@@ -100,7 +100,7 @@ async def test_a_stale_question_of_rancher_is_not_answered(stage: Stage) -> None
 async def test_a_node_that_joins_before_the_phase_begins_makes_it_rancher_driven(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     ctx = await stage.context()
-    ctx.draft["singleNode"] = "n1"
+    ctx.status["singleNode"] = "n1"
     await ctx.persist()
     await stage.enter()
     await stage.run()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PHASE_VALUES
-from upgrade_manager.pipeline.status import StatusDraft
+from upgrade_manager.pipeline.status import StatusPatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def _accepted(made: StatusDraft) -> None:
+def _accepted(made: StatusPatch) -> None:
     made.accept("Initializing")
     made.waiting("waiting for a Node")
 
@@ -33,8 +33,8 @@ class Clock:
         return self.time
 
 
-def draft(status: dict[str, Any] | None = None, *, now: Any = lambda: EPOCH) -> StatusDraft:
-    return StatusDraft({"metadata": {"generation": 3}, "status": status}, now=now)
+def draft(status: dict[str, Any] | None = None, *, now: Any = lambda: EPOCH) -> StatusPatch:
+    return StatusPatch({"metadata": {"generation": 3}, "status": status}, now=now)
 
 
 def apply(target: Any, patch: Any) -> Any:
@@ -54,7 +54,7 @@ def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     return {c["type"]: (c["status"], c["reason"], c["message"]) for c in status["conditions"]}
 
 
-def written(made: StatusDraft, before: dict[str, Any] | None = None) -> dict[str, Any]:
+def written(made: StatusPatch, before: dict[str, Any] | None = None) -> dict[str, Any]:
     result: dict[str, Any] = apply(before or {}, made.difference())
     return result
 
@@ -74,7 +74,7 @@ BLOCKED = (
     "UpgradePlan first is in progress; delete this plan and create it again when that one has ended",
 )
 EXECUTED = ("False", "Executed", "Entered one of the terminal phases")
-MOMENTS: dict[str, tuple[Callable[[StatusDraft], None], Mapping[str, tuple[str, str, str] | None]]] = {
+MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, str, str] | None]]] = {
     "accepted": (_accepted, HEALTHY),
     "an error": (
         lambda made: made.degraded("the repository\nis gone"),
@@ -82,7 +82,7 @@ MOMENTS: dict[str, tuple[Callable[[StatusDraft], None], Mapping[str, tuple[str, 
     ),
     "blocked": (lambda made: made.block("first"), {"Available": BLOCKED, "Progressing": None}),
     "succeeded": (
-        StatusDraft.succeed,
+        StatusPatch.succeed,
         {
             "Available": EXECUTED,
             "Progressing": ("False", "Succeeded", "UpgradePlan has completed"),
@@ -176,7 +176,7 @@ class TestConditions:
         first.accept("Initializing")
         first.succeed()
         before = written(first)
-        made = StatusDraft({"metadata": {"generation": 4}, "status": before}, now=lambda: EPOCH + timedelta(hours=1))
+        made = StatusPatch({"metadata": {"generation": 4}, "status": before}, now=lambda: EPOCH + timedelta(hours=1))
         made.observe_generation()
         after = written(made, before)["conditions"]
         assert [c.pop("observedGeneration") for c in after] == [4, 4, 4]
@@ -328,7 +328,7 @@ class TestInformation:
             pytest.param(lambda made: made.record("Initialized"), "waiting for a Job", id="a phase"),
         ],
     )
-    def test_anything_else_is_more_than_a_detail(self, deed: Callable[[StatusDraft], None], message: str) -> None:
+    def test_anything_else_is_more_than_a_detail(self, deed: Callable[[StatusPatch], None], message: str) -> None:
         first = draft()
         first.accept("Initializing")
         first.waiting("waiting for a Job", "no Pod yet")
@@ -349,7 +349,7 @@ class TestInformation:
         first = draft()
         first.accept("Initializing")
         first.waiting("waiting for a Job", "no Pod yet")
-        made = StatusDraft({"metadata": {"generation": 4}, "status": written(first)}, now=lambda: EPOCH)
+        made = StatusPatch({"metadata": {"generation": 4}, "status": written(first)}, now=lambda: EPOCH)
         made.waiting("waiting for a Job", "running")
         assert not made.only_details("waiting for a Job")
 

@@ -156,9 +156,9 @@ class TestFollow:
             message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes, now on n2; "
             "node n2: attempt 2 of 7, the last one failed"
         )
-        states = [ctx.draft.node_state(node) for node in ("n1", "n2", "n3")]
+        states = [ctx.status.node_state(node) for node in ("n1", "n2", "n3")]
         assert states == [NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, None]
-        assert ctx.draft["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
+        assert ctx.status["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
 
     @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
     @pytest.mark.parametrize(
@@ -291,13 +291,13 @@ class TestFollow:
         await cluster.nodes("n1", "n2")
         ctx = cluster.context(await cluster.plan())
         assert await follow(ctx, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
-        assert [ctx.draft.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
+        assert [ctx.status.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
 
     @pytest.mark.rule("api: ImagePreload and ImageCleanup fail by the SUC Plan, not by node states")
     async def test_a_nodes_recorded_failure_does_not_outweigh_a_complete_plan(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
         ctx = cluster.context(await cluster.plan())
-        ctx.draft.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
+        ctx.status.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
         raw = plan("False", "SyncJob")
         assert isinstance(await follow(ctx, raw, stored(job("n1")), states=STATES, what="x"), Waiting)
         assert await follow(ctx, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
@@ -340,7 +340,7 @@ class TestFollow:
         await cluster.nodes("n1", "n2")
         ctx = cluster.context(await cluster.plan())
         await follow(ctx, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, what="x")
-        states = [ctx.draft.node_state(node) for node in ("n1", "n2")]
+        states = [ctx.status.node_state(node) for node in ("n1", "n2")]
         assert states == [NodeState.IMAGE_PRELOAD_FAILED, NodeState.IMAGE_PRELOADING]
 
 

@@ -29,7 +29,7 @@ from upgrade_manager.pipeline.events import Announcements
 from upgrade_manager.pipeline.informers import Observations
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
 from upgrade_manager.pipeline.settings import Settings
-from upgrade_manager.pipeline.status import StatusDraft
+from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.metrics import Metrics
 
@@ -168,7 +168,7 @@ class Harvester:
         return ReconcileContext(
             raw=plan,
             plan=parse_plan(plan),
-            draft=StatusDraft(plan, now=virtual_now),
+            status=StatusPatch(plan, now=virtual_now),
             client=self.client,
             fetcher=self.files,
             observations=self._observed,

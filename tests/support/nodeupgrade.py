@@ -68,7 +68,7 @@ class Stage:
     async def enter(self) -> None:
         ctx = await self.context()
         assert await self.phase.enter(ctx) is None
-        ctx.draft.record("NodeUpgrading")
+        ctx.status.record("NodeUpgrading")
         await ctx.persist()
 
     async def run(self, *, record: bool = True) -> Outcome:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.node_view import Observed
-    from upgrade_manager.pipeline.status import StatusDraft
+    from upgrade_manager.pipeline.status import StatusPatch
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +31,7 @@ class Oddities:
         self._plan = ""
         self._said: frozenset[tuple[str, str]] = frozenset()
 
-    def tell(self, draft: StatusDraft, observed: Observed, *, plan: str, left_over: frozenset[str]) -> None:
+    def tell(self, status: StatusPatch, observed: Observed, *, plan: str, left_over: frozenset[str]) -> None:
         """Log what is new in the upgrade of that plan, which is named by its uid.
 
         `left_over` are the Secrets that had a question before Rancher was asked for anything.
@@ -39,8 +39,8 @@ class Oddities:
         if plan != self._plan:
             self._plan, self._said = plan, frozenset()
         # On an only node Rancher is asked for nothing, so whatever it asks is old.
-        asked = _asked_by_others(observed.secrets, left_over=None if draft["singleNode"] else left_over)
-        odd = [*_secrets(observed.secrets, observed.machines), *asked, *_nodes(draft, observed.nodes)]
+        asked = _asked_by_others(observed.secrets, left_over=None if status["singleNode"] else left_over)
+        odd = [*_secrets(observed.secrets, observed.machines), *asked, *_nodes(status, observed.nodes)]
         seen = frozenset(odd)
         for what, name in sorted(seen - self._said):
             log.warning(what, name=name)
@@ -71,8 +71,8 @@ def _asked_by_others(secrets: Store, *, left_over: frozenset[str] | None) -> lis
     return found
 
 
-def _nodes(draft: StatusDraft, nodes: Store) -> list[tuple[str, str]]:
-    present, known = set(nodes.made(objects.name)), draft.known_nodes()
+def _nodes(status: StatusPatch, nodes: Store) -> list[tuple[str, str]]:
+    present, known = set(nodes.made(objects.name)), status.known_nodes()
     joined = [("node has joined since the node upgrade began", name) for name in present - known]
     return joined + [("node has left since the node upgrade began", name) for name in known - present]
 

@@ -102,11 +102,11 @@ def _missing(steps: Mapping[str, Step], taken: set[str]) -> list[Coroutine[Any, 
 
 def _is_restored(ctx: ReconcileContext) -> bool:
     """Whether an end of the plan has restored everything before: what is different now is other people's doing."""
-    return ctx.draft.phase == SUCCEEDED or objects.annotations_of(ctx.raw).get(ANNOTATION_RESTORED) == "true"
+    return ctx.status.phase == SUCCEEDED or objects.annotations_of(ctx.raw).get(ANNOTATION_RESTORED) == "true"
 
 
 def _evidence(ctx: ReconcileContext) -> Component | None:
-    reached = [phase for value in ctx.draft.recorded_phases() if (phase := phase_of(value)) is not None]
+    reached = [phase for value in ctx.status.recorded_phases() if (phase := phase_of(value)) is not None]
     return _EVIDENCE.get(reached[-1]) if reached else None
 
 
@@ -117,7 +117,7 @@ async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
     await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
     if kept in _PLANS:
         await failed_jobs.make_lasting(ctx, kept)
-    elif ctx.draft.phase == FAILED:
+    elif ctx.status.phase == FAILED:
         await _remove(ctx, JOBS, CATTLE_SYSTEM)
 
 

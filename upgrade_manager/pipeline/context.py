@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.pipeline.settings import Settings
-    from upgrade_manager.pipeline.status import StatusDraft
+    from upgrade_manager.pipeline.status import StatusPatch
     from upgrade_manager.preflight.check import Preflight
 
 
@@ -53,7 +53,7 @@ class ReconcileContext:
     #: As the API server last answered; replaced by every write.
     raw: Object
     plan: Wish
-    draft: StatusDraft
+    status: StatusPatch
     client: Client
     fetcher: Fetcher
     observations: Observations
@@ -74,7 +74,7 @@ class ReconcileContext:
     @property
     def toolkit(self) -> ToolkitImage:
         """The image that does the work; its tag follows the release as soon as that is known. Raises RetryError."""
-        release = (self.draft["releaseMetadata"] or {}).get("harvester")
+        release = (self.status["releaseMetadata"] or {}).get("harvester")
         repository = self.plan.annotations.toolkit_image
         if isinstance(repository, BadAnnotation):
             raise RetryError(str(repository))
@@ -171,10 +171,10 @@ class ReconcileContext:
 
     async def persist(self) -> bool:
         """Write what has changed of the status, and announce the phases that this records; whether anything had."""
-        difference = self.draft.difference()
+        difference = self.status.difference()
         if not difference:
             return False
-        reached = self.draft.unwritten_phases()
+        reached = self.status.unwritten_phases()
         await self._write_plan(MergePatch({"status": difference}), subresource="status")
         _log_progress(reached, difference)
         self.announcements.phases(self.raw, reached)
@@ -187,8 +187,8 @@ class ReconcileContext:
         )
         self.raw = answer
         self.plan = parse_plan(answer)
-        # The patch was pinned to the version that the draft began with, so nobody else wrote a status in between.
-        self.draft.rebase(answer, keep=not subresource)
+        # The patch was pinned to the version that this patch began with, so nobody else wrote a status in between.
+        self.status.rebase(answer, keep=not subresource)
         self.note(UPGRADE_PLANS, answer)
 
     def note(self, resource: Resource, answer: Object) -> None:
@@ -208,7 +208,7 @@ class ReconcileContext:
 
 
 def parse_plan(raw: Object) -> Wish:
-    """What the user wants, typed. The status is not read here: it grows with the cluster, and the draft has it."""
+    """What the user wants, typed. The status is not read here: it grows with the cluster, and StatusPatch has it."""
     return Wish(spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=PlanAnnotations(objects.annotations_of(raw)))
 
 

@@ -41,7 +41,7 @@ async def account(ctx: ReconcileContext, job: Object) -> Waiting:
         since = status.get("startTime")
         return Waiting(message=message, detail=f"running since {since}" if since else "running")
     detail = "its Pod has not started yet" if status.get("active") else NO_POD
-    age = ctx.draft.age(job)
+    age = ctx.status.age(job)
     if age < PATIENCE:
         return Waiting(message=message, detail=detail, after=PATIENCE - age)
     # Nothing that is watched tells of these.

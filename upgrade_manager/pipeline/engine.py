@@ -28,13 +28,13 @@ class Engine:
     async def advance(self, ctx: ReconcileContext) -> Outcome:
         """Walk on from the recorded phase: Completed after the last phase, Waiting, or Failed."""
         while True:
-            row = self._row(ctx.draft.phase)
-            if ctx.draft.phase == row.name.active:
+            row = self._row(ctx.status.phase)
+            if ctx.status.phase == row.name.active:
                 outcome = await row.phase.run(ctx)
                 if not isinstance(outcome, Completed):
                     return outcome
-                ctx.draft.record(row.name.completed)
-                ctx.draft.waiting(_what_follows(ctx, self._following(row)))
+                ctx.status.record(row.name.completed)
+                ctx.status.waiting(_what_follows(ctx, self._following(row)))
             following = self._following(row)
             unfinished = await row.phase.exit(ctx)
             if unfinished is not None:
@@ -44,12 +44,12 @@ class Engine:
             refused = await following.phase.enter(ctx)
             if refused is not None:
                 return refused
-            ctx.draft.record(following.name.active)
-            ctx.draft.waiting(following.phase.outlook(ctx))
+            ctx.status.record(following.name.active)
+            ctx.status.waiting(following.phase.outlook(ctx))
 
     def outlook(self, ctx: ReconcileContext) -> str:
         """What is waited for at the beginning of the recorded phase."""
-        return self._row(ctx.draft.phase).phase.outlook(ctx)
+        return self._row(ctx.status.phase).phase.outlook(ctx)
 
     def _row(self, value: str) -> Row:
         phase = phase_of(value)

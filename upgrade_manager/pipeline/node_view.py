@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.nodes.decision import Decision
-    from upgrade_manager.pipeline.status import StatusDraft
+    from upgrade_manager.pipeline.status import StatusPatch
     from upgrade_manager.resources.owner import Owner
 
 Judged: TypeAlias = "tuple[NodeView, Decision]"
@@ -55,24 +55,24 @@ class Aim(NamedTuple):
 
 
 def judged_nodes(
-    draft: StatusDraft, observed: Observed, *, owner: Owner, spec: UpgradePlanSpec, aim: Aim
+    status: StatusPatch, observed: Observed, *, owner: Owner, spec: UpgradePlanSpec, aim: Aim
 ) -> list[Judged]:
     """Every node that takes part: it was there when the phase began, or Rancher asks about it all the same.
 
     On a single-node cluster only that node does: for one that joins meanwhile there is no Rancher who asks.
     """
-    single = draft["singleNode"]
+    single = status["singleNode"]
     paused = frozenset(spec.node_upgrade_option.pause_nodes)
     questions = _by_node(observed.secrets, observed.machines)
     steps = _by_label(observed.jobs, owner)
     result = []
     for card in observed.nodes.made(_Card):
         question = questions.get(card.name, _NO_QUESTION)
-        asked = draft.has_node(card.name) or question.is_open
+        asked = status.has_node(card.name) or question.is_open
         if card.name == single or (asked and not single):
             known = steps.get(card.label, _NO_STEPS)
             wish = _Wish(card.name in paused, spec.restore_vm)
-            basis = _Basis(draft.node_state(card.name), question, known, aim, card.name == single, wish)
+            basis = _Basis(status.node_state(card.name), question, known, aim, card.name == single, wish)
             result.append(card.judged(basis))
     return result
 

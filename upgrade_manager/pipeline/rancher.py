@@ -58,7 +58,7 @@ def left_over(ctx: ReconcileContext) -> frozenset[str]:
 async def start(ctx: ReconcileContext) -> int:
     """Make the change unless it is made; the generation that it set. Raises Conflict, MissingObject."""
     cluster = await read_cluster(ctx)
-    release = ctx.draft["releaseMetadata"]["kubernetes"]
+    release = ctx.status["releaseMetadata"]["kubernetes"]
     # Hooks of an earlier upgrade may have been left, and others raise the generation too: only all three are proof.
     is_made = asks_us(cluster) and objects.spec(cluster).get("kubernetesVersion") == release
     if is_made and generation(cluster) > _note(ctx).get("provisionGeneration", 0):

@@ -17,7 +17,7 @@ from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN
-from upgrade_manager.pipeline.status import StatusDraft
+from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class PlanReconciler:
 
     async def _look(self, plan: Object) -> Result:
         ctx = self._context(plan)
-        structlog.contextvars.bind_contextvars(phase=ctx.draft.phase)
+        structlog.contextvars.bind_contextvars(phase=ctx.status.phase)
         # Whoever recorded a phase may not have lived to announce it, or not have got the answer to the record.
         self._announcements.repeat_recent(plan)
         try:
@@ -142,35 +142,35 @@ class PlanReconciler:
     async def _step(self, ctx: ReconcileContext) -> Result:
         if objects.is_deleting(ctx.raw):
             return await self._finalize(ctx)
-        if ctx.draft.ended:
+        if ctx.status.ended:
             return await self._rest(ctx)
-        if not ctx.draft.phase and not await self._accept(ctx):
+        if not ctx.status.phase and not await self._accept(ctx):
             return Done()
         return await self._go_on(ctx, await self._engine.advance(ctx))
 
     async def _go_on(self, ctx: ReconcileContext, outcome: PhaseOutcome) -> Result:
         if isinstance(outcome, Failed):
-            ctx.draft.fail(outcome.cause)
+            ctx.status.fail(outcome.cause)
             await self._persist(ctx)
             log.error("upgrade failed", cause=outcome.cause)
             return await self._rest(ctx)
-        ctx.draft.healthy()
+        ctx.status.healthy()
         if isinstance(outcome, Waiting):
             return await self._wait(ctx, outcome)
         # The end of the last phase is on record before anything is removed that would be made again without it.
         await self._persist(ctx)
         await tear_down(ctx, keep_evidence=False)
-        ctx.draft.succeed()
+        ctx.status.succeed()
         await self._persist(ctx)
         log.info("upgrade succeeded")
         await self._observations.drop(ctx.owner.name)
         return Done()
 
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
-        ctx.draft.waiting(waiting.message, waiting.detail)
-        spacing = DETAIL_SPACING if ctx.draft.only_details(waiting.message) else INFORMATION_SPACING
+        ctx.status.waiting(waiting.message, waiting.detail)
+        spacing = DETAIL_SPACING if ctx.status.only_details(waiting.message) else INFORMATION_SPACING
         too_early = self._last_write + spacing - loop_time()
-        if too_early > 0 and ctx.draft.only_informs():
+        if too_early > 0 and ctx.status.only_informs():
             return RequeueAfter(too_early if waiting.after is None else min(too_early, waiting.after))
         await self._persist(ctx)
         await ctx.observations.prune()
@@ -184,14 +184,14 @@ class PlanReconciler:
             return False
         other = await self._holder(ctx)
         if other:
-            ctx.draft.block(other)
+            ctx.status.block(other)
             await self._persist(ctx)
             self._announcements.blocked(ctx.raw)
             log.warning("blocked by another plan", other=other)
             return False
         await ctx.take_possession(FINALIZER)
-        ctx.draft.accept(PhaseName.INITIALIZE.active)
-        ctx.draft.waiting(self._engine.outlook(ctx))
+        ctx.status.accept(PhaseName.INITIALIZE.active)
+        ctx.status.waiting(self._engine.outlook(ctx))
         await self._persist(ctx)
         log.info("accepted")
         return True
@@ -203,7 +203,7 @@ class PlanReconciler:
 
     async def _rest(self, ctx: ReconcileContext) -> Result:
         """A plan that has ended: a failed one leaves things to put back, at its end or after a crash."""
-        if ctx.draft.phase == FAILED and objects.annotations_of(ctx.raw).get(ANNOTATION_TORN_DOWN) != "true":
+        if ctx.status.phase == FAILED and objects.annotations_of(ctx.raw).get(ANNOTATION_TORN_DOWN) != "true":
             await tear_down(ctx, keep_evidence=True)
             await ctx.annotate({ANNOTATION_TORN_DOWN: "true"})
         await self._persist(ctx)
@@ -214,7 +214,7 @@ class PlanReconciler:
         """A plan that is being deleted: what it did is undone, if it ever did anything, then it may go."""
         if FINALIZER not in objects.finalizers(ctx.raw):
             return Done()
-        if ctx.draft.phase:
+        if ctx.status.phase:
             if not await self._is_there(ctx):
                 log.info("the plan was gone already, and is not cleaned up after again")
                 return Done()
@@ -240,8 +240,8 @@ class PlanReconciler:
         """Say on the plan what went wrong. That this may fail too must not hide the error itself."""
         if objects.is_deleting(ctx.raw) and FINALIZER not in objects.finalizers(ctx.raw):
             return
-        if not ctx.draft.ended:
-            ctx.draft.degraded(message)
+        if not ctx.status.ended:
+            ctx.status.degraded(message)
         self._announcements.error(ctx.raw, message)
         try:
             async with asyncio.timeout(RECORD_LIMIT):
@@ -250,7 +250,7 @@ class PlanReconciler:
             log.warning("the plan's status could not be written", error=str(error))
 
     async def _persist(self, ctx: ReconcileContext) -> None:
-        ctx.draft.observe_generation()
+        ctx.status.observe_generation()
         if await ctx.persist():
             self._last_write = loop_time()
 
@@ -266,7 +266,7 @@ class PlanReconciler:
         return ReconcileContext(
             raw=plan,
             plan=parse_plan(plan),
-            draft=StatusDraft(plan, now=self._now),
+            status=StatusPatch(plan, now=self._now),
             client=self._client,
             fetcher=self._fetcher,
             observations=self._observations.of(objects.name(plan)),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from upgrade_manager.api.node_states import NodeState
 
 
-class StatusDraft:
+class StatusPatch:
     """The status as one reconcile will have it, for the engine and the phases; written as the difference only.
 
     Invariants: `phaseTransitionTimestamps` only grows and holds each value once; node states only move forward; a

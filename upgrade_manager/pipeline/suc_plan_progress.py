@@ -121,7 +121,7 @@ async def follow(ctx: ReconcileContext, plan: Object, jobs: Store, *, states: St
     """Take over what is known of a Plan that runs: the nodes' states, and its verdict. `what` names the work."""
     work = judge(plan, jobs.made(PlanJob.of))
     for node, job in work.nodes.items():
-        ctx.draft.move_node(node, states.of(job.state.progress), message=_note(job.state))
+        ctx.status.move_node(node, states.of(job.state.progress), message=_note(job.state))
     if work.failed is not None:
         return Failed(cause=f"{what} failed: {await with_last_words(ctx.client, work.failed)}")
     if work.failure:
@@ -131,14 +131,14 @@ async def follow(ctx: ReconcileContext, plan: Object, jobs: Store, *, states: St
         raise no_nodes()
     if work.complete:
         for node in managed:
-            ctx.draft.move_node(node, states.done)
+            ctx.status.move_node(node, states.done)
         return Completed()
-    done = sum(ctx.draft.node_state(node) is states.done for node in managed)
+    done = sum(ctx.status.node_state(node) is states.done for node in managed)
     waiting = not_done(objects.name(plan), what, done=done, nodes=len(managed))
     if not work.nodes:
         return await _idle(ctx, waiting, plan)
     # By the states that are written along: the Jobs come and go, and each change would be a write of its own.
-    busy = [node for node in managed if ctx.draft.node_state(node) is states.running]
+    busy = [node for node in managed if ctx.status.node_state(node) is states.running]
     return replace(waiting, message=waiting.message + _at_work(busy) + await _trouble(ctx, work))
 
 
@@ -161,7 +161,7 @@ async def _trouble(ctx: ReconcileContext, work: Work) -> str:
 
 async def _idle(ctx: ReconcileContext, waiting: Waiting, plan: Object) -> Waiting:
     """No Job yet. Where the API server refuses them the controller says nothing in the Plan's status, ever."""
-    age = ctx.draft.age(plan)
+    age = ctx.status.age(plan)
     if age < PATIENCE:
         return replace(waiting, after=PATIENCE - age)
     place, name = objects.namespace(plan), objects.name(plan)

@@ -172,7 +172,7 @@ async def test_a_failed_job_fails_the_phase_whatever_the_plan_says(cluster: Harv
     assert await ImageCleanup().run(ctx) == Failed(
         cause="image cleanup failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
     )
-    assert ctx.draft.node_state("n1") is NodeState.IMAGE_CLEAN_FAILED
+    assert ctx.status.node_state("n1") is NodeState.IMAGE_CLEAN_FAILED
 
 
 async def test_a_crash_between_secret_and_plan_changes_nothing(cluster: Harvester) -> None:

@@ -35,7 +35,7 @@ async def test_it_takes_down_source_version_and_the_kind_of_cluster(cluster: Har
     await cluster.nodes("n1", "n2")
     ctx = cluster.context(await cluster.plan())
     assert await Initialize().run(ctx) == Completed()
-    assert ctx.draft.difference() == {
+    assert ctx.status.difference() == {
         "version": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64},
         "previousVersion": "v1.6.1",
     }
@@ -52,8 +52,8 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
     await cluster.nodes("unmanaged", **{"harvesterhci.io/managed": "false"})
     ctx = cluster.context(await cluster.plan())
     outcome = await Initialize().run(ctx)
-    assert ctx.draft["singleNode"] == "n1"
-    assert ctx.draft["version"] == {"isoURL": "https://x/a.iso"}
+    assert ctx.status["singleNode"] == "n1"
+    assert ctx.status["version"] == {"isoURL": "https://x/a.iso"}
     assert outcome == Completed()
 
 
@@ -66,7 +66,7 @@ async def test_with_an_image_no_version_is_read(cluster: Harvester) -> None:
     await cluster.nodes("n1", "n2")
     ctx = cluster.context(await cluster.plan(spec={"image": "iso", "version": "none"}))
     assert await Initialize().run(ctx) == Completed()
-    assert ctx.draft["version"] is None
+    assert ctx.status["version"] is None
 
 
 @pytest.mark.rule("pipeline: Initialize reads value or default of Setting server-version")
@@ -75,7 +75,7 @@ async def test_the_settings_default_counts_where_it_has_no_value(cluster: Harves
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan())
     await Initialize().run(ctx)
-    assert ctx.draft["previousVersion"] == "v1.6.0"
+    assert ctx.status["previousVersion"] == "v1.6.0"
 
 
 @pytest.mark.rule(
@@ -124,7 +124,7 @@ async def test_the_checks_before_the_upgrade_have_the_last_word(
     found = await Initialize().run(ctx)
     assert isinstance(found, outcome)
     assert text in (found.cause if isinstance(found, Failed) else found.message)
-    assert ctx.draft["previousVersion"] == "v1.6.1"
+    assert ctx.status["previousVersion"] == "v1.6.1"
 
 
 async def test_a_version_without_an_address_is_named(cluster: Harvester) -> None:

@@ -40,7 +40,7 @@ async def test_the_image_is_created_once(cluster: Harvester) -> None:
             message="waiting for VirtualMachineImage harvester-system/up-iso to be imported: 0 % done"
         )
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["up-iso"]
-    assert ctx.draft["isoImageID"] == "up-iso"
+    assert ctx.status["isoImageID"] == "up-iso"
 
 
 @pytest.mark.rule(
@@ -55,7 +55,7 @@ async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harveste
     await image(cluster, "mine", true("Imported"))
     ctx = cluster.context(await cluster.plan(spec={"image": named}))
     assert await ISODownload().run(ctx) == Completed()
-    assert ctx.draft["isoImageID"] == "mine"
+    assert ctx.status["isoImageID"] == "mine"
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["mine"]
 
 
@@ -63,7 +63,7 @@ async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harveste
 async def test_an_image_of_another_namespace_is_recorded_with_it(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(spec={"image": "images/mine"}))
     await ISODownload().run(ctx)
-    assert ctx.draft["isoImageID"] == "images/mine"
+    assert ctx.status["isoImageID"] == "images/mine"
 
 
 @pytest.mark.rule(

@@ -32,7 +32,7 @@ async def test_the_release_is_read_from_the_plans_own_repository(cluster: Harves
     cluster.files.answers[PATH] = RELEASE
     ctx = cluster.context(await cluster.plan(plan))
     assert await MetadataPopulate().run(ctx) == Completed()
-    assert ctx.draft["releaseMetadata"] == {
+    assert ctx.status["releaseMetadata"] == {
         "harvester": "v1.7.0",
         "os": "Harvester v1.7.0",
         "kubernetes": "v1.33.5+rke2r1",
@@ -67,6 +67,6 @@ async def test_whatever_is_wrong_is_named_and_tried_again(
     ctx = cluster.context(await cluster.plan())
     with pytest.raises(BadRepository, match=cause):
         await MetadataPopulate().run(ctx)
-    assert ctx.draft["releaseMetadata"] is None
+    assert ctx.status["releaseMetadata"] is None
     cluster.files.answers[PATH] = RELEASE
     assert await MetadataPopulate().run(ctx) == Completed()

@@ -71,14 +71,14 @@ async def test_the_phase_does_not_end_before_every_node_is_done(stage: Stage, st
     await stage.enter()
     await stage.run()
     ctx = await stage.context()
-    ctx.draft.move_node("n1", NodeState.POST_DRAINED)
-    ctx.draft.move_node("n2", NodeState(state))
+    ctx.status.move_node("n1", NodeState.POST_DRAINED)
+    ctx.status.move_node("n2", NodeState(state))
     await ctx.persist()
     outcome = await stage.run()
     assert isinstance(outcome, Waiting)
     assert outcome.message.endswith("(1 of 2 nodes done)")
     ctx = await stage.context()
-    ctx.draft.move_node("n2", NodeState.POST_DRAINED)
+    ctx.status.move_node("n2", NodeState.POST_DRAINED)
     await ctx.persist()
     assert await stage.run() == Completed()
 
@@ -93,7 +93,7 @@ async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(st
     await stage.run()
     ctx = await stage.context()
     for node in ("n1", "n2"):
-        ctx.draft.move_node(node, NodeState.POST_DRAINED)
+        ctx.status.move_node(node, NodeState.POST_DRAINED)
     await ctx.persist()
     await stage.rancher("n1", post=QUESTION)
     question = "node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain"
@@ -117,7 +117,7 @@ async def test_a_question_that_holds_up_the_end_is_told_with_its_node_its_state_
     await stage.run()
     ctx = await stage.context()
     for node in nodes:
-        ctx.draft.move_node(node, NodeState.POST_DRAINED)
+        ctx.status.move_node(node, NodeState.POST_DRAINED)
         await stage.rancher(node, post="{}" if node == "n2" else QUESTION)
     await ctx.persist()
     await stage.cluster.client.delete(NODES, "n3")

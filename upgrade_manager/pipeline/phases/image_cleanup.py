@@ -84,7 +84,7 @@ async def _hand_over(ctx: ReconcileContext, images: ImageList) -> None:
 
 async def _images(ctx: ReconcileContext) -> list[str]:
     """What is to be removed; nothing where a list is missing. Raises BadRepository."""
-    previous = await _list(ctx, ctx.draft["previousVersion"] or "")
+    previous = await _list(ctx, ctx.status["previousVersion"] or "")
     current = await _list(ctx, "current")
     if not previous or not current:
         return []

@@ -32,8 +32,8 @@ class ImagePreload(Phase):
         """Refuse an upgrade that Harvester's rules do not allow, unless it is forced."""
         if ctx.plan.spec.force:
             return None
-        release = ctx.draft["releaseMetadata"] or {}
-        current, target = ctx.draft["previousVersion"] or "", release.get("harvester", "")
+        release = ctx.status["releaseMetadata"] or {}
+        current, target = ctx.status["previousVersion"] or "", release.get("harvester", "")
         refusal = check_eligibility(current, target, release.get("minUpgradableVersion", ""))
         if refusal is None:
             return None

@@ -38,13 +38,13 @@ class Initialize(Phase):
     async def run(self, ctx: ReconcileContext) -> Outcome:
         """Read everything anew until all of it is there."""
         if not ctx.plan.spec.image:
-            ctx.draft["version"] = await _source(ctx)
-        ctx.draft["previousVersion"] = await _running_version(ctx)
+            ctx.status["version"] = await _source(ctx)
+        ctx.status["previousVersion"] = await _running_version(ctx)
         managed = await ctx.observe(MANAGED_NODES)
         nodes = managed.list()
         if not nodes:
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
-        ctx.draft["singleNode"] = single_node(nodes)
+        ctx.status["singleNode"] = single_node(nodes)
         misnamed(ctx, managed)
         return await _checked(ctx, [objects.name(node) for node in nodes])
 

@@ -34,7 +34,7 @@ class ISODownload(Phase):
         if place is None:
             return Failed(cause=f"spec.image {ctx.plan.spec.image!r} is no name of a VirtualMachineImage")
         namespace, name = place
-        ctx.draft["isoImageID"] = str(place)
+        ctx.status["isoImageID"] = str(place)
         if namespace != HARVESTER_SYSTEM:
             return Failed(
                 cause=f"VirtualMachineImage {namespace}/{name}: the upgrade repository can only mount images of "
@@ -45,7 +45,7 @@ class ISODownload(Phase):
             return _judge(image)
         if ctx.plan.spec.image:
             return Waiting(message=f"waiting for VirtualMachineImage {namespace}/{name}, which does not exist yet")
-        source = ctx.draft["version"]
+        source = ctx.status["version"]
         await ctx.ensure(
             VIRTUAL_MACHINE_IMAGES,
             iso_image(

@@ -29,5 +29,5 @@ class MetadataPopulate(Phase):
         body = await read(ctx.fetcher, url, limit=SIZE_LIMIT)
         if body is None:
             raise BadRepository(f"{url} does not exist; the ISO is damaged or no Harvester release")
-        ctx.draft["releaseMetadata"] = parse_release(body, where=url)
+        ctx.status["releaseMetadata"] = parse_release(body, where=url)
         return Completed()

@@ -67,10 +67,10 @@ class NodeUpgrade(Phase):
         """Note what is going to be changed, then change it; every node begins as preloaded."""
         nodes = (await ctx.observe(MANAGED_NODES)).list()
         # Nodes may have joined or left since the beginning: from here on it stays as it is.
-        ctx.draft["singleNode"] = single_node(nodes)
+        ctx.status["singleNode"] = single_node(nodes)
         for node in nodes:
-            if ctx.draft.node_state(objects.name(node)) is None:
-                ctx.draft.move_node(objects.name(node), NodeState.IMAGE_PRELOADED)
+            if ctx.status.node_state(objects.name(node)) is None:
+                ctx.status.move_node(objects.name(node), NodeState.IMAGE_PRELOADED)
         present = objects.annotations_of(ctx.raw)
         notes = {key: value for key, value in (await _originals(ctx)).items() if key not in present}
         if notes:
@@ -85,19 +85,19 @@ class NodeUpgrade(Phase):
         nodes = await ctx.observe(MANAGED_NODES)
         jobs = await ctx.observe(own_jobs(ctx.owner))
         aside = misnamed(ctx, nodes)
-        single = ctx.draft["singleNode"]
-        if single is None and ctx.draft["provisionGeneration"] is None:
+        single = ctx.status["singleNode"]
+        if single is None and ctx.status["provisionGeneration"] is None:
             await _forget_old_answers(ctx, secrets.list())
-            ctx.draft["provisionGeneration"] = await rancher.start(ctx)
+            ctx.status["provisionGeneration"] = await rancher.start(ctx)
             # In the words in which it is judged below, so that this is not to be written twice.
-            ctx.draft.waiting(_waiting_for(NOBODY_BUSY, done=0, nodes=len(nodes), aside=aside))
+            ctx.status.waiting(_waiting_for(NOBODY_BUSY, done=0, nodes=len(nodes), aside=aside))
             # On record before any hook is answered: the answers must not be taken for an earlier upgrade's.
             await ctx.persist()
         observed = Observed(nodes=nodes, secrets=secrets, machines=machines, jobs=jobs)
         aim = _aim(ctx)
-        self._oddities.tell(ctx.draft, observed, plan=ctx.owner.uid, left_over=aim.left_over)
+        self._oddities.tell(ctx.status, observed, plan=ctx.owner.uid, left_over=aim.left_over)
         spec = ctx.plan.spec
-        judged = judged_nodes(ctx.draft, observed, owner=ctx.owner, spec=spec, aim=aim)
+        judged = judged_nodes(ctx.status, observed, owner=ctx.owner, spec=spec, aim=aim)
         decisions = in_turn(judged)
         if not decisions:
             missing = f"Node {single} does not exist or does not carry" if single else "no Node carries"
@@ -116,7 +116,7 @@ class NodeUpgrade(Phase):
 
 async def _originals(ctx: ReconcileContext) -> dict[str, str]:
     """What is to be noted, read at the same time: on a large cluster the list of the machine plans takes a while."""
-    if ctx.draft["singleNode"] is not None:
+    if ctx.status["singleNode"] is not None:
         return await overrides.originals(ctx)
     found: dict[str, str] = {}
 
@@ -129,7 +129,7 @@ async def _originals(ctx: ReconcileContext) -> dict[str, str]:
 
 
 def _aim(ctx: ReconcileContext) -> Aim:
-    release = ctx.draft["releaseMetadata"]
+    release = ctx.status["releaseMetadata"]
     return Aim(release["os"], release.get("kubernetes") or "", rancher.left_over(ctx))
 
 
@@ -140,7 +140,7 @@ async def _carry_out(ctx: ReconcileContext, decisions: list[Judged]) -> None:
             if not begins(effect) and not isinstance(effect, RestoreVMs):
                 await _apply(ctx, effect)
         if decision.state is not None and not _restores(decision):
-            ctx.draft.move_node(view.name, decision.state, message=decision.note)
+            ctx.status.move_node(view.name, decision.state, message=decision.note)
 
 
 async def _begin(ctx: ReconcileContext, decisions: list[Judged], outcome: Outcome) -> None:
@@ -149,8 +149,8 @@ async def _begin(ctx: ReconcileContext, decisions: list[Judged], outcome: Outcom
     if not effects:
         return
     if isinstance(outcome, Waiting):
-        ctx.draft.waiting(outcome.message)
-    ctx.draft.observe_generation()
+        ctx.status.waiting(outcome.message)
+    ctx.status.observe_generation()
     await ctx.persist()
     for effect in effects:
         await _apply(ctx, effect)
@@ -161,7 +161,7 @@ async def _restore_vms(ctx: ReconcileContext, decisions: list[Judged]) -> None:
     for view, decision in decisions:
         if decision.state is not None and _restores(decision):
             await start(ctx, view.name)
-            ctx.draft.move_node(view.name, decision.state, message=decision.note)
+            ctx.status.move_node(view.name, decision.state, message=decision.note)
 
 
 def _restores(decision: Decision) -> bool:
@@ -230,7 +230,7 @@ def _judge(ctx: ReconcileContext, decisions: list[Judged], observed: Observed, *
         shown = "; ".join([*_held(pending), *_busy(ctx, pending)[:NAMED]]) or NOBODY_BUSY
         done = len(decisions) - len(pending)
         return Waiting(message=_waiting_for(shown, done=done, nodes=len(decisions), aside=aside))
-    asking = _asking(observed, is_driven=ctx.draft["singleNode"] is None)
+    asking = _asking(observed, is_driven=ctx.status["singleNode"] is None)
     if asking:
         return Waiting(message=_waiting_for(asking, done=len(decisions), nodes=len(decisions), aside=aside))
     return Completed()

@@ -65,7 +65,7 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
 async def _create(ctx: ReconcileContext, *, replicas: int) -> None:
     """The Service first: the Deployment's presence tells that both are there."""
     await ctx.ensure(SERVICES, repository_service(ctx.owner))
-    deployment = repository_deployment(ctx.owner, image=ctx.toolkit, claim=ctx.draft["isoImageID"], replicas=replicas)
+    deployment = repository_deployment(ctx.owner, image=ctx.toolkit, claim=ctx.status["isoImageID"], replicas=replicas)
     await ctx.ensure(DEPLOYMENTS, deployment)
 
 
@@ -85,7 +85,7 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     refused = objects.condition(deployment, "ReplicaFailure") or {}
     if refused.get("status") == "True":
         return replace(waiting, detail=f"no Pod may be created ({refused.get('message') or refused.get('reason')})")
-    lacking = ctx.draft.seconds_since(_lacking_since(deployment))
+    lacking = ctx.status.seconds_since(_lacking_since(deployment))
     if lacking < PATIENCE:
         return replace(waiting, after=PATIENCE - lacking)
     ask = partial(

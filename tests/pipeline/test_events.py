@@ -7,7 +7,7 @@ import pytest
 from hack.virtual_time import virtual_now
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube.resources import EVENTS
-from upgrade_manager.pipeline.events import Announcements
+from upgrade_manager.pipeline.events import PlanEvents
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester, Heard
@@ -23,16 +23,16 @@ def heard(cluster: Harvester) -> Heard:
 
 
 @pytest.fixture
-def announcements(heard: Heard) -> Announcements:
-    return Announcements(heard, now=virtual_now)
+def events(heard: Heard) -> PlanEvents:
+    return PlanEvents(heard, now=virtual_now)
 
 
 @pytest.mark.rule("pipeline: each phase records events PhaseTransition and PhaseCompleted")
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_phase_is_announced_when_it_is_entered_and_when_it_is_completed(
-    announcements: Announcements, heard: Heard, phase: Any
+    events: PlanEvents, heard: Heard, phase: Any
 ) -> None:
-    announcements.phases(plan(), [phase.active, phase.completed])
+    events.phases(plan(), [phase.active, phase.completed])
     assert heard.said == [
         ("PhaseTransition", f"Entering phase {phase}"),
         ("PhaseCompleted", f"Completed phase {phase}"),
@@ -43,33 +43,33 @@ def test_a_phase_is_announced_when_it_is_entered_and_when_it_is_completed(
     "pipeline: success records the event UpgradeSucceeded",
     'pipeline: failure records the event UpgradeFailed "Upgrade failed: CAUSE"',
 )
-def test_the_end_is_announced_with_its_cause(announcements: Announcements, heard: Heard) -> None:
+def test_the_end_is_announced_with_its_cause(events: PlanEvents, heard: Heard) -> None:
     condition = {"type": "Progressing", "status": "False", "message": "node n1\nupgrade failed"}
-    announcements.phases(plan(conditions=[condition]), ["Failed"])
-    announcements.phases(plan(), ["Succeeded"])
+    events.phases(plan(conditions=[condition]), ["Failed"])
+    events.phases(plan(), ["Succeeded"])
     assert heard.said[0] == ("UpgradeFailed", "Upgrade failed: node n1 upgrade failed")
     assert heard.said[1][0] == "UpgradeSucceeded"
 
 
-def test_a_phase_that_only_a_newer_version_knows_is_no_failure(announcements: Announcements, heard: Heard) -> None:
-    announcements.phases(plan(), ["Polishing", "", "Initializing"])
+def test_a_phase_that_only_a_newer_version_knows_is_no_failure(events: PlanEvents, heard: Heard) -> None:
+    events.phases(plan(), ["Polishing", "", "Initializing"])
     assert heard.said == [("PhaseTransition", "Entering phase Initialize")]
 
 
 @pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
-def test_saying_it_again_is_the_same_event(announcements: Announcements, heard: Heard) -> None:
-    announcements.phases(plan(), ["Initializing"])
-    announcements.phases(plan(), ["Initializing"])
-    announcements.phases(plan(uid="u-2"), ["Initializing"])
+def test_saying_it_again_is_the_same_event(events: PlanEvents, heard: Heard) -> None:
+    events.phases(plan(), ["Initializing"])
+    events.phases(plan(), ["Initializing"])
+    events.phases(plan(uid="u-2"), ["Initializing"])
     first, second, other = heard.names
     assert first == second != other
 
 
 @pytest.mark.parametrize("name", ["u", "v1.8.0", "p" * 253, "a." * 126 + "a", "p" * 199 + "." + "q" * 53])
 async def test_an_events_name_is_one_that_an_object_may_have(
-    announcements: Announcements, heard: Heard, cluster: Harvester, name: str
+    events: PlanEvents, heard: Heard, cluster: Harvester, name: str
 ) -> None:
-    announcements.phases(plan(name=name), ["Initializing"])
+    events.phases(plan(name=name), ["Initializing"])
     about = {"kind": "UpgradePlan", "name": name, "apiVersion": "management.harvesterhci.io/v1beta1"}
     await cluster.put(
         EVENTS,
@@ -92,25 +92,25 @@ async def test_an_events_name_is_one_that_an_object_may_have(
     ],
 )
 async def test_what_was_recorded_shortly_before_a_start_is_said_again(
-    announcements: Announcements, heard: Heard, entries: list[tuple[Any, Any]], said: int
+    events: PlanEvents, heard: Heard, entries: list[tuple[Any, Any]], said: int
 ) -> None:
     timestamps = [
         {key: value for key, value in (("phase", phase), ("phaseTransitionTimestamp", time)) if value is not None}
         for phase, time in entries
     ]
-    announcements.repeat_recent(plan(phaseTransitionTimestamps=timestamps))
+    events.repeat_recent(plan(phaseTransitionTimestamps=timestamps))
     assert len(heard.said) == said
 
 
-async def test_a_plan_without_a_status_has_nothing_to_repeat(announcements: Announcements, heard: Heard) -> None:
-    announcements.repeat_recent({"metadata": {"name": "up"}})
+async def test_a_plan_without_a_status_has_nothing_to_repeat(events: PlanEvents, heard: Heard) -> None:
+    events.repeat_recent({"metadata": {"name": "up"}})
     assert heard.said == []
 
 
-def test_an_error_is_counted_and_a_warning_is_said_once(announcements: Announcements, heard: Heard) -> None:
-    announcements.error(plan(), "one\ntwo")
-    announcements.warning(plan(), "SettingNotRestored", "a\nb")
-    announcements.blocked(plan(conditions=[{"type": "Available", "message": "UpgradePlan first is in progress"}]))
+def test_an_error_is_counted_and_a_warning_is_said_once(events: PlanEvents, heard: Heard) -> None:
+    events.error(plan(), "one\ntwo")
+    events.warning(plan(), "SettingNotRestored", "a\nb")
+    events.blocked(plan(conditions=[{"type": "Available", "message": "UpgradePlan first is in progress"}]))
     assert heard.said == [
         ("ReconcileError", "one two"),
         ("SettingNotRestored", "a b"),
@@ -119,18 +119,18 @@ def test_an_error_is_counted_and_a_warning_is_said_once(announcements: Announcem
     assert [bool(name) for name in heard.names] == [False, True, True]
 
 
-def test_a_warning_about_each_is_said_once_about_each(announcements: Announcements, heard: Heard) -> None:
+def test_a_warning_about_each_is_said_once_about_each(events: PlanEvents, heard: Heard) -> None:
     for about in ("a", "b", "a"):
-        announcements.warning(plan(), "Odd", "it is", about=about)
-    announcements.warning(plan(), "Odd", "it is")
+        events.warning(plan(), "Odd", "it is", about=about)
+    events.warning(plan(), "Odd", "it is")
     first, second, again, bare = heard.names
     assert first == again
     assert len({first, second, bare}) == 3
 
 
-def test_what_was_said_is_known_by_whom_and_what_it_is_about(announcements: Announcements) -> None:
-    announcements.warning(plan(), "Odd", "it is", about="a")
-    assert announcements.has_warned(plan(), "Odd", about="a")
-    assert not announcements.has_warned(plan(), "Odd", about="b")
-    assert not announcements.has_warned(plan(), "Odd")
-    assert not announcements.has_warned(plan(uid="u-2"), "Odd", about="a")
+def test_what_was_said_is_known_by_whom_and_what_it_is_about(events: PlanEvents) -> None:
+    events.warning(plan(), "Odd", "it is", about="a")
+    assert events.has_warned(plan(), "Odd", about="a")
+    assert not events.has_warned(plan(), "Odd", about="b")
+    assert not events.has_warned(plan(), "Odd")
+    assert not events.has_warned(plan(uid="u-2"), "Odd", about="a")

@@ -25,7 +25,7 @@ from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, U
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
-from upgrade_manager.pipeline.events import Announcements
+from upgrade_manager.pipeline.events import PlanEvents
 from upgrade_manager.pipeline.informers import Observations
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
 from upgrade_manager.pipeline.settings import Settings
@@ -172,7 +172,7 @@ class Harvester:
             client=self.client,
             fetcher=self.files,
             observations=self._observed,
-            announcements=Announcements(self.heard, now=virtual_now),
+            events=PlanEvents(self.heard, now=virtual_now),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
             preflight=self.preflight,
             settings=Settings(version="v0.0.0"),

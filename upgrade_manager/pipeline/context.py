@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.patch import Patch
     from upgrade_manager.kube.resource import Resource
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.pipeline.events import Announcements
+    from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import Observations, Watch
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.repository_client import Fetcher
@@ -57,7 +57,7 @@ class ReconcileContext:
     client: Client
     fetcher: Fetcher
     observations: Observations
-    announcements: Announcements
+    events: PlanEvents
     metrics: UpgradeMetrics
     preflight: Preflight
     settings: Settings
@@ -177,7 +177,7 @@ class ReconcileContext:
         reached = self.status.unwritten_phases()
         await self._write_plan(MergePatch({"status": difference}), subresource="status")
         _log_progress(reached, difference)
-        self.announcements.phases(self.raw, reached)
+        self.events.phases(self.raw, reached)
         self.metrics.recorded(self.raw, reached)
         return True
 

@@ -13,7 +13,7 @@ from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline.engine import Engine
-from upgrade_manager.pipeline.events import Announcements
+from upgrade_manager.pipeline.events import PlanEvents
 from upgrade_manager.pipeline.informers import PlanObservations, Watch, slim_job, slim_node
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
@@ -151,7 +151,7 @@ class PlanController:
             plans=self.plans,
             observations=observations,
             engine=Engine(PIPELINE),
-            announcements=Announcements(self._events, now=around.clock.now),
+            events=PlanEvents(self._events, now=around.clock.now),
             fetcher=around.fetcher,
             settings=around.settings,
             metrics=self._upgrades,

@@ -34,7 +34,7 @@ _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"
 
 
-class Announcements:
+class PlanEvents:
     """Says what happens to plans; never blocks, never fails."""
 
     def __init__(self, recorder: EventRecorder, *, now: Callable[[], datetime]) -> None:

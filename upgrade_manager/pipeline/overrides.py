@@ -85,7 +85,7 @@ async def _restore_interval(ctx: ReconcileContext, original: str) -> bool:
             f"Setting {LONGHORN_SYSTEM}/{LONGHORN_REPLENISHMENT_SETTING} was changed to {value} during the upgrade "
             f"and stays so; it was {original} before"
         )
-        ctx.announcements.warning(ctx.raw, "SettingNotRestored", text)
+        ctx.events.warning(ctx.raw, "SettingNotRestored", text)
     return False
 
 

@@ -20,7 +20,7 @@ def misnamed(ctx: ReconcileContext, nodes: Store) -> str:
     if not unknown:
         return ""
     text = f"{LIST} names {enumerated(unknown)}, which no managed node is called: nobody is held back by that"
-    ctx.announcements.warning(ctx.raw, "PauseNodesUnknown", f"{text}; correct the list", about=",".join(unknown))
+    ctx.events.warning(ctx.raw, "PauseNodesUnknown", f"{text}; correct the list", about=",".join(unknown))
     return text
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.engine import Engine
-    from upgrade_manager.pipeline.events import Announcements
+    from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import PlanObservations
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.phases.base import Outcome as PhaseOutcome
@@ -65,7 +65,7 @@ class PlanReconciler:
         plans: Informer,
         observations: PlanObservations,
         engine: Engine,
-        announcements: Announcements,
+        events: PlanEvents,
         fetcher: Fetcher,
         settings: Settings,
         metrics: UpgradeMetrics,
@@ -76,7 +76,7 @@ class PlanReconciler:
         self._plans = plans
         self._observations = observations
         self._engine = engine
-        self._announcements = announcements
+        self._events = events
         self._fetcher = fetcher
         self._settings = settings
         self._metrics = metrics
@@ -109,7 +109,7 @@ class PlanReconciler:
         ctx = self._context(plan)
         structlog.contextvars.bind_contextvars(phase=ctx.status.phase)
         # Whoever recorded a phase may not have lived to announce it, or not have got the answer to the record.
-        self._announcements.repeat_recent(plan)
+        self._events.repeat_recent(plan)
         try:
             outcome = await self._bounded_step(ctx)
         except Conflict:
@@ -180,13 +180,13 @@ class PlanReconciler:
         """Whether the plan may have the cluster; a plan that may not is told so once, and for good."""
         if _is_blocked(ctx.raw):
             # Said once, however often: the record may be older than this process.
-            self._announcements.blocked(ctx.raw)
+            self._events.blocked(ctx.raw)
             return False
         other = await self._holder(ctx)
         if other:
             ctx.status.block(other)
             await self._persist(ctx)
-            self._announcements.blocked(ctx.raw)
+            self._events.blocked(ctx.raw)
             log.warning("blocked by another plan", other=other)
             return False
         await ctx.take_possession(FINALIZER)
@@ -242,7 +242,7 @@ class PlanReconciler:
             return
         if not ctx.status.ended:
             ctx.status.degraded(message)
-        self._announcements.error(ctx.raw, message)
+        self._events.error(ctx.raw, message)
         try:
             async with asyncio.timeout(RECORD_LIMIT):
                 await self._persist(ctx)
@@ -270,7 +270,7 @@ class PlanReconciler:
             client=self._client,
             fetcher=self._fetcher,
             observations=self._observations.of(objects.name(plan)),
-            announcements=self._announcements,
+            events=self._events,
             metrics=self._metrics,
             preflight=self._preflight,
             settings=self._settings,

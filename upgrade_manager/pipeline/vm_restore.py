@@ -77,7 +77,7 @@ async def _is_listed(ctx: ReconcileContext, node: str) -> bool:
 
 
 async def _tell(ctx: ReconcileContext, job: JobState) -> None:
-    if ctx.announcements.has_warned(ctx.raw, FAILED, about=job.name):
+    if ctx.events.has_warned(ctx.raw, FAILED, about=job.name):
         return
     _warn(ctx, job.name, f"not all VMs were started again: {await with_last_words(ctx.client, job)}")
 
@@ -85,4 +85,4 @@ async def _tell(ctx: ReconcileContext, job: JobState) -> None:
 def _warn(ctx: ReconcileContext, job: str, what: str) -> None:
     listing = f"ConfigMap {HARVESTER_SYSTEM}/{restore_vm_config_map(ctx.owner.name)}"
     text = f"{what}; the upgrade goes on, so start those that are off yourself: {listing} names them by node"
-    ctx.announcements.warning(ctx.raw, FAILED, text, about=job)
+    ctx.events.warning(ctx.raw, FAILED, text, about=job)

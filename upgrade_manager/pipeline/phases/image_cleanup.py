@@ -47,7 +47,7 @@ class ImageCleanup(Phase):
             unreachable = out_of_reach(nodes)
             if unreachable:
                 text = f"Node {unreachable}: its name is too long for the system-upgrade-controller; {STAY}"
-                ctx.announcements.warning(ctx.raw, "ImageCleanupSkipped", text)
+                ctx.events.warning(ctx.raw, "ImageCleanupSkipped", text)
                 return Completed()
             # Its Pods start anew with their node: on a single one the lists are wanted just then.
             not_serving = await unserved(ctx)
@@ -100,5 +100,5 @@ async def _list(ctx: ReconcileContext, version: str) -> list[str]:
     if not images:
         fault = "does not exist" if body is None else "names no image"
         text = f"{url} {fault}; {STAY}"
-        ctx.announcements.warning(ctx.raw, "ImageCleanupSkipped", text)
+        ctx.events.warning(ctx.raw, "ImageCleanupSkipped", text)
     return images

@@ -108,9 +108,9 @@ async def test_a_mark_that_no_watch_has_told_of_yet_is_taken_off_too(
 ) -> None:
     await cluster.nodes("n1")
     ctx = await everything(cluster)
-    old = await ctx.observe(MANAGED_NODES)
+    old = await ctx.watch(MANAGED_NODES)
     await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
-    monkeypatch.setattr(ctx.observations, "observe", AsyncMock(return_value=old))
+    monkeypatch.setattr(ctx.informers, "watch", AsyncMock(return_value=old))
     await tear_down(ctx, keep_evidence=False)
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
 

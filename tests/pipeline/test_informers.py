@@ -16,9 +16,9 @@ from upgrade_manager.kube.resources import JOBS, NODES, SERVICES
 from upgrade_manager.pipeline.informers import (
     SETTLE_TIMEOUT,
     SYNC_TIMEOUT,
-    Observations,
-    PlanObservations,
-    Watch,
+    Informers,
+    InformerSpec,
+    PlanInformers,
     Written,
     slim_job,
     slim_node,
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
     from tests.support.harvester import Harvester
 
-ALL_NODES, ALL_JOBS = Watch(resource=NODES), Watch(resource=JOBS, namespace="harvester-system")
+ALL_NODES, ALL_JOBS = InformerSpec(resource=NODES), InformerSpec(resource=JOBS, namespace="harvester-system")
 
 
-def starter(cluster: Harvester) -> Callable[[Watch], Informer]:
-    def start(watch: Watch) -> Informer:
+def starter(cluster: Harvester) -> Callable[[InformerSpec], Informer]:
+    def start(spec: InformerSpec) -> Informer:
         return Informer(
             cluster.client,
-            watch.resource,
-            namespace=watch.namespace,
-            label_selector=watch.label_selector,
+            spec.resource,
+            namespace=spec.namespace,
+            label_selector=spec.label_selector,
             random=Random(1),
             observer=InformerObserver(),
         )
@@ -49,109 +49,111 @@ def starter(cluster: Harvester) -> Callable[[Watch], Informer]:
 async def test_what_is_looked_at_is_current(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     async with asyncio.TaskGroup() as group:
-        observations = Observations(group, starter(cluster))
-        store = await observations.observe(ALL_NODES)
+        informers = PlanInformers(group, starter(cluster))
+        store = await informers.watch(ALL_NODES)
         await cluster.nodes("n2")
         await asyncio.sleep(1)
         assert [node["metadata"]["name"] for node in store.list()] == ["n1", "n2"]
-        assert await observations.observe(Watch(resource=NODES)) is store
-        await observations.stop()
+        assert await informers.watch(InformerSpec(resource=NODES)) is store
+        await informers.stop()
 
 
 async def test_what_nobody_asked_for_since_is_no_longer_watched(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
-        observations = Observations(group, starter(cluster))
-        await observations.observe(ALL_NODES)
-        await observations.observe(ALL_JOBS)
-        await observations.prune()
-        assert observations.watches == {ALL_NODES, ALL_JOBS}
-        await observations.observe(ALL_JOBS)
-        await observations.prune()
-        assert observations.watches == {ALL_JOBS}
-        await observations.prune()
-        assert observations.watches == frozenset()
+        informers = PlanInformers(group, starter(cluster))
+        await informers.watch(ALL_NODES)
+        await informers.watch(ALL_JOBS)
+        await informers.prune()
+        assert informers.specs == {ALL_NODES, ALL_JOBS}
+        await informers.watch(ALL_JOBS)
+        await informers.prune()
+        assert informers.specs == {ALL_JOBS}
+        await informers.prune()
+        assert informers.specs == frozenset()
 
 
 async def test_a_lasting_watch_is_kept_until_the_end(cluster: Harvester) -> None:
-    lasting = Watch(resource=NODES, lasting=True)
+    lasting = InformerSpec(resource=NODES, lasting=True)
     async with asyncio.TaskGroup() as group:
-        observations = Observations(group, starter(cluster))
-        await observations.observe(lasting)
+        informers = PlanInformers(group, starter(cluster))
+        await informers.watch(lasting)
         for _ in range(2):
-            await observations.prune()
-        assert observations.watches == {lasting}
-        await observations.stop()
-        assert observations.watches == frozenset()
+            await informers.prune()
+        assert informers.specs == {lasting}
+        await informers.stop()
+        assert informers.specs == frozenset()
 
 
 async def test_a_kind_that_cannot_be_listed_is_named_in_time(cluster: Harvester) -> None:
-    missing = Watch(resource=Resource(group="nobody.io", version="v1", plural="things", kind="Thing"), namespace="x")
+    missing = InformerSpec(
+        resource=Resource(group="nobody.io", version="v1", plural="things", kind="Thing"), namespace="x"
+    )
     began = asyncio.get_running_loop().time()
     async with asyncio.TaskGroup() as group:
-        observations = Observations(group, starter(cluster))
+        informers = PlanInformers(group, starter(cluster))
         with pytest.raises(Transient, match=r"cannot list things\.nobody\.io in namespace x: .*404"):
-            await observations.observe(missing)
-        await observations.stop()
+            await informers.watch(missing)
+        await informers.stop()
     assert asyncio.get_running_loop().time() - began == pytest.approx(SYNC_TIMEOUT)
 
 
 async def test_the_barrier_waits_until_our_own_write_has_come_back(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
-        observations = Observations(group, starter(cluster))
-        store = await observations.observe(ALL_NODES)
+        informers = PlanInformers(group, starter(cluster))
+        store = await informers.watch(ALL_NODES)
         await cluster.nodes("n1")
         version = (await cluster.find(NODES, "n1"))["metadata"]["resourceVersion"]
-        await observations.settle([Written(resource=NODES, namespace="", resource_version=version)])
+        await informers.settle([Written(resource=NODES, namespace="", resource_version=version)])
         found = store.get("n1")
         assert found is not None
         assert found["metadata"]["resourceVersion"] == version
-        await observations.stop()
+        await informers.stop()
 
 
 async def test_the_barrier_is_bounded_and_asks_only_those_whom_it_concerns(cluster: Harvester) -> None:
     never = Written(resource=NODES, namespace="", resource_version="999999999")
     other = Written(resource=JOBS, namespace="cattle-system", resource_version="999999999")
     async with asyncio.TaskGroup() as group:
-        observations = Observations(group, starter(cluster))
-        await observations.observe(ALL_NODES)
-        await observations.observe(ALL_JOBS)
+        informers = PlanInformers(group, starter(cluster))
+        await informers.watch(ALL_NODES)
+        await informers.watch(ALL_JOBS)
         began = asyncio.get_running_loop().time()
-        await observations.settle([other])
+        await informers.settle([other])
         assert asyncio.get_running_loop().time() == began
-        await observations.settle([never])
+        await informers.settle([never])
         assert asyncio.get_running_loop().time() - began <= SETTLE_TIMEOUT + 0.1
-        await observations.stop()
+        await informers.stop()
 
 
 async def test_one_plans_end_leaves_anothers_observations_open(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
-        plans = PlanObservations(group, lambda _, watch: starter(cluster)(watch))
-        await plans.of("a").observe(ALL_NODES)
-        await plans.of("b").observe(ALL_NODES)
+        plans = Informers(group, lambda _, spec: starter(cluster)(spec))
+        await plans.of("a").watch(ALL_NODES)
+        await plans.of("b").watch(ALL_NODES)
         await plans.drop("a")
         await plans.drop("a")
-        assert plans.of("b").watches == {ALL_NODES}
-        assert plans.of("a").watches == frozenset()
+        assert plans.of("b").specs == {ALL_NODES}
+        assert plans.of("a").specs == frozenset()
         await plans.stop()
 
 
 @pytest.mark.parametrize(
-    ("watch", "resource", "namespace", "covered"),
+    ("spec", "resource", "namespace", "covered"),
     [
         pytest.param(ALL_NODES, NODES, "", True, id="a cluster's kind"),
         pytest.param(ALL_JOBS, JOBS, "harvester-system", True, id="its namespace"),
         pytest.param(ALL_JOBS, JOBS, "cattle-system", False, id="another namespace"),
-        pytest.param(Watch(resource=JOBS), JOBS, "cattle-system", True, id="all namespaces"),
+        pytest.param(InformerSpec(resource=JOBS), JOBS, "cattle-system", True, id="all namespaces"),
         pytest.param(ALL_JOBS, SERVICES, "harvester-system", False, id="another kind"),
     ],
 )
 def test_a_watch_covers_its_kind_in_its_namespace(
-    watch: Watch,
+    spec: InformerSpec,
     resource: Any,
     namespace: str,
     covered: bool,  # noqa: FBT001  # a table
 ) -> None:
-    assert watch.covers(resource, namespace) is covered
+    assert spec.covers(resource, namespace) is covered
 
 
 def test_of_a_node_only_what_decisions_read_is_kept() -> None:

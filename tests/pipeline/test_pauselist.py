@@ -33,7 +33,7 @@ async def test_a_name_that_holds_back_nobody_is_said(cluster: Harvester, listed:
     spec = {"version": "v1", "nodeUpgradeOption": {"pauseNodes": listed}}
     ctx = cluster.context(await cluster.plan(spec=spec))
     said = SAID.format(unknown) if unknown else ""
-    assert misnamed(ctx, await ctx.observe(MANAGED_NODES)) == said
+    assert misnamed(ctx, await ctx.watch(MANAGED_NODES)) == said
     words = " ".join(f"{said}; correct the list".split())
     assert cluster.heard.said == ([("PauseNodesUnknown", words)] if unknown else [])
 
@@ -45,7 +45,7 @@ async def test_it_is_said_once_for_each_list(cluster: Harvester) -> None:
         raw = await cluster.plan(f"up-{number}", spec=spec)
         raw["metadata"] |= {"name": "up", "uid": "u"}
         ctx = cluster.context(raw)
-        misnamed(ctx, await ctx.observe(MANAGED_NODES))
+        misnamed(ctx, await ctx.watch(MANAGED_NODES))
     first, second, third, fourth = cluster.heard.names
     assert first == second != third == fourth
 

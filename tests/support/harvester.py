@@ -26,7 +26,7 @@ from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
 from upgrade_manager.pipeline.events import PlanEvents
-from upgrade_manager.pipeline.informers import Observations
+from upgrade_manager.pipeline.informers import PlanInformers
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
 from upgrade_manager.pipeline.settings import Settings
 from upgrade_manager.pipeline.status import StatusPatch
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.informers import Watch
+    from upgrade_manager.pipeline.informers import InformerSpec
 
 DEFINITIONS = Resource(
     group="apiextensions.k8s.io",
@@ -56,29 +56,29 @@ RELEASE = {
 }
 
 
-class Observed(Observations):
+class Observed(PlanInformers):
     """Answers every look with a list of that moment."""
 
     def __init__(self, group: asyncio.TaskGroup, client: Client) -> None:
         super().__init__(group, _nobody)
         self._client = client
 
-    async def observe(self, watch: Watch) -> Store:
+    async def watch(self, spec: InformerSpec) -> Store:
         """List it."""
         listing = await self._client.list(
-            watch.resource,
-            namespace=watch.namespace,
-            label_selector=watch.label_selector,
-            field_selector=watch.field_selector,
-            metadata_only=watch.metadata_only,
+            spec.resource,
+            namespace=spec.namespace,
+            label_selector=spec.label_selector,
+            field_selector=spec.field_selector,
+            metadata_only=spec.metadata_only,
         )
         store = Store(indexers={})
         store.replace(listing.items, listing.resource_version)
         return store
 
-    async def observe_all(self, *watches: Watch) -> list[Store]:
+    async def watch_all(self, *specs: InformerSpec) -> list[Store]:
         """List each."""
-        return [await self.observe(watch) for watch in watches]
+        return [await self.watch(spec) for spec in specs]
 
 
 class Heard(EventRecorder):
@@ -171,7 +171,7 @@ class Harvester:
             status=StatusPatch(plan, now=virtual_now),
             client=self.client,
             fetcher=self.files,
-            observations=self._observed,
+            informers=self._observed,
             events=PlanEvents(self.heard, now=virtual_now),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
             preflight=self.preflight,
@@ -197,8 +197,8 @@ def _definitions() -> list[Any]:
     return [*(manifest for file in files for manifest in file), crd_manifest()]
 
 
-def _nobody(watch: Watch) -> Any:
-    raise AssertionError(f"nothing watches {watch.resource.name}")
+def _nobody(spec: InformerSpec) -> Any:
+    raise AssertionError(f"nothing watches {spec.resource.name}")
 
 
 def owned(plan: Object) -> Object:

@@ -62,7 +62,7 @@ async def tear_down(ctx: ReconcileContext, *, keep_evidence: bool) -> None:
     kept = _evidence(ctx) if keep_evidence else None
     restored = _is_restored(ctx)
     # A failure's clean-up is not that of the deletion which may follow it.
-    taken = ctx.observations.taken[keep_evidence]
+    taken = ctx.informers.taken[keep_evidence]
     if not restored:
         restore = {
             "cluster": lambda: where_present(ctx, FLEET_LOCAL, rancher.restore(ctx)),
@@ -83,7 +83,7 @@ async def tear_down(ctx: ReconcileContext, *, keep_evidence: bool) -> None:
     await together(*_missing(removal, taken))
     # After the Plans: their controller would put its labels on again.
     await _clear_nodes(ctx, restored=restored)
-    for steps in ctx.observations.taken.values():
+    for steps in ctx.informers.taken.values():
         steps.clear()
 
 

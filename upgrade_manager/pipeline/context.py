@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resource import Resource
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.events import PlanEvents
-    from upgrade_manager.pipeline.informers import Observations, Watch
+    from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.pipeline.settings import Settings
@@ -56,7 +56,7 @@ class ReconcileContext:
     status: StatusPatch
     client: Client
     fetcher: Fetcher
-    observations: Observations
+    informers: PlanInformers
     events: PlanEvents
     metrics: UpgradeMetrics
     preflight: Preflight
@@ -100,13 +100,13 @@ class ReconcileContext:
         url = self.settings.repo_url.replace("{plan}", self.owner.name).replace("{service}", service)
         return url.rstrip("/")
 
-    async def observe(self, watch: Watch) -> Store:
+    async def watch(self, spec: InformerSpec) -> Store:
         """The objects of that selection, and a look at the plan again whenever one of them changes."""
-        return await self.observations.observe(watch)
+        return await self.informers.watch(spec)
 
-    async def observe_all(self, *watches: Watch) -> list[Store]:
+    async def watch_all(self, *specs: InformerSpec) -> list[Store]:
         """The same for selections that are needed together: a phase that begins waits for their first lists once."""
-        return await self.observations.observe_all(*watches)
+        return await self.informers.watch_all(*specs)
 
     async def ensure(self, resource: Resource, manifest: Object) -> None:
         """Create it, once; an object of that name that is not ours is never adopted. Raises ForeignObject."""

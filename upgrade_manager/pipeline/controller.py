@@ -14,7 +14,7 @@ from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline.engine import Engine
 from upgrade_manager.pipeline.events import PlanEvents
-from upgrade_manager.pipeline.informers import PlanObservations, Watch, slim_job, slim_node
+from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_job, slim_node
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.pipeline.table import PIPELINE
@@ -101,13 +101,13 @@ class PlanController:
         """Work until cancelled; only the leader may."""
         async with asyncio.TaskGroup() as group:
             sender = group.create_task(self._events.run(), name="events")
-            observations = PlanObservations(group, self._informer)
-            self._controller = self._new_controller(observations)
+            informers = Informers(group, self._informer)
+            self._controller = self._new_controller(informers)
             try:
                 await self._catch_up()
                 await self._controller.run()
             finally:
-                await observations.stop()
+                await informers.stop()
                 await self._events.flush(FLUSH)
                 sender.cancel()
 
@@ -144,12 +144,12 @@ class PlanController:
         if not self.plans.is_synced:
             raise Unhealthy("the UpgradePlans are not listed yet")
 
-    def _new_controller(self, observations: PlanObservations) -> Controller[str]:
+    def _new_controller(self, informers: Informers) -> Controller[str]:
         around = self._around
         reconciler = PlanReconciler(
             client=around.client,
             plans=self.plans,
-            observations=observations,
+            informers=informers,
             engine=Engine(PIPELINE),
             events=PlanEvents(self._events, now=around.clock.now),
             fetcher=around.fetcher,
@@ -167,7 +167,7 @@ class PlanController:
             metrics=around.metrics.controller(NAME),
         )
 
-    def _informer(self, plan: str, watch: Watch) -> Informer:
+    def _informer(self, plan: str, spec: InformerSpec) -> Informer:
         """An informer that has the plan looked at again whenever something changes."""
 
         def changed(change: Change) -> None:
@@ -176,12 +176,12 @@ class PlanController:
 
         return Informer(
             self._around.client,
-            watch.resource,
-            namespace=watch.namespace,
-            label_selector=watch.label_selector,
-            field_selector=watch.field_selector,
-            metadata_only=watch.metadata_only,
-            transform=_TRANSFORMS.get(watch.resource, without_managed_fields),
+            spec.resource,
+            namespace=spec.namespace,
+            label_selector=spec.label_selector,
+            field_selector=spec.field_selector,
+            metadata_only=spec.metadata_only,
+            transform=_TRANSFORMS.get(spec.resource, without_managed_fields),
             handlers=(changed,),
             random=self._around.random,
             observer=self._around.observer,

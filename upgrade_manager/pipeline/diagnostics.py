@@ -46,7 +46,7 @@ async def account(ctx: ReconcileContext, job: Object) -> Waiting:
         return Waiting(message=message, detail=detail, after=PATIENCE - age)
     # Nothing that is watched tells of these.
     question = f"start {state.failed_attempts} of {state.namespace}/{state.name}"
-    why = await ctx.observations.inquiries.answer(question, partial(_hindrance, ctx, job))
+    why = await ctx.informers.inquiries.answer(question, partial(_hindrance, ctx, job))
     return Waiting(message=message, detail=why or detail, after=PATIENCE)
 
 
@@ -57,7 +57,7 @@ async def attempt(ctx: ReconcileContext, state: JobState, *, limit: int) -> str:
     if not failed:
         return text
     question = f"failure {failed} of {state.namespace}/{state.name}"
-    words = await ctx.observations.inquiries.answer(question, partial(last_words, ctx.client, state))
+    words = await ctx.informers.inquiries.answer(question, partial(last_words, ctx.client, state))
     return f"{text}, the last one ended with: {words}" if words else f"{text}, the last one failed"
 
 

@@ -31,7 +31,7 @@ _OF_PODS = ("active", "ready", "startTime")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class InformerSpec:
     """A selection of objects; equal selections share one informer."""
 
     resource: Resource
@@ -62,66 +62,66 @@ class _Running:
     task: asyncio.Task[None]
 
 
-class Observations:
+class PlanInformers:
     """The informers of one plan; used by one worker, started and stopped inside its TaskGroup."""
 
-    def __init__(self, group: asyncio.TaskGroup, start: Callable[[Watch], Informer]) -> None:
+    def __init__(self, group: asyncio.TaskGroup, start: Callable[[InformerSpec], Informer]) -> None:
         self._group = group
         self._start = start
-        self._running: dict[Watch, _Running] = {}
-        self._used: set[Watch] = set()
+        self._running: dict[InformerSpec, _Running] = {}
+        self._used: set[InformerSpec] = set()
         #: Steps of the plan's clean-up, with evidence kept and without, which a try has taken that failed in others.
         self.taken: dict[bool, set[str]] = {True: set(), False: set()}
         #: What was asked about things that do not come on.
         self.inquiries = Inquiries()
 
     @property
-    def watches(self) -> frozenset[Watch]:
+    def specs(self) -> frozenset[InformerSpec]:
         """What is watched now."""
         return frozenset(self._running)
 
-    async def observe(self, watch: Watch) -> Store:
+    async def watch(self, spec: InformerSpec) -> Store:
         """The objects of that selection, current; starts to watch where nobody does yet. Raises Transient."""
-        running = self._begun(watch)
+        running = self._begun(spec)
         try:
             async with asyncio.timeout(SYNC_TIMEOUT):
                 await running.informer.synced()
         except TimeoutError as error:
-            where = f" in namespace {watch.namespace}" if watch.namespace else ""
+            where = f" in namespace {spec.namespace}" if spec.namespace else ""
             why = running.informer.trouble or f"no answer within {SYNC_TIMEOUT:.0f} s"
-            raise Transient(f"cannot list {watch.resource.name}{where}: {why}") from error
+            raise Transient(f"cannot list {spec.resource.name}{where}: {why}") from error
         return running.informer.store
 
-    async def observe_all(self, *watches: Watch) -> list[Store]:
+    async def watch_all(self, *specs: InformerSpec) -> list[Store]:
         """The same for several, which are listed at the same time where that is due. Raises Transient."""
-        for watch in watches:
-            self._begun(watch)
-        return [await self.observe(watch) for watch in watches]
+        for spec in specs:
+            self._begun(spec)
+        return [await self.watch(spec) for spec in specs]
 
-    def _begun(self, watch: Watch) -> _Running:
-        self._used.add(watch)
-        running = self._running.get(watch)
+    def _begun(self, spec: InformerSpec) -> _Running:
+        self._used.add(spec)
+        running = self._running.get(spec)
         if running is None:
-            informer = self._start(watch)
-            task = self._group.create_task(informer.run(), name=f"informer {watch.resource.name}")
-            running = self._running[watch] = _Running(informer, task)
+            informer = self._start(spec)
+            task = self._group.create_task(informer.run(), name=f"informer {spec.resource.name}")
+            running = self._running[spec] = _Running(informer, task)
         return running
 
     async def settle(self, written: Iterable[Written]) -> bool:
         """Wait, within bounds, until the caches have seen our own writes; whether all of them have."""
-        newest: dict[Watch, str] = {}
+        newest: dict[InformerSpec, str] = {}
         for write in written:
-            for watch in self._running:
-                if watch.covers(write.resource, write.namespace):
-                    newest[watch] = write.resource_version
+            for spec in self._running:
+                if spec.covers(write.resource, write.namespace):
+                    newest[spec] = write.resource_version
         waits = [
-            self._running[watch].informer.observed(version, timeout=SETTLE_TIMEOUT) for watch, version in newest.items()
+            self._running[spec].informer.observed(version, timeout=SETTLE_TIMEOUT) for spec, version in newest.items()
         ]
         return all(await asyncio.gather(*waits))
 
     async def prune(self) -> None:
         """Stop what nobody has asked for since the last call."""
-        unused = {watch for watch in self._running if not watch.lasting} - self._used
+        unused = {spec for spec in self._running if not spec.lasting} - self._used
         self._used = set()
         await self._stop(unused)
 
@@ -130,32 +130,32 @@ class Observations:
         self._used = set()
         await self._stop(set(self._running))
 
-    async def _stop(self, watches: Iterable[Watch]) -> None:
-        tasks = [self._running.pop(watch).task for watch in list(watches)]
+    async def _stop(self, specs: Iterable[InformerSpec]) -> None:
+        tasks = [self._running.pop(spec).task for spec in list(specs)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class PlanObservations:
-    """The observations of every plan that looks at something: each plan has its own, so none can close another's."""
+class Informers:
+    """The informers of every plan that looks at something: each plan has its own, so none can close another's."""
 
-    def __init__(self, group: asyncio.TaskGroup, start: Callable[[str, Watch], Informer]) -> None:
+    def __init__(self, group: asyncio.TaskGroup, start: Callable[[str, InformerSpec], Informer]) -> None:
         self._group = group
         self._start = start
-        self._plans: dict[str, Observations] = {}
+        self._plans: dict[str, PlanInformers] = {}
 
-    def of(self, plan: str) -> Observations:
-        """The plan's observations; its informers are started with its name, to say whom to wake."""
+    def of(self, plan: str) -> PlanInformers:
+        """The plan's informers; its informers are started with its name, to say whom to wake."""
         if plan not in self._plans:
-            self._plans[plan] = Observations(self._group, partial(self._start, plan))
+            self._plans[plan] = PlanInformers(self._group, partial(self._start, plan))
         return self._plans[plan]
 
     async def drop(self, plan: str) -> None:
         """The plan has ended or is gone."""
-        observations = self._plans.pop(plan, None)
-        if observations is not None:
-            await observations.stop()
+        informers = self._plans.pop(plan, None)
+        if informers is not None:
+            await informers.stop()
 
     async def stop(self) -> None:
         """Stop everything."""

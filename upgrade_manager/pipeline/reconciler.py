@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.engine import Engine
     from upgrade_manager.pipeline.events import PlanEvents
-    from upgrade_manager.pipeline.informers import PlanObservations
+    from upgrade_manager.pipeline.informers import Informers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.phases.base import Outcome as PhaseOutcome
     from upgrade_manager.pipeline.repository_client import Fetcher
@@ -63,7 +63,7 @@ class PlanReconciler:
         *,
         client: Client,
         plans: Informer,
-        observations: PlanObservations,
+        informers: Informers,
         engine: Engine,
         events: PlanEvents,
         fetcher: Fetcher,
@@ -74,7 +74,7 @@ class PlanReconciler:
     ) -> None:
         self._client = client
         self._plans = plans
-        self._observations = observations
+        self._informers = informers
         self._engine = engine
         self._events = events
         self._fetcher = fetcher
@@ -93,7 +93,7 @@ class PlanReconciler:
             return RequeueAfter(UNSETTLED)
         plan = self._plans.store.get(name)
         if plan is None:
-            await self._observations.drop(name)
+            await self._informers.drop(name)
             return Done()
         structlog.contextvars.bind_contextvars(plan=name)
         return await self._look(plan)
@@ -163,7 +163,7 @@ class PlanReconciler:
         ctx.status.succeed()
         await self._persist(ctx)
         log.info("upgrade succeeded")
-        await self._observations.drop(ctx.owner.name)
+        await self._informers.drop(ctx.owner.name)
         return Done()
 
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
@@ -173,7 +173,7 @@ class PlanReconciler:
         if too_early > 0 and ctx.status.only_informs():
             return RequeueAfter(too_early if waiting.after is None else min(too_early, waiting.after))
         await self._persist(ctx)
-        await ctx.observations.prune()
+        await ctx.informers.prune()
         return Done() if waiting.after is None else RequeueAfter(waiting.after)
 
     async def _accept(self, ctx: ReconcileContext) -> bool:
@@ -207,7 +207,7 @@ class PlanReconciler:
             await tear_down(ctx, keep_evidence=True)
             await ctx.annotate({ANNOTATION_TORN_DOWN: "true"})
         await self._persist(ctx)
-        await self._observations.drop(ctx.owner.name)
+        await self._informers.drop(ctx.owner.name)
         return Done()
 
     async def _finalize(self, ctx: ReconcileContext) -> Result:
@@ -219,7 +219,7 @@ class PlanReconciler:
                 log.info("the plan was gone already, and is not cleaned up after again")
                 return Done()
             await tear_down(ctx, keep_evidence=False)
-            await self._observations.drop(ctx.owner.name)
+            await self._informers.drop(ctx.owner.name)
         try:
             await ctx.set_finalizers([name for name in objects.finalizers(ctx.raw) if name != FINALIZER])
         except NotFound:
@@ -256,7 +256,7 @@ class PlanReconciler:
 
     async def _settle(self, ctx: ReconcileContext) -> bool:
         """The barrier: the next look must not be older than what this one has written; whether it will not be."""
-        seen = await ctx.observations.settle(ctx.written)
+        seen = await ctx.informers.settle(ctx.written)
         newest = [write.resource_version for write in ctx.written if write.resource == UPGRADE_PLANS][-1:]
         for version in newest:
             self._unseen[ctx.owner.name] = version
@@ -269,7 +269,7 @@ class PlanReconciler:
             status=StatusPatch(plan, now=self._now),
             client=self._client,
             fetcher=self._fetcher,
-            observations=self._observations.of(objects.name(plan)),
+            informers=self._informers.of(objects.name(plan)),
             events=self._events,
             metrics=self._metrics,
             preflight=self._preflight,

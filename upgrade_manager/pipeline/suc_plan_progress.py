@@ -126,7 +126,7 @@ async def follow(ctx: ReconcileContext, plan: Object, jobs: Store, *, states: St
         return Failed(cause=f"{what} failed: {await with_last_words(ctx.client, work.failed)}")
     if work.failure:
         return Failed(cause=f"{what} failed: {work.failure}")
-    managed = (await ctx.observe(MANAGED_NODES)).made(objects.name)
+    managed = (await ctx.watch(MANAGED_NODES)).made(objects.name)
     if not managed:
         raise no_nodes()
     if work.complete:
@@ -166,7 +166,7 @@ async def _idle(ctx: ReconcileContext, waiting: Waiting, plan: Object) -> Waitin
         return replace(waiting, after=PATIENCE - age)
     place, name = objects.namespace(plan), objects.name(plan)
     ask = partial(newest_warning, ctx.client, plan, kind="Plan")
-    complaint = own_complaint(plan) or await ctx.observations.inquiries.answer(f"start of {place}/{name}", ask)
+    complaint = own_complaint(plan) or await ctx.informers.inquiries.answer(f"start of {place}/{name}", ask)
     text = (
         f"; no Job has started for {PATIENCE:.0f} s{complaint and f' ({complaint})'}: "
         f"see kubectl describe -n {place} plans.upgrade.cattle.io {name}"

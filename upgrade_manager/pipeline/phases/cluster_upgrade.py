@@ -26,7 +26,7 @@ class ClusterUpgrade(Phase):
     async def run(self, ctx: ReconcileContext) -> Outcome:
         """Start the Job once, then wait for its end."""
         name = component_name(ctx.owner.name, Component.CLUSTER_UPGRADE)
-        job = (await ctx.observe(own_jobs(ctx.owner))).get(name, HARVESTER_SYSTEM)
+        job = (await ctx.watch(own_jobs(ctx.owner))).get(name, HARVESTER_SYSTEM)
         if job is None or not ctx.owner.owns(job):
             await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))
             return not_started(f"Job {HARVESTER_SYSTEM}/{name}", limit=BACKOFF_LIMIT)

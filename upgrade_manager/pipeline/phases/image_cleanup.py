@@ -40,8 +40,8 @@ class ImageCleanup(Phase):
     async def run(self, ctx: ReconcileContext) -> Outcome:
         """Find out what may go, hand it to a Plan once, then follow that."""
         name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
-        nodes = (await ctx.observe(MANAGED_NODES)).list()
-        plans = await ctx.observe(suc_plans(ctx.owner))
+        nodes = (await ctx.watch(MANAGED_NODES)).list()
+        plans = await ctx.watch(suc_plans(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not ctx.owner.owns(plan):
             unreachable = out_of_reach(nodes)
@@ -60,7 +60,7 @@ class ImageCleanup(Phase):
                 await prepare_nodes(ctx, nodes, name)
             await _hand_over(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
             return not_done(name, WHAT, done=0, nodes=len(nodes))
-        jobs = await ctx.observe(suc_jobs(ctx.owner))
+        jobs = await ctx.watch(suc_jobs(ctx.owner))
         return await follow(ctx, plan, jobs, states=_STATES, what=WHAT)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:

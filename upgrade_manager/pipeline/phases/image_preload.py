@@ -41,12 +41,12 @@ class ImagePreload(Phase):
 
     async def run(self, ctx: ReconcileContext) -> Outcome:
         """Create the Plan once, then follow it."""
-        nodes = (await ctx.observe(MANAGED_NODES)).list()
+        nodes = (await ctx.watch(MANAGED_NODES)).list()
         concurrency = resolve_concurrency(ctx.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
         if concurrency is None:
             return Completed()
         name = component_name(ctx.owner.name, Component.IMAGE_PRELOAD)
-        plans, jobs = await ctx.observe_all(suc_plans(ctx.owner), suc_jobs(ctx.owner))
+        plans, jobs = await ctx.watch_all(suc_plans(ctx.owner), suc_jobs(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not ctx.owner.owns(plan):
             if plan is None:

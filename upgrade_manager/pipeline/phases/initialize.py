@@ -40,7 +40,7 @@ class Initialize(Phase):
         if not ctx.plan.spec.image:
             ctx.status["version"] = await _source(ctx)
         ctx.status["previousVersion"] = await _running_version(ctx)
-        managed = await ctx.observe(MANAGED_NODES)
+        managed = await ctx.watch(MANAGED_NODES)
         nodes = managed.list()
         if not nodes:
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")

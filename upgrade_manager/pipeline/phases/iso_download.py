@@ -40,7 +40,7 @@ class ISODownload(Phase):
                 cause=f"VirtualMachineImage {namespace}/{name}: the upgrade repository can only mount images of "
                 f"namespace {HARVESTER_SYSTEM}; import the ISO there and create the plan again"
             )
-        image = (await ctx.observe(one_image(namespace, name))).get(name, namespace)
+        image = (await ctx.watch(one_image(namespace, name))).get(name, namespace)
         if image is not None and (ctx.plan.spec.image or ctx.owner.owns(image)):
             return _judge(image)
         if ctx.plan.spec.image:

@@ -65,7 +65,7 @@ class NodeUpgrade(Phase):
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Note what is going to be changed, then change it; every node begins as preloaded."""
-        nodes = (await ctx.observe(MANAGED_NODES)).list()
+        nodes = (await ctx.watch(MANAGED_NODES)).list()
         # Nodes may have joined or left since the beginning: from here on it stays as it is.
         ctx.status["singleNode"] = single_node(nodes)
         for node in nodes:
@@ -80,10 +80,10 @@ class NodeUpgrade(Phase):
 
     async def run(self, ctx: ReconcileContext) -> Outcome:
         """Ask Rancher once; then look at every node, do what is due, and see whether all are done."""
-        secrets = await ctx.observe(MACHINE_PLANS)
-        machines = await ctx.observe(LOCAL_MACHINES)
-        nodes = await ctx.observe(MANAGED_NODES)
-        jobs = await ctx.observe(own_jobs(ctx.owner))
+        secrets = await ctx.watch(MACHINE_PLANS)
+        machines = await ctx.watch(LOCAL_MACHINES)
+        nodes = await ctx.watch(MANAGED_NODES)
+        jobs = await ctx.watch(own_jobs(ctx.owner))
         aside = misnamed(ctx, nodes)
         single = ctx.status["singleNode"]
         if single is None and ctx.status["provisionGeneration"] is None:
@@ -123,8 +123,8 @@ async def _originals(ctx: ReconcileContext) -> dict[str, str]:
     async def settings() -> None:
         found.update(await overrides.originals(ctx))
 
-    await together(settings(), rancher.read_cluster(ctx), ctx.observe(MACHINE_PLANS))
-    asking = machine_plan.all_asking((await ctx.observe(MACHINE_PLANS)).list())
+    await together(settings(), rancher.read_cluster(ctx), ctx.watch(MACHINE_PLANS))
+    asking = machine_plan.all_asking((await ctx.watch(MACHINE_PLANS)).list())
     return found | rancher.original(await rancher.read_cluster(ctx), asking=asking)
 
 

@@ -32,10 +32,8 @@ class RepoCreate(Phase):
 
     async def run(self, ctx: ReconcileContext) -> Outcome:
         """Create both, then wait for the Pods and for the Service to lead to one."""
-        nodes = (await ctx.observe(MANAGED_NODES)).list()
-        deployments, endpoints = await ctx.observe_all(
-            repository_deployments(ctx.owner), repository_endpoints(ctx.owner)
-        )
+        nodes = (await ctx.watch(MANAGED_NODES)).list()
+        deployments, endpoints = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))
         name = component_name(ctx.owner.name, Component.REPO)
         deployment = deployments.get(name, HARVESTER_SYSTEM)
         if deployment is None or not ctx.owner.owns(deployment):
@@ -55,7 +53,7 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
 
     One that somebody has taken away is made again.
     """
-    endpoints = await ctx.observe(repository_endpoints(ctx.owner))
+    endpoints = await ctx.watch(repository_endpoints(ctx.owner))
     if any(_has_ready(slice_) for slice_ in endpoints.list()):
         return None
     outcome = await RepoCreate().run(ctx)
@@ -92,7 +90,7 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
         unready_pod, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector(Component.REPO)
     )
     # The Pods are not watched: nearly always the Deployment tells all that there is to know.
-    return replace(waiting, detail=await ctx.observations.inquiries.answer("replicas", ask), after=PATIENCE)
+    return replace(waiting, detail=await ctx.informers.inquiries.answer("replicas", ask), after=PATIENCE)
 
 
 def _lacking_since(deployment: Object) -> object:

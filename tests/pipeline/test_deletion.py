@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hack.faults.call import Call
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.transport import Response
-    from upgrade_manager.pipeline.controller import Surroundings
+    from upgrade_manager.pipeline.controller import Dependencies
 
 INTERVAL = "replica-replenishment-wait-interval"
 #: How far the first node can be when its plan is deleted.
@@ -305,8 +305,8 @@ async def test_a_slow_api_server_does_not_make_a_clean_up_look_like_a_hang(monke
     made: list[PlanController] = []
     construct = PlanController.__init__
 
-    def remember(self: PlanController, around: Surroundings) -> None:
-        construct(self, around)
+    def remember(self: PlanController, deps: Dependencies) -> None:
+        construct(self, deps)
         made.append(self)
 
     monkeypatch.setattr(PlanController, "__init__", remember)

@@ -13,7 +13,7 @@ from upgrade_manager.pipeline.table import PIPELINE, Row
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 FIRST, SECOND = PhaseName.INITIALIZE, PhaseName.ISO_DOWNLOAD
 
@@ -22,7 +22,7 @@ class Told(Phase):
     """Does as it is told, and tells what it was asked."""
 
     def __init__(
-        self, name: PhaseName, calls: list[str], *, outcome: Outcome | None = None, refusal: Failed | None = None
+        self, name: PhaseName, calls: list[str], *, outcome: PhaseResult | None = None, refusal: Failed | None = None
     ) -> None:
         self.name = name
         self._calls = calls
@@ -36,7 +36,7 @@ class Told(Phase):
         self._calls.append(f"enter {self.name} at {ctx.status.phase}")
         return self._refusal
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """End as told."""
         self._calls.append(f"run {self.name} at {ctx.status.phase}")
         return self._outcome
@@ -47,7 +47,7 @@ class Told(Phase):
         return self.unfinished
 
 
-def engine(calls: list[str], *, outcome: Outcome | None = None, refusal: Failed | None = None) -> Engine:
+def engine(calls: list[str], *, outcome: PhaseResult | None = None, refusal: Failed | None = None) -> Engine:
     """Two phases; `outcome` of both, `refusal` of the second."""
     first, second = Told(FIRST, calls, outcome=outcome), Told(SECOND, calls, outcome=outcome, refusal=refusal)
     return Engine([Row(name=FIRST, phase=first), Row(name=SECOND, phase=second)])
@@ -103,7 +103,7 @@ async def test_a_walk_begins_at_the_recorded_phase_and_ends_with_the_table(
 @pytest.mark.parametrize(
     "outcome", [Waiting(message="waiting for rain"), Failed(cause="flood")], ids=["waits", "has failed"]
 )
-async def test_a_walk_stops_where_a_phase(cluster: Harvester, outcome: Outcome) -> None:
+async def test_a_walk_stops_where_a_phase(cluster: Harvester, outcome: PhaseResult) -> None:
     calls: list[str] = []
     ctx = await context_at(cluster, "Initializing")
     assert await engine(calls, outcome=outcome).advance(ctx) == outcome
@@ -136,7 +136,7 @@ async def test_a_phase_that_is_not_left_yet_is_over_all_the_same(cluster: Harves
     ],
 )
 async def test_what_is_waited_for_is_said_before_anything_is_known_of_it(
-    cluster: Harvester, recorded: str, outcome: Outcome, said: str
+    cluster: Harvester, recorded: str, outcome: PhaseResult, said: str
 ) -> None:
     ctx = await context_at(cluster, recorded)
     await engine([], outcome=outcome).advance(ctx)
@@ -180,7 +180,7 @@ async def test_each_phase_begins_with_what_it_looks_at_first(
     cluster: Harvester, phase: str, spec: dict[str, str], said: str
 ) -> None:
     ctx = cluster.context(await cluster.plan(spec=spec, status={"currentPhase": phase}))
-    assert Engine(PIPELINE).outlook(ctx) == said
+    assert Engine(PIPELINE).initial_message(ctx) == said
 
 
 @pytest.mark.rule("pipeline: a phase is entered once, before its active value is recorded")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
@@ -71,7 +71,7 @@ class Stage:
         ctx.status.record("NodeUpgrading")
         await ctx.persist()
 
-    async def run(self, *, record: bool = True) -> Outcome:
+    async def run(self, *, record: bool = True) -> PhaseResult:
         ctx = await self.context()
         outcome = await self.phase.run(ctx)
         if record:

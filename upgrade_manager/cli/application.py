@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
 from upgrade_manager.kube.client import Client
-from upgrade_manager.pipeline.controller import PlanController, Surroundings
+from upgrade_manager.pipeline.controller import Dependencies, PlanController
 from upgrade_manager.pipeline.settings import Settings
 from upgrade_manager.runtime.fence import Fence
 from upgrade_manager.runtime.kube_metrics import InformerMetrics
@@ -45,7 +45,7 @@ def assemble(outside: Outside, options: RunOptions, metrics: Metrics) -> Manager
     elector = _elector(outside, options, metrics) if options.leader_elect else None
     fenced = Fence(outside.transport, is_leader=lambda: elector.is_leader) if elector else outside.transport
     controller = PlanController(
-        Surroundings(
+        Dependencies(
             client=_client(outside, fenced),
             fetcher=outside.fetcher,
             certificates=outside.certificates,

@@ -57,7 +57,7 @@ _TRANSFORMS = {NODES: slim_node, JOBS: slim_job}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Dependencies:
     """Everything that the controller needs and does not make itself."""
 
     client: Client
@@ -73,28 +73,28 @@ class Surroundings:
 class PlanController:
     """Everything that turns UpgradePlans into upgrades: the cache of plans, the queue, the one worker."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, deps: Dependencies) -> None:
+        self._deps = deps
         self._queue: WorkQueue[str] = WorkQueue(
             NAME,
             limiter=ItemExponential(
-                base=RETRY_BASE, cap=RETRY_CAP / (1 + RETRY_SPREAD), jitter=spread(around.random, RETRY_SPREAD)
+                base=RETRY_BASE, cap=RETRY_CAP / (1 + RETRY_SPREAD), jitter=spread(deps.random, RETRY_SPREAD)
             ),
-            metrics=around.metrics.queue(NAME),
+            metrics=deps.metrics.queue(NAME),
         )
-        self._events = EventRecorder(around.client, component=COMPONENT, now=around.clock.now, random=around.random)
+        self._events = EventRecorder(deps.client, component=COMPONENT, now=deps.clock.now, random=deps.random)
         #: Runs in every replica, so that a new leader begins with a warm cache.
         self.plans = Informer(
-            around.client,
+            deps.client,
             UPGRADE_PLANS,
             handlers=(self._plan_changed,),
-            random=around.random,
-            observer=around.observer,
+            random=deps.random,
+            observer=deps.observer,
         )
-        self._upgrades = UpgradeMetrics(around.metrics)
-        collector = PlanCollector(self.plans.store, now=around.clock.now)
-        around.metrics.on_scrape(collector.refresh)
-        around.metrics.registry.register(collector)
+        self._upgrades = UpgradeMetrics(deps.metrics)
+        collector = PlanCollector(self.plans.store, now=deps.clock.now)
+        deps.metrics.on_scrape(collector.refresh)
+        deps.metrics.registry.register(collector)
         self._controller: Controller[str] | None = None
 
     async def run(self) -> None:
@@ -123,7 +123,7 @@ class PlanController:
         """
         while True:
             try:
-                newest = await self._around.client.list(UPGRADE_PLANS)
+                newest = await self._deps.client.list(UPGRADE_PLANS)
             except KubeError as error:
                 log.warning("the plans cannot be listed", error=str(error))
             else:
@@ -145,26 +145,26 @@ class PlanController:
             raise Unhealthy("the UpgradePlans are not listed yet")
 
     def _new_controller(self, informers: Informers) -> Controller[str]:
-        around = self._around
+        deps = self._deps
         reconciler = PlanReconciler(
-            client=around.client,
+            client=deps.client,
             plans=self.plans,
             informers=informers,
             engine=Engine(PIPELINE),
-            events=PlanEvents(self._events, now=around.clock.now),
-            fetcher=around.fetcher,
-            settings=around.settings,
+            events=PlanEvents(self._events, now=deps.clock.now),
+            fetcher=deps.fetcher,
+            settings=deps.settings,
             metrics=self._upgrades,
-            preflight=Preflight(probe=around.certificates, clock=around.clock),
-            now=around.clock.now,
+            preflight=Preflight(probe=deps.certificates, clock=deps.clock),
+            now=deps.clock.now,
         )
 
         return Controller(
             NAME,
             reconcile=reconciler.reconcile,
             queue=self._queue,
-            random=around.random,
-            metrics=around.metrics.controller(NAME),
+            random=deps.random,
+            metrics=deps.metrics.controller(NAME),
         )
 
     def _informer(self, plan: str, spec: InformerSpec) -> Informer:
@@ -175,7 +175,7 @@ class PlanController:
                 self._queue.add(plan)
 
         return Informer(
-            self._around.client,
+            self._deps.client,
             spec.resource,
             namespace=spec.namespace,
             label_selector=spec.label_selector,
@@ -183,8 +183,8 @@ class PlanController:
             metadata_only=spec.metadata_only,
             transform=_TRANSFORMS.get(spec.resource, without_managed_fields),
             handlers=(changed,),
-            random=self._around.random,
-            observer=self._around.observer,
+            random=self._deps.random,
+            observer=self._deps.observer,
         )
 
     def _plan_changed(self, change: Change) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
     from upgrade_manager.pipeline.table import Row
 
 
@@ -25,7 +25,7 @@ class Engine:
     def __init__(self, table: Sequence[Row]) -> None:
         self._table = tuple(table)
 
-    async def advance(self, ctx: ReconcileContext) -> Outcome:
+    async def advance(self, ctx: ReconcileContext) -> PhaseResult:
         """Walk on from the recorded phase: Completed after the last phase, Waiting, or Failed."""
         while True:
             row = self._row(ctx.status.phase)
@@ -45,11 +45,11 @@ class Engine:
             if refused is not None:
                 return refused
             ctx.status.record(following.name.active)
-            ctx.status.waiting(following.phase.outlook(ctx))
+            ctx.status.waiting(following.phase.initial_message(ctx))
 
-    def outlook(self, ctx: ReconcileContext) -> str:
+    def initial_message(self, ctx: ReconcileContext) -> str:
         """What is waited for at the beginning of the recorded phase."""
-        return self._row(ctx.status.phase).phase.outlook(ctx)
+        return self._row(ctx.status.phase).phase.initial_message(ctx)
 
     def _row(self, value: str) -> Row:
         phase = phase_of(value)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import Informers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
-    from upgrade_manager.pipeline.phases.base import Outcome as PhaseOutcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
     from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.preflight.check import Preflight
@@ -148,7 +148,7 @@ class PlanReconciler:
             return Done()
         return await self._go_on(ctx, await self._engine.advance(ctx))
 
-    async def _go_on(self, ctx: ReconcileContext, outcome: PhaseOutcome) -> Result:
+    async def _go_on(self, ctx: ReconcileContext, outcome: PhaseResult) -> Result:
         if isinstance(outcome, Failed):
             ctx.status.fail(outcome.cause)
             await self._persist(ctx)
@@ -191,7 +191,7 @@ class PlanReconciler:
             return False
         await ctx.take_possession(FINALIZER)
         ctx.status.accept(PhaseName.INITIALIZE.active)
-        ctx.status.waiting(self._engine.outlook(ctx))
+        ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("accepted")
         return True

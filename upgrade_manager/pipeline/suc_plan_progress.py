@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 #: The label by which the controller's Jobs tell their node.
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
@@ -117,7 +117,7 @@ class States:
         return {Progress.RUNNING: self.running, Progress.COMPLETE: self.done, Progress.FAILED: self.failed}[progress]
 
 
-async def follow(ctx: ReconcileContext, plan: Object, jobs: Store, *, states: States, what: str) -> Outcome:
+async def follow(ctx: ReconcileContext, plan: Object, jobs: Store, *, states: States, what: str) -> PhaseResult:
     """Take over what is known of a Plan that runs: the nodes' states, and its verdict. `what` names the work."""
     work = judge(plan, jobs.made(PlanJob.of))
     for node, job in work.nodes.items():

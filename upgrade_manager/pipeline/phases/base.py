@@ -31,7 +31,7 @@ class Failed:
     cause: str
 
 
-Outcome = Completed | Waiting | Failed
+PhaseResult = Completed | Waiting | Failed
 
 
 class Phase:
@@ -43,7 +43,7 @@ class Phase:
 
     name: PhaseName
 
-    def outlook(self, ctx: ReconcileContext) -> str:
+    def initial_message(self, ctx: ReconcileContext) -> str:
         """What is waited for until the first look has told more: on record only where that look fails."""
         _ = ctx
         return f"waiting for phase {self.name}: nothing is known yet"
@@ -51,7 +51,7 @@ class Phase:
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Once, before the active value is recorded: what must hold, or be remembered, before the phase begins."""
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Again and again until it is completed or failed."""
         raise NotImplementedError
 

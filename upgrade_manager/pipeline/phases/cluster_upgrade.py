@@ -15,7 +15,7 @@ from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 
 class ClusterUpgrade(Phase):
@@ -23,7 +23,7 @@ class ClusterUpgrade(Phase):
 
     name = PhaseName.CLUSTER_UPGRADE
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Start the Job once, then wait for its end."""
         name = component_name(ctx.owner.name, Component.CLUSTER_UPGRADE)
         job = (await ctx.watch(own_jobs(ctx.owner))).get(name, HARVESTER_SYSTEM)

@@ -23,7 +23,7 @@ from upgrade_manager.resources.suc_plan import image_cleanup_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
@@ -37,7 +37,7 @@ class ImageCleanup(Phase):
 
     name = PhaseName.IMAGE_CLEANUP
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Find out what may go, hand it to a Plan once, then follow that."""
         name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
         nodes = (await ctx.watch(MANAGED_NODES)).list()

@@ -15,7 +15,7 @@ from upgrade_manager.resources.suc_plan import image_preload_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 WHAT = "image preload"
 _STATES = States(
@@ -39,7 +39,7 @@ class ImagePreload(Phase):
             return None
         return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}")
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Plan once, then follow it."""
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         concurrency = resolve_concurrency(ctx.plan.spec.image_preload_option.concurrency, nodes=len(nodes))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 
 class Initialize(Phase):
@@ -29,13 +29,13 @@ class Initialize(Phase):
 
     name = PhaseName.INITIALIZE
 
-    def outlook(self, ctx: ReconcileContext) -> str:
+    def initial_message(self, ctx: ReconcileContext) -> str:
         """The first thing that is read."""
         by_image, version = ctx.plan.spec.image, f"Version {HARVESTER_SYSTEM}/{ctx.plan.spec.version}"
         first = f"Setting {SETTING_SERVER_VERSION}" if by_image else version
         return f"waiting for {first} to be read, and for the nodes to be checked"
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Read everything anew until all of it is there."""
         if not ctx.plan.spec.image:
             ctx.status["version"] = await _source(ctx)
@@ -54,7 +54,7 @@ def single_node(nodes: Sequence[Object]) -> str | None:
     return objects.name(nodes[0]) if len(nodes) == 1 else None
 
 
-async def _checked(ctx: ReconcileContext, nodes: list[str]) -> Outcome:
+async def _checked(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
     """Whether the cluster is fit for an upgrade; a silent node or API server is waited for, for a minute."""
     verdict = await ctx.preflight.check(ctx.client, plan=ctx.owner.uid, annotations=ctx.plan.annotations, nodes=nodes)
     if isinstance(verdict, Undecided):

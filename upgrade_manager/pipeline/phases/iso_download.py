@@ -15,7 +15,7 @@ from upgrade_manager.resources.iso_image import iso_image
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 #: Progress is shown in steps of so many percent, for each step costs a write.
 STEP = 10
@@ -28,7 +28,7 @@ class ISODownload(Phase):
 
     name = PhaseName.ISO_DOWNLOAD
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the image where it is ours, then wait for its import."""
         place = _place(ctx)
         if place is None:
@@ -64,7 +64,7 @@ def _place(ctx: ReconcileContext) -> ImageReference | None:
     return ImageReference(HARVESTER_SYSTEM, component_name(ctx.owner.name, Component.ISO))
 
 
-def _judge(image: Object) -> Outcome:
+def _judge(image: Object) -> PhaseResult:
     """The image controller's verdict: a failed attempt that will be repeated is none."""
     named = f"VirtualMachineImage {objects.namespace(image)}/{objects.name(image)}"
     if objects.is_condition_true(image, "Imported"):

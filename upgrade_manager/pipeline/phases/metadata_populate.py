@@ -11,7 +11,7 @@ from upgrade_manager.resources.repository import RELEASE_PATH
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 
 class MetadataPopulate(Phase):
@@ -19,11 +19,11 @@ class MetadataPopulate(Phase):
 
     name = PhaseName.METADATA_POPULATE
 
-    def outlook(self, ctx: ReconcileContext) -> str:
+    def initial_message(self, ctx: ReconcileContext) -> str:
         """The one thing that is read."""
         return f"waiting for {ctx.repo_url}{RELEASE_PATH}: not read yet"
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Read the release file; whatever is wrong with it is raised and tried again."""
         url = ctx.repo_url + RELEASE_PATH
         body = await read(ctx.fetcher, url, limit=SIZE_LIMIT)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import NodeView
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.node_view import Judged
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 #: Nodes that a message names; more would help nobody.
 NAMED = 3
@@ -78,7 +78,7 @@ class NodeUpgrade(Phase):
         await overrides.change(ctx)
         return None
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Ask Rancher once; then look at every node, do what is due, and see whether all are done."""
         secrets = await ctx.watch(MACHINE_PLANS)
         machines = await ctx.watch(LOCAL_MACHINES)
@@ -143,7 +143,7 @@ async def _carry_out(ctx: ReconcileContext, decisions: list[Judged]) -> None:
             ctx.status.move_node(view.name, decision.state, message=decision.note)
 
 
-async def _begin(ctx: ReconcileContext, decisions: list[Judged], outcome: Outcome) -> None:
+async def _begin(ctx: ReconcileContext, decisions: list[Judged], outcome: PhaseResult) -> None:
     """Let nodes begin, once that is on record: which fails where the plan has been changed meanwhile."""
     effects = [effect for _, decision in decisions for effect in decision.effects if begins(effect)]
     if not effects:
@@ -224,7 +224,7 @@ def _waits_for(ctx: ReconcileContext, decision: Decision) -> str:
     return decision.waits_for
 
 
-def _judge(ctx: ReconcileContext, decisions: list[Judged], observed: Observed, *, aside: str) -> Outcome:
+def _judge(ctx: ReconcileContext, decisions: list[Judged], observed: Observed, *, aside: str) -> PhaseResult:
     pending = [judged for judged in decisions if judged[1].state is None or not judged[1].state.upgraded]
     if pending:
         shown = "; ".join([*_held(pending), *_busy(ctx, pending)[:NAMED]]) or NOBODY_BUSY

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Outcome
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
 REPLICAS = 2
 
@@ -30,7 +30,7 @@ class RepoCreate(Phase):
 
     name = PhaseName.REPO_CREATE
 
-    async def run(self, ctx: ReconcileContext) -> Outcome:
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create both, then wait for the Pods and for the Service to lead to one."""
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         deployments, endpoints = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))

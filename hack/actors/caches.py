@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.store import ChangeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from random import Random
 
     from upgrade_manager.kube.client import Client
@@ -22,31 +23,48 @@ BY_OWNER = "owner"
 BY_VOLUME = "volume"
 
 
-def _node_of(obj: Object) -> Iterable[str]:
-    node = objects.spec(obj).get("nodeName") or objects.status(obj).get("nodeName")
-    return (node,) if node else ()
+def _node_of(obj: Object) -> str:
+    return objects.spec(obj).get("nodeName") or objects.status(obj).get("nodeName") or ""
 
 
-def _owner_of(obj: Object) -> Iterable[str]:
-    owner = objects.owner_uid(obj)
-    return (owner,) if owner else ()
+def _volume_of(obj: Object) -> str:
+    return objects.spec(obj).get("volumeName") or ""
 
 
-def _volume_of(obj: Object) -> Iterable[str]:
-    volume = objects.spec(obj).get("volumeName")
-    return (volume,) if volume else ()
+class Index:
+    """Keys of the objects of one store, by a value that is computed from each."""
+
+    def __init__(self, value_of: Callable[[Object], str]) -> None:
+        self._value_of = value_of
+        self._values: dict[tuple[str, str], str] = {}
+        self._keys: dict[str, set[tuple[str, str]]] = {}
+
+    def follow(self, change: Change) -> None:
+        """Apply a change of the store."""
+        key = objects.key(change.obj)
+        known = self._values.pop(key, "")
+        if known:
+            self._keys[known].discard(key)
+        value = self._value_of(change.obj)
+        if value and change.kind is not ChangeKind.DELETED:
+            self._values[key] = value
+            self._keys.setdefault(value, set()).add(key)
+
+    def keys(self, value: str) -> list[tuple[str, str]]:
+        """Namespaces and names, in order."""
+        return sorted(self._keys.get(value, ()))
 
 
 class Cache:
     """One kind; `subscribe` before it runs."""
 
     def __init__(self, client: Client, resource: Resource, *, field_selector: str, random: Random) -> None:
+        self._indexes = {BY_NODE: Index(_node_of), BY_OWNER: Index(objects.owner_uid), BY_VOLUME: Index(_volume_of)}
         self._listeners: list[Callable[[Change], None]] = []
         self._informer = Informer(
             client,
             resource,
             field_selector=field_selector,
-            indexers={BY_NODE: _node_of, BY_OWNER: _owner_of, BY_VOLUME: _volume_of},
             handlers=(self._tell,),
             random=random,
         )
@@ -55,6 +73,11 @@ class Cache:
     def store(self) -> Store:
         """The objects."""
         return self._informer.store
+
+    def by_index(self, index: str, value: str) -> list[Object]:
+        """The objects with that value, ordered by namespace and name."""
+        found = (self.store.get(name, namespace) for namespace, name in self._indexes[index].keys(value))
+        return [obj for obj in found if obj is not None]
 
     def subscribe(self, listener: Callable[[Change], None]) -> None:
         """Have every change told, in the order of subscription."""
@@ -77,6 +100,8 @@ class Cache:
         await self._informer.synced()
 
     def _tell(self, change: Change) -> None:
+        for index in self._indexes.values():
+            index.follow(change)
         for listener in self._listeners:
             listener(change)
 

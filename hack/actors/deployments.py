@@ -56,7 +56,7 @@ class DeploymentController:
         deployment = self._deployments.store.get(key[1], key[0])
         if deployment is None or objects.is_deleting(deployment):
             return None
-        pods = self._pods.store.by_index(BY_OWNER, objects.uid(deployment))
+        pods = self._pods.by_index(BY_OWNER, objects.uid(deployment))
         alive = [pod for pod in pods if not objects.is_deleting(pod) and not is_over(pod)]
         wanted = int(objects.spec(deployment).get("replicas", 1))
         digest = _template_hash(deployment)

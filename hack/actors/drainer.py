@@ -120,8 +120,8 @@ class Drainer:
 
     async def _is_empty(self, node: str) -> bool:
         """Evict what can be evicted; whether nothing is left to wait for."""
-        pods = [pod for pod in self._pods.store.by_index(BY_NODE, node) if _is_evictable(pod)]
-        machines = [one for one in self._instances.store.by_index(BY_NODE, node) if not is_final(one)]
+        pods = [pod for pod in self._pods.by_index(BY_NODE, node) if _is_evictable(pod)]
+        machines = [one for one in self._instances.by_index(BY_NODE, node) if not is_final(one)]
         doomed = self._doomed.setdefault(node, frozenset(objects.uid(one) for one in [*pods, *machines]))
         pods = [pod for pod in pods if objects.uid(pod) in doomed]
         machines = [one for one in machines if objects.uid(one) in doomed]

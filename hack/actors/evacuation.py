@@ -71,7 +71,7 @@ class EvacuationController:
         if node is None:
             return None
         tainted = any(one.get("key") == TAINT_KUBEVIRT_DRAIN for one in objects.spec(node).get("taints") or ())
-        there = [one for one in self._instances.store.by_index(BY_NODE, name) if not is_final(one)]
+        there = [one for one in self._instances.by_index(BY_NODE, name) if not is_final(one)]
         leaving = [one for one in there if tainted or objects.status(one).get("evacuationNodeName") == name]
         for instance in leaving:
             if objects.is_deleting(instance) or self._is_moving(instance):

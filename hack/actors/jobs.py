@@ -62,7 +62,7 @@ class JobController:
         self._loop.add(objects.key(change.obj))
         if change.kind.value == "deleted":
             self._timers.forget(objects.uid(change.obj))
-            for pod in self._pods.store.by_index(BY_OWNER, objects.uid(change.obj)):
+            for pod in self._pods.by_index(BY_OWNER, objects.uid(change.obj)):
                 self._orphans.add(objects.key(pod))
 
     def _pod_changed(self, change: Change) -> None:
@@ -96,7 +96,7 @@ class JobController:
         job = self._jobs.store.get(key[1], key[0])
         if job is None or objects.is_deleting(job):
             return None
-        tally = Tally.of(job, self._pods.store.by_index(BY_OWNER, objects.uid(job)))
+        tally = Tally.of(job, self._pods.by_index(BY_OWNER, objects.uid(job)))
         if tally.noted or _has_uncounted(tally):
             return await self._count(tally)
         if job_status.is_finished(job):
@@ -191,7 +191,7 @@ class JobController:
         if not failures:
             return 0
         first = self._context.scenario.durations.job_backoff * self._context.scale
-        pods = self._pods.store.by_index(BY_OWNER, objects.uid(tally.job))
+        pods = self._pods.by_index(BY_OWNER, objects.uid(tally.job))
         last = max((finished_at(pod) for pod in pods), default="")
         passed = (self._context.now() - _time(last)).total_seconds() if last else 0.0
         wait = max(0.0, job_status.backoff_of(failures, first) - passed)

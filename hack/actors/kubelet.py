@@ -91,7 +91,7 @@ class Kubelet:
                 self._add(pod)
 
     def _wake_node(self, node: str) -> None:
-        for pod in self._pods.store.by_index(BY_NODE, node):
+        for pod in self._pods.by_index(BY_NODE, node):
             self._add(pod)
 
     def _add(self, pod: Object) -> None:

@@ -83,7 +83,7 @@ class LonghornManager:
 
     async def _reconcile(self, name: str) -> RequeueAfter:
         volume = self._volumes.store.get(name, LONGHORN_SYSTEM)
-        engines = self._engines.store.by_index(BY_VOLUME, name)
+        engines = self._engines.by_index(BY_VOLUME, name)
         if volume is None or not engines:
             return None
         node = self._user_of(volume)

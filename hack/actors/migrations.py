@@ -118,7 +118,7 @@ class MigrationController:
 
     def _load(self, node: str) -> int:
         coming = sum(1 for target in self._targets.values() if target == node)
-        return len(self._instances.store.by_index(BY_NODE, node)) + coming
+        return len(self._instances.by_index(BY_NODE, node)) + coming
 
     def _backoff(self, instance: Object) -> float:
         failures = len(self._failed(instance))

@@ -52,7 +52,7 @@ class PodCollector:
         left = self._timers.left(node, "quarantine", self._context.seconds(_QUARANTINE))
         if left > 0:
             return left
-        for pod in self._pods.store.by_index(BY_NODE, node):
+        for pod in self._pods.by_index(BY_NODE, node):
             if is_over(pod):
                 continue
             status = ended(pod, code=137, message="", reason="Error", at=self._context.timestamp())

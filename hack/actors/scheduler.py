@@ -131,7 +131,7 @@ class Scheduler:
                 reasons[why] = reasons.get(why, 0) + 1
                 continue
             name = objects.name(node)
-            others = [one for one in self._pods.store.by_index(BY_NODE, name) if not _is_over(one)]
+            others = [one for one in self._pods.by_index(BY_NODE, name) if not _is_over(one)]
             peers = sum(1 for one in others if objects.owner_uid(one) == objects.owner_uid(pod))
             rank = (peers, len(others), name)
             best = rank if best is None or rank < best else best
@@ -163,7 +163,7 @@ class Scheduler:
 
     def _is_kept_apart(self, pod: Object, node: str) -> bool:
         affinity = (objects.spec(pod).get("affinity") or {}).get("podAntiAffinity") or {}
-        there = self._pods.store.by_index(BY_NODE, node)
+        there = self._pods.by_index(BY_NODE, node)
         return any(
             matches(term.get("labelSelector"), objects.labels(other))
             for term in affinity.get(_REQUIRED) or ()

@@ -118,7 +118,7 @@ class Toolkit:
         return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
 
     def _failed_before(self, pod: Object) -> int:
-        siblings = self._pods.store.by_index(BY_OWNER, objects.owner_uid(pod))
+        siblings = self._pods.by_index(BY_OWNER, objects.owner_uid(pod))
         return sum(1 for one in siblings if objects.status(one).get("phase") == "Failed")
 
     # The scripts. Each step is checked before it is made, so that every look starts from the top.
@@ -204,7 +204,7 @@ class Toolkit:
         return info.get("kubeletVersion") == self._context.scenario.release.kubernetes
 
     def _running_on(self, node: str) -> list[Object]:
-        there = self._instances.store.by_index(BY_NODE, node)
+        there = self._instances.by_index(BY_NODE, node)
         return [one for one in there if not is_final(one)]
 
     def _immovable(self, node: str) -> list[Object]:

@@ -20,7 +20,7 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, suc_node_label
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.patch import StrategicMergePatch
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, SUC_PLANS
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class UpgradeController:
         else:
             changed = _changes(objects.spec(existing), objects.spec(wanted))
             if changed:
-                await self._client.patch(JOBS, name, StrategicMergePatch({"spec": changed}), namespace=self._namespace)
+                await self._client.patch(JOBS, name, MergePatch({"spec": changed}), namespace=self._namespace)
 
     def _is_done_again(self, plan: Object, job: Object, node: Object) -> bool:
         """Whether somebody took the label away that the Job brought: between choice and now it may only have come."""

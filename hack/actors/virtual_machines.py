@@ -91,7 +91,7 @@ class VirtualMachineController:
         return None
 
     def _load(self, node: str) -> int:
-        return len(self._instances.store.by_index(BY_NODE, node))
+        return len(self._instances.by_index(BY_NODE, node))
 
     async def _stop(self, machine: Object, instance: Object) -> RequeueAfter:
         seconds = self._context.seconds(self._context.scenario.durations.pod_stop)

@@ -98,7 +98,7 @@ class VMLedger:
     async def _put(self, machine: str, action: str) -> None:
         namespace, _, name = machine.partition("/")
         path = f"/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/{action}"
-        await self._client.put_path(path, {})
+        await self._client.raw("PUT", path, body={})
 
     async def _note(self, instances: list[Object], plan: str, node: str) -> bool:
         """Write down what is to be started again, once for a node: later they do not run. Whether the list is new."""

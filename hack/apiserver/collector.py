@@ -180,7 +180,9 @@ class GarbageCollector:
 
 
 def _owner_uids(stored: Stored | None) -> list[str]:
-    return [] if stored is None else objects.owner_uids(stored.object)
+    if stored is None:
+        return []
+    return [owner.get("uid") or "" for owner in objects.metadata(stored.object).get("ownerReferences") or ()]
 
 
 def _collecting(obj: Object) -> bool:

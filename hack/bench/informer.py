@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from upgrade_manager.cli import gc_tuning
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.objects import labels
 from upgrade_manager.kube.resources import PODS
 from upgrade_manager.kube.transport import Request, Response
 
@@ -200,7 +199,6 @@ async def measure(events: int) -> tuple[float, int]:
     informer = Informer(
         Client(_Replay(data), user_agent="bench", random=random),
         PODS,
-        indexers={"team": lambda obj: [labels(obj)["team"]]},
         handlers=(count,),
         random=random,
     )

@@ -55,4 +55,4 @@ async def inventory(client: Client) -> list[Object]:
 
 
 async def _document(client: Client, path: str) -> Any:
-    return json.loads((await client.get_path(path, timeout=_TIMEOUT)).body)
+    return json.loads((await client.raw("GET", path, timeout=_TIMEOUT)).body)

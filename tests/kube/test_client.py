@@ -195,9 +195,9 @@ async def test_delete_collection() -> None:
 
 async def test_other_paths() -> None:
     api, transport = client(Response(status=200, body=b"text"), Response(status=202))
-    response = await api.get_path("/api/v1/nodes/n/proxy/stats/summary", timeout=5, query=(("a", "b"),))
+    response = await api.raw("GET", "/api/v1/nodes/n/proxy/stats/summary", timeout=5, query=(("a", "b"),))
     assert response.body == b"text"
-    assert (await api.put_path("/apis/x/start", {}, timeout=7)).status == 202
+    assert (await api.raw("PUT", "/apis/x/start", body={}, timeout=7)).status == 202
     first, second = transport.requests
     assert (first.method, first.timeout, first.query) == ("GET", 5, (("a", "b"),))
     assert (second.method, second.timeout, second.body) == ("PUT", 7, b"{}")
@@ -247,7 +247,7 @@ MESSAGES = {
     "update": ("update jobs.batch ns/j: 404", lambda api: api.update(JOBS, JOB)),
     "delete": ("delete nodes n: 404", lambda api: api.delete(NODES, "n")),
     "delete all": ("delete all jobs.batch ns: 404", lambda api: api.delete_collection(JOBS, namespace="ns")),
-    "path": ("get /x: 404", lambda api: api.get_path("/x")),
+    "path": ("get /x: 404", lambda api: api.raw("GET", "/x")),
 }
 
 

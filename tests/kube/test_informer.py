@@ -65,12 +65,12 @@ async def test_the_store_follows_the_list_and_the_watch() -> None:
         stream.feed(bookmark(20))
         assert await informer.observed("20")
         assert [name(obj) for obj in informer.store.list()] == ["a", "c"]
-    assert [(change.kind.value, name(change.obj), change.initial) for change in told] == [
-        ("added", "a", True),
-        ("added", "b", True),
-        ("added", "c", False),
-        ("updated", "a", False),
-        ("deleted", "b", False),
+    assert [(change.kind.value, name(change.obj)) for change in told] == [
+        ("added", "a"),
+        ("added", "b"),
+        ("added", "c"),
+        ("updated", "a"),
+        ("deleted", "b"),
     ]
     first, second = transport.asked
     assert first == {"resourceVersion": "0", "limit": "500"}
@@ -91,22 +91,22 @@ async def test_one_relist_is_one_step_for_readers_and_handlers_hear_deletions_fi
     transport = ScriptedTransport()
     transport.lists.extend([listing(node("a", 1), node("b", 2), version="5"), listing(node("c", 8), version="9")])
     transport.watches.append(FedStream(None))
-    seen: list[tuple[str, str, bool, list[str]]] = []
+    seen: list[tuple[str, str, list[str]]] = []
 
     def look(change: Change) -> None:
         names = [name(obj) for obj in informer.store.list()]
-        seen.append((change.kind.value, name(change.obj), change.tombstone, names))
+        seen.append((change.kind.value, name(change.obj), names))
 
     async with running(transport, handlers=[look]) as informer:
         assert not informer.is_synced
         assert await informer.observed("9")
         assert informer.is_synced
     assert seen == [
-        ("added", "a", False, ["a", "b"]),
-        ("added", "b", False, ["a", "b"]),
-        ("deleted", "a", True, ["c"]),
-        ("deleted", "b", True, ["c"]),
-        ("added", "c", False, ["c"]),
+        ("added", "a", ["a", "b"]),
+        ("added", "b", ["a", "b"]),
+        ("deleted", "a", ["c"]),
+        ("deleted", "b", ["c"]),
+        ("added", "c", ["c"]),
     ]
 
 
@@ -177,7 +177,7 @@ async def test_objects_are_transformed_once_before_they_are_stored() -> None:
     transport = ScriptedTransport()
     transport.lists.append(listing(listed, version="5"))
     transport.watches.append(FedStream(event("ADDED", watched)))
-    async with running(transport, indexers={"none": lambda _: []}) as informer:
+    async with running(transport) as informer:
         assert await informer.observed("6")
         assert informer.store.list() == [node("a", 1), node("b", 6)]
 
@@ -204,7 +204,7 @@ async def test_streamed_objects_are_transformed_as_they_come_and_shown_when_all_
         assert informer.store.resource_version == "8"
         assert all(obj["seen"] for obj in informer.store.list())
     assert transformed == ["a", "b", "c"]
-    assert [(name(change.obj), change.initial) for change in told] == [("a", True), ("b", True), ("c", False)]
+    assert [name(change.obj) for change in told] == ["a", "b", "c"]
     assert len(transport.requests) == 1
 
 

@@ -24,7 +24,7 @@ JOB: objects.Object = {
 }
 
 
-def test_accessors_read_what_is_there() -> None:
+def test_accessors_read_present_fields() -> None:
     assert (objects.name(JOB), objects.namespace(JOB), objects.key(JOB)) == ("j", "ns", ("ns", "j"))
     assert (objects.uid(JOB), objects.resource_version(JOB)) == ("u", "7")
     assert (objects.labels(JOB), objects.annotations_of(JOB), objects.finalizers(JOB)) == (
@@ -33,14 +33,14 @@ def test_accessors_read_what_is_there() -> None:
         ["f"],
     )
     assert objects.is_deleting(JOB)
-    assert (objects.spec(JOB), objects.title(JOB)) == ({"s": 1}, "Job ns/j")
+    assert objects.spec(JOB) == {"s": 1}
     assert objects.condition(JOB, "Complete") == {"type": "Complete", "status": "True"}
     assert objects.is_condition_true(JOB, "Complete")
     assert not objects.is_condition_true(JOB, "Failed")
-    assert (objects.owner_uids(JOB), objects.owner_uid(JOB)) == (["o1", "o2"], "o2")
+    assert objects.owner_uid(JOB) == "o2"
 
 
-NOTHING: dict[str, objects.Object] = {
+EMPTY: dict[str, objects.Object] = {
     "empty": {},
     "null parts": {"metadata": None, "spec": None, "status": None},
     "null fields": {
@@ -51,8 +51,8 @@ NOTHING: dict[str, objects.Object] = {
 }
 
 
-@pytest.mark.parametrize("obj", NOTHING.values(), ids=NOTHING.keys())
-def test_accessors_bear_missing_and_null_parts(obj: dict[str, Any]) -> None:
+@pytest.mark.parametrize("obj", EMPTY.values(), ids=EMPTY.keys())
+def test_accessors_accept_missing_and_null_parts(obj: dict[str, Any]) -> None:
     assert objects.key(obj) == ("", "")
     assert (objects.name(obj), objects.namespace(obj), objects.uid(obj), objects.resource_version(obj)) == ("",) * 4
     assert (objects.labels(obj), objects.annotations_of(obj), objects.finalizers(obj)) == ({}, {}, [])
@@ -60,9 +60,4 @@ def test_accessors_bear_missing_and_null_parts(obj: dict[str, Any]) -> None:
     assert objects.spec(obj) == {}
     assert objects.condition(obj, "Ready") is None
     assert not objects.is_condition_true(obj, "Ready")
-    assert (objects.owner_uids(obj), objects.owner_uid(obj)) == ([], "")
-    assert objects.title(obj) == "object "
-
-
-def test_cluster_scoped_objects_are_titled_without_a_namespace() -> None:
-    assert objects.title({"kind": "Node", "metadata": {"name": "n1"}}) == "Node n1"
+    assert objects.owner_uid(obj) == ""

@@ -12,6 +12,7 @@ from hack.simulation import Simulation
 from tests.support.curable import SECOND, Curable, fault
 from tests.support.leftovers import ours, settings
 from tests.support.sweep import points
+from tests.support.titles import title
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
@@ -176,7 +177,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
     assert len(kept) == len(titles)
     assert all(title.startswith(wanted) for title, wanted in zip(kept, titles, strict=True))
     pods = (await simulation.client().list(PODS, label_selector="management.harvesterhci.io/upgrade-plan")).items
-    owners = {objects.uid(obj) for obj in await simulation.backend.objects() if objects.title(obj) in kept}
+    owners = {objects.uid(obj) for obj in await simulation.backend.objects() if title(obj) in kept}
     assert {objects.owner_uid(pod) for pod in pods} == owners
 
 

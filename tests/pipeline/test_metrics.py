@@ -52,7 +52,7 @@ class Reading:
         return self.value("phase_duration_seconds_count", **labels), self.value("phase_duration_seconds_sum", **labels)
 
     def plans(self, *plans: dict[str, Any]) -> PlanCollector:
-        store = Store(indexers={})
+        store = Store()
         store.replace(plans, "1")
         collector = PlanCollector(store, now=lambda: self.now)
         collector.refresh()
@@ -174,7 +174,7 @@ class TestGauges:
         assert b'plan="bare"' in generate_latest(reading.metrics.registry)
 
     def test_a_deleted_plans_series_are_gone(self, reading: Reading) -> None:
-        store = Store(indexers={})
+        store = Store()
         store.replace([plan(("Initializing", 0))], "1")
         collector = PlanCollector(store, now=lambda: EPOCH)
         collector.refresh()

@@ -52,7 +52,7 @@ def job(node_name: str, kind: str) -> dict[str, Any]:
 
 
 def stored(objs: list[dict[str, Any]]) -> Store:
-    store = Store(indexers={})
+    store = Store()
     store.replace(objs, "1")
     return store
 

@@ -62,7 +62,7 @@ def job(
 
 
 def stored(*jobs: dict[str, Any]) -> Store:
-    store = Store(indexers={})
+    store = Store()
     store.replace(jobs, "1")
     return store
 

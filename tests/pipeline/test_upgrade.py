@@ -8,6 +8,7 @@ import pytest
 
 from hack import virtual_time
 from hack.simulation import Simulation
+from tests.support import titles
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, end_state, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -109,7 +110,7 @@ async def test_success_puts_back_what_was_changed_and_removes_what_was_made(
         descheduler = await client.get(ADDONS, "descheduler", namespace="kube-system")
         nodes = (await client.list(NODES)).items
         left = [
-            objects.title(obj)
+            titles.title(obj)
             for resource in (DEPLOYMENTS, SERVICES, JOBS, SUC_PLANS, SECRETS, VIRTUAL_MACHINE_IMAGES)
             for obj in (await client.list(resource)).items
             if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)

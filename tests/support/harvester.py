@@ -72,7 +72,7 @@ class Observed(PlanInformers):
             field_selector=spec.field_selector,
             metadata_only=spec.metadata_only,
         )
-        store = Store(indexers={})
+        store = Store()
         store.replace(listing.items, listing.resource_version)
         return store
 

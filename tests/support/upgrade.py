@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 
 from hack.cluster.impersonation import ActingAs
+from tests.support import titles
 from tests.support.manager import Life
 from tests.support.patience import eventually
 from upgrade_manager.api.phases import TERMINAL
@@ -269,7 +270,7 @@ async def stored(simulation: Simulation) -> list[Object]:
 
 def lasting(found: Iterable[Object]) -> dict[str, Any]:
     """Of these objects, by title, those that stay, without what chance decides."""
-    return {objects.title(obj): _settled(obj) for obj in found if obj["kind"] not in _PASSING}
+    return {titles.title(obj): _settled(obj) for obj in found if obj["kind"] not in _PASSING}
 
 
 def is_collected(found: Collection[Object]) -> bool:

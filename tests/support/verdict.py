@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from tests.support import titles
 from tests.support.upgrade import condition, phases_of
 from upgrade_manager.api.keys import LABEL_PLAN, PREFIX
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, phase_of
@@ -44,7 +45,7 @@ async def others(simulation: Simulation) -> dict[str, Any]:
     """What an upgrade must leave, or put back, as it was."""
     kept: dict[str, Any] = {}
     for obj in await _all(simulation):
-        title = objects.title(obj)
+        title = titles.title(obj)
         if objects.labels(obj).get(LABEL_PLAN) == _OTHER:
             kept[title] = obj
         elif title == "Setting longhorn-system/replica-replenishment-wait-interval":
@@ -116,7 +117,7 @@ async def of_leftovers(simulation: Simulation, plans: Collection[str]) -> list[s
     """Whether nothing of these plans is left."""
     faults = []
     for obj in await _all(simulation):
-        title, labels = objects.title(obj), objects.labels(obj)
+        title, labels = titles.title(obj), objects.labels(obj)
         if labels.get(LABEL_PLAN) in plans:
             faults.append(f"{title} is left over")
         if obj["kind"] == "Node":

@@ -88,7 +88,7 @@ async def _greet(outside: Outside, server: str) -> None:
     client = Client(outside.transport, user_agent=USER_AGENT, random=outside.random)
     try:
         async with asyncio.timeout(PATIENCE):
-            await client.get_path(f"{UPGRADE_PLANS.path()}", query=(("limit", "1"),))
+            await client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),))
     except NotFound as error:
         raise StartError(
             f"the cluster at {server} does not know UpgradePlans; apply deploy/crds to it first"

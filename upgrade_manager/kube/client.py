@@ -199,16 +199,20 @@ class Client:
         )
         await self._rest.send(request, about=_about("delete all", resource, "", namespace))
 
-    async def get_path(
+    async def raw(
         self,
+        method: str,
         path: str,
         *,
-        timeout: float = _TIMEOUT,  # noqa: ASYNC109  # of one attempt
         query: Query = (),
+        body: Object | None = None,
+        timeout: float = _TIMEOUT,  # noqa: ASYNC109  # of one attempt
     ) -> Response:
-        """Any other path, such as a node's proxy or an aggregated API; `timeout` in seconds an attempt."""
-        request = self._request("GET", path, query=query, timeout=timeout)
-        return await self._rest.send(request, about=f"get {path}")
+        """Send a request to any path, such as a node's proxy or an aggregated API; a body is sent as JSON."""
+        about = f"{method.lower()} {path}"
+        if body is None:
+            return await self._rest.send(self._request(method, path, query=query, timeout=timeout), about=about)
+        return await self._rest.send(self._write(method, path, query=query, body=body, timeout=timeout), about=about)
 
     async def read_path(
         self,
@@ -231,16 +235,6 @@ class Client:
             except Transient as error:
                 raise Transient(f"{about}: {error}", reason=error.reason) from error
         return bytes(head)
-
-    async def put_path(
-        self,
-        path: str,
-        body: Object,
-        *,
-        timeout: float = _TIMEOUT,  # noqa: ASYNC109  # of one attempt
-    ) -> Response:
-        """Put JSON on any other path, such as a virtual machine's `start`."""
-        return await self._rest.send(self._write("PUT", path, body=body, timeout=timeout), about=f"put {path}")
 
     def _write(self, method: str, path: str, *, body: Object, **options: Any) -> Request:
         encoded = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

@@ -16,7 +16,7 @@ from upgrade_manager.kube.reflector import Reflector
 from upgrade_manager.kube.store import Change, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
     from random import Random
 
     from upgrade_manager.kube.client import Client
@@ -53,12 +53,11 @@ class Informer:
         field_selector: str = "",
         metadata_only: bool = False,
         transform: Callable[[Object], Object] = without_managed_fields,
-        indexers: Mapping[str, Callable[[Object], Iterable[str]]] | None = None,
         handlers: Sequence[Handler] = (),
         random: Random,
         observer: InformerObserver | None = None,
     ) -> None:
-        self.store = Store(indexers=indexers or {})
+        self.store = Store()
         self._resource = resource
         self._transform = transform
         self._handlers = tuple(handlers)
@@ -83,7 +82,7 @@ class Informer:
         )
 
     async def run(self) -> NoReturn:
-        """Until cancelled; raises only what a transform or an indexer raises."""
+        """Until cancelled; raises only what a transform raises."""
         await self._reflector.run()
 
     async def synced(self) -> None:
@@ -138,7 +137,7 @@ class Informer:
 
     def drop(self, obj: Object) -> None:
         """For the reflector: the object was deleted."""
-        for change in self.store.drop(self._transform(obj)):
+        for change in self.store.delete(self._transform(obj)):
             self._tell(change)
 
     def advance(self, version: str) -> None:

@@ -32,12 +32,6 @@ def key(obj: Object) -> tuple[str, str]:
     return meta.get("namespace") or "", meta.get("name") or ""
 
 
-def title(obj: Object) -> str:
-    """How messages name it: `Job harvester-system/x`, `Node n1`."""
-    place = namespace(obj)
-    return f"{obj.get('kind') or 'object'} {place + '/' if place else ''}{name(obj)}"
-
-
 def uid(obj: Object) -> str:
     """`metadata.uid`, or nothing."""
     return metadata(obj).get("uid") or ""
@@ -90,11 +84,6 @@ def is_condition_true(obj: Object, type_: str) -> bool:
     """Whether the condition is there and its status is `True`."""
     found = condition(obj, type_)
     return found is not None and found.get("status") == "True"
-
-
-def owner_uids(obj: Object) -> list[str]:
-    """The uids of all owners, in the object's order."""
-    return [owner.get("uid") or "" for owner in metadata(obj).get("ownerReferences") or ()]
 
 
 def owner_uid(obj: Object) -> str:

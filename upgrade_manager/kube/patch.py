@@ -1,4 +1,4 @@
-"""The three kinds of patch that an API server takes, and the smallest merge patch between two objects."""
+"""Merge patches and JSON patches, and the smallest merge patch between two objects."""
 
 from __future__ import annotations
 
@@ -20,24 +20,8 @@ class MergePatch:
 
     def at(self, resource_version: str) -> MergePatch:
         """The same patch, refused with `Conflict` unless the object still has that resourceVersion."""
-        return MergePatch(_pinned(self.body, resource_version))
-
-    def encode(self) -> bytes:
-        """The request's body."""
-        return _compact(self.body)
-
-
-@dataclass(frozen=True, slots=True)
-class StrategicMergePatch:
-    """Kubernetes' own: lists merge by the keys of their types. Built-in kinds only."""
-
-    content_type: ClassVar[str] = "application/strategic-merge-patch+json"
-
-    body: Object
-
-    def at(self, resource_version: str) -> StrategicMergePatch:
-        """The same patch, refused with `Conflict` unless the object still has that resourceVersion."""
-        return StrategicMergePatch(_pinned(self.body, resource_version))
+        metadata = {**(self.body.get("metadata") or {}), "resourceVersion": resource_version}
+        return MergePatch({**self.body, "metadata": metadata})
 
     def encode(self) -> bytes:
         """The request's body."""
@@ -52,17 +36,12 @@ class JsonPatch:
 
     ops: list[Object]
 
-    def at(self, resource_version: str) -> JsonPatch:
-        """The same patch, refused unless the object still has that resourceVersion."""
-        test = {"op": "test", "path": "/metadata/resourceVersion", "value": resource_version}
-        return JsonPatch([test, *self.ops])
-
     def encode(self) -> bytes:
         """The request's body."""
         return _compact(self.ops)
 
 
-Patch: TypeAlias = MergePatch | StrategicMergePatch | JsonPatch
+Patch: TypeAlias = MergePatch | JsonPatch
 
 
 def merge_diff(old: Object, new: Object) -> Object:
@@ -89,10 +68,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return value
-
-
-def _pinned(body: Object, resource_version: str) -> Object:
-    return {**body, "metadata": {**(body.get("metadata") or {}), "resourceVersion": resource_version}}
 
 
 def _compact(body: Object | list[Object]) -> bytes:

@@ -48,9 +48,9 @@ class Oddities:
 
 
 def _secrets(secrets: Store, machines: Store) -> list[tuple[str, str]]:
-    nodes = dict(machines.made(_node_of))
+    nodes = dict(machines.derive(_node_of))
     found, owners = [], Counter[str]()
-    for name, machine, asks, _ in secrets.made(_asked):
+    for name, machine, asks, _ in secrets.derive(_asked):
         if machine not in nodes:
             found += [("question in a machine-plan Secret without a Machine", name)] if asks else []
         elif not nodes[machine]:
@@ -63,7 +63,7 @@ def _secrets(secrets: Store, machines: Store) -> list[tuple[str, str]]:
 def _asked_by_others(secrets: Store, *, left_over: frozenset[str] | None) -> list[tuple[str, str]]:
     """Questions that are not this upgrade's; None stands for all Secrets."""
     found = []
-    for name, _, asks, is_others in secrets.made(_asked):
+    for name, _, asks, is_others in secrets.derive(_asked):
         if asks and (left_over is None or name in left_over):
             found.append(("question of an earlier upgrade in a machine-plan Secret", name))
         if is_others:
@@ -72,7 +72,7 @@ def _asked_by_others(secrets: Store, *, left_over: frozenset[str] | None) -> lis
 
 
 def _nodes(status: StatusPatch, nodes: Store) -> list[tuple[str, str]]:
-    present, known = set(nodes.made(objects.name)), status.known_nodes()
+    present, known = set(nodes.derive(objects.name)), status.known_nodes()
     joined = [("node has joined since the node upgrade began", name) for name in present - known]
     return joined + [("node has left since the node upgrade began", name) for name in known - present]
 

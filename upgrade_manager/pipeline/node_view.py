@@ -66,7 +66,7 @@ def judged_nodes(
     questions = _by_node(observed.secrets, observed.machines)
     steps = _by_label(observed.jobs, owner)
     result = []
-    for card in observed.nodes.made(_Card):
+    for card in observed.nodes.derive(_Card):
         question = questions.get(card.name, _NO_QUESTION)
         asked = status.has_node(card.name) or question.is_open
         if card.name == single or (asked and not single):
@@ -174,9 +174,9 @@ class _Card:
 
 def _by_node(secrets: Store, machines: Store) -> Mapping[str, _Question]:
     """Secrets without a Machine, and Machines without a node, are nobody's yet; of two Secrets the one that asks."""
-    nodes = dict(machines.made(_node_of))
+    nodes = dict(machines.derive(_node_of))
     result: dict[str, _Question] = {}
-    for question in secrets.made(_question):
+    for question in secrets.derive(_question):
         node = nodes.get(question.machine)
         if node and (node not in result or (question.is_open and not result[node].is_open)):
             result[node] = question
@@ -185,7 +185,7 @@ def _by_node(secrets: Store, machines: Store) -> Mapping[str, _Question]:
 
 def _by_label(jobs: Store, owner: Owner) -> Mapping[str, list[_Step]]:
     result: dict[str, list[_Step]] = {}
-    for step in _present(jobs.made(_step)):
+    for step in _present(jobs.derive(_step)):
         if step.owner == owner.uid:
             result.setdefault(step.node, []).append(step)
     return result

@@ -119,14 +119,14 @@ class States:
 
 async def follow(ctx: ReconcileContext, plan: Object, jobs: Store, *, states: States, what: str) -> PhaseResult:
     """Take over what is known of a Plan that runs: the nodes' states, and its verdict. `what` names the work."""
-    work = judge(plan, jobs.made(PlanJob.of))
+    work = judge(plan, jobs.derive(PlanJob.of))
     for node, job in work.nodes.items():
         ctx.status.move_node(node, states.of(job.state.progress), message=_note(job.state))
     if work.failed is not None:
         return Failed(cause=f"{what} failed: {await with_last_words(ctx.client, work.failed)}")
     if work.failure:
         return Failed(cause=f"{what} failed: {work.failure}")
-    managed = (await ctx.watch(MANAGED_NODES)).made(objects.name)
+    managed = (await ctx.watch(MANAGED_NODES)).derive(objects.name)
     if not managed:
         raise no_nodes()
     if work.complete:

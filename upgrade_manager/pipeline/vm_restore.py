@@ -52,7 +52,7 @@ async def _jobs(ctx: ReconcileContext) -> list[JobState]:
     """None where VMs are not to be started again, or not any more."""
     if not ctx.plan.spec.restore_vm:
         return []
-    known = (await ctx.watch(own_jobs(ctx.owner))).made(_restoring)
+    known = (await ctx.watch(own_jobs(ctx.owner))).derive(_restoring)
     return [job for owner, job in known if job is not None and owner == ctx.owner.uid]
 
 

@@ -87,11 +87,11 @@ async def test_kubelets_tell_their_disk_and_their_configuration() -> None:
     disks = {"node-0": {"capacity_gib": 100, "used_gib": 70, "image_gc_high_threshold": 70}}
     async with Simulation(SMALL.changed(nodes={"disks": disks})) as simulation:
         client = simulation.client()
-        stats = json.loads((await client.get_path("/api/v1/nodes/node-0/proxy/stats/summary")).body)
+        stats = json.loads((await client.raw("GET", "/api/v1/nodes/node-0/proxy/stats/summary")).body)
         assert stats["node"]["fs"]["usedBytes"] == 70 * 1024**3
-        configuration = json.loads((await client.get_path("/api/v1/nodes/node-0/proxy/configz")).body)
+        configuration = json.loads((await client.raw("GET", "/api/v1/nodes/node-0/proxy/configz")).body)
         assert configuration["kubeletconfig"]["imageGCHighThresholdPercent"] == 70
-        other = json.loads((await client.get_path("/api/v1/nodes/node-1/proxy/configz")).body)
+        other = json.loads((await client.raw("GET", "/api/v1/nodes/node-1/proxy/configz")).body)
         assert other["kubeletconfig"]["imageGCHighThresholdPercent"] == 85
 
 
@@ -99,9 +99,9 @@ async def test_kubelets_tell_their_disk_and_their_configuration() -> None:
 async def test_a_kubelet_that_does_not_answer_is_a_503(values: dict[str, Any]) -> None:
     async with Simulation(SMALL.changed(nodes=values)) as simulation:
         with pytest.raises((Transient, Throttled)):
-            await simulation.client().get_path("/api/v1/nodes/node-0/proxy/stats/summary")
+            await simulation.client().raw("GET", "/api/v1/nodes/node-0/proxy/stats/summary")
         with pytest.raises(NotFound):
-            await simulation.client().get_path("/api/v1/nodes/node-9/proxy/stats/summary")
+            await simulation.client().raw("GET", "/api/v1/nodes/node-9/proxy/stats/summary")
 
 
 async def test_a_kubelet_that_is_unreachable_for_a_while_answers_afterwards() -> None:
@@ -111,10 +111,10 @@ async def test_a_kubelet_that_is_unreachable_for_a_while_answers_afterwards() ->
         began = asyncio.get_running_loop().time()
         while asyncio.get_running_loop().time() - began < 14.9:
             with pytest.raises((Transient, Throttled)):
-                await client.get_path("/api/v1/nodes/node-0/proxy/configz")
+                await client.raw("GET", "/api/v1/nodes/node-0/proxy/configz")
             await asyncio.sleep(1)
         await asyncio.sleep(0.1)
-        assert (await client.get_path("/api/v1/nodes/node-0/proxy/configz")).status == 200
+        assert (await client.raw("GET", "/api/v1/nodes/node-0/proxy/configz")).status == 200
 
 
 async def test_a_seeded_cluster_keeps_still() -> None:

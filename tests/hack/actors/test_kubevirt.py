@@ -45,7 +45,7 @@ async def moved(simulation: Simulation) -> bool:
 
 
 async def order(simulation: Simulation, what: str, body: Object | None = None) -> None:
-    answer = await simulation.client().put_path(PATH + what, body or {})
+    answer = await simulation.client().raw("PUT", PATH + what, body=body or {})
     assert (answer.status, answer.body) == (202, b"")
 
 

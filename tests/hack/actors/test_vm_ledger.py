@@ -28,7 +28,8 @@ class Orders:
         self.given: list[str] = []
         self.answers: dict[str, Exception] = {}
 
-    async def put_path(self, path: str, _: Object) -> None:
+    async def raw(self, _method: str, path: str, *, body: Object) -> None:
+        assert body == {}
         namespace, _kind, name, action = path.split("/")[-4:]
         self.given.append(f"{action} {namespace}/{name}")
         if name in self.answers:
@@ -39,7 +40,7 @@ class Desk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         stage = Stage()
         self.stage, self.client, self.orders = stage, stage.client, Orders()
-        monkeypatch.setattr(stage.client, "put_path", self.orders.put_path)
+        monkeypatch.setattr(stage.client, "raw", self.orders.raw)
         self.ledger = VMLedger(stage.context, stage.client)
 
     async def set_up(self, *, restore: bool = True) -> None:

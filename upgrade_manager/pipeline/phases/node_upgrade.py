@@ -239,7 +239,7 @@ def _judge(ctx: ReconcileContext, decisions: list[Judged], observed: Observed, *
 def _asking(observed: Observed, *, is_driven: bool) -> str:
     """Which of Rancher's questions are not taken back yet, by node; empty where all are."""
     machines = {objects.name(machine): machine for machine in observed.machines.list()}
-    managed = set(observed.nodes.made(objects.name))
+    managed = set(observed.nodes.derive(objects.name))
     found = pending_hooks.still_there(observed.secrets.list(), machines, managed=managed, is_driven=is_driven)
     return "; ".join([*found[:NAMED], *([f"{len(found) - NAMED} more"] if len(found) > NAMED else [])])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hack.cluster.scenario import ApiServer
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
-from upgrade_manager.preflight.certificate_validity import Validity
+from upgrade_manager.preflight.certificates import Validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,12 +42,12 @@ class ApiCertificates:
         asked.append(self._now())
         server = self._servers.get(host)
         if server is None or port != self._port:
-            raise Transient("it cannot be reached: Connection refused", reason=REFUSED)
+            raise Transient("connection failed: Connection refused", reason=REFUSED)
         if not server.answers or asked[-1] - asked[0] < timedelta(seconds=server.unreachable * self._scale):
             await asyncio.sleep(_SILENCE * self._scale)
-            raise Transient(f"no certificate within {_SILENCE:g} s", reason=TIMED_OUT)
+            raise Transient(f"TLS handshake timed out after {_SILENCE:g} s", reason=TIMED_OUT)
         if not server.tls:
-            raise Transient("no TLS handshake comes about: WRONG_VERSION_NUMBER")
+            raise Transient("TLS handshake failed: WRONG_VERSION_NUMBER")
         await asyncio.sleep(_HANDSHAKE * self._scale)
         return [self._valid(server.since_days, server.days), self._valid(server.since_days, server.authority_days)]
 

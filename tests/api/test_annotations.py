@@ -58,8 +58,8 @@ def test_the_disk_check_is_skipped_by_any_boolean_of_go(value: str, flag: Flag) 
 def test_a_bad_flag_is_explained() -> None:
     annotations = PlanAnnotations({keys.ANNOTATION_SKIP_DISK_CHECK: "maybe"})
     assert str(annotations.bad_flag(keys.ANNOTATION_SKIP_DISK_CHECK)) == (
-        "annotation management.harvesterhci.io/skip-garbage-collection-threshold-check is 'maybe'; "
-        'it must be "true" or "false"'
+        "Annotation management.harvesterhci.io/skip-garbage-collection-threshold-check is 'maybe'; "
+        'must be "true" or "false"'
     )
 
 

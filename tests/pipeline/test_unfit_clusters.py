@@ -115,7 +115,7 @@ async def test_a_certificate_that_has_expired_is_named_with_its_endpoint(simulat
     async with simulate(cluster(api_servers=servers)) as simulation:
         cause = await fail(await Stage.set_up(simulation))
     assert "endpoint 10.53.0.2:443 (expired 20" in cause
-    assert "endpoint 10.53.0.3:443 (expires 20" in cause
+    assert "endpoint 10.53.0.3:443 (in 1 day, 20" in cause
     assert "7 days" in cause
     assert "10.53.0.1" not in cause
     assert "10.53.0.4" not in cause
@@ -132,7 +132,7 @@ async def test_who_is_unreachable_for_half_a_minute_only_delays_the_upgrade(simu
         stage = await Stage.set_up(simulation)
         async with life(stage):
             await stage.create_plan(BY_VERSION)
-            await wait_for(stage, "the kubelet on node node-1 (")
+            await wait_for(stage, "the kubelet of node node-1 (")
             assert condition(await stage.plan(), "Degraded")[0] == "False"
             await stage.until("ISODownloading")
         assert await stage.events("ReconcileError") == []
@@ -149,11 +149,11 @@ async def test_who_is_unreachable_for_good_fails_the_check_beside_what_else_is_w
     async with simulate(scenario) as simulation:
         cause = await fail(await Stage.set_up(simulation))
     assert "node node-0 (87.7 % > 85 %)" in cause
-    assert "no kubelet answered for a minute on node node-1 (" in cause
+    assert "Kubelet did not respond for 1 min: node node-1 (" in cause
     assert "connection refused" in cause
-    assert "endpoint 10.53.0.2:443 (no certificate within 10 s)" in cause
-    assert "endpoint 10.53.0.3:443 (no TLS handshake comes about: WRONG_VERSION_NUMBER)" in cause
-    assert "endpoint 10.53.0.4:443 (it is not valid before " in cause
+    assert "endpoint 10.53.0.2:443 (TLS handshake timed out after 10 s)" in cause
+    assert "endpoint 10.53.0.3:443 (TLS handshake failed: WRONG_VERSION_NUMBER)" in cause
+    assert "endpoint 10.53.0.4:443 (not valid before " in cause
 
 
 @pytest.mark.rule(
@@ -164,8 +164,8 @@ async def test_who_is_unreachable_for_good_fails_the_check_beside_what_else_is_w
 async def test_annotations_that_cannot_be_used_fail_the_plan(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-0": FULL})) as simulation:
         cause = await fail(await Stage.set_up(simulation), annotations={SKIP: "please", DAYS: "0"})
-    assert f'annotation {SKIP} is \'please\'; it must be "true" or "false"' in cause
-    assert f"annotation {DAYS} is '0'; it must be a whole number of days greater than 0" in cause
+    assert f'Annotation {SKIP} is \'please\'; must be "true" or "false"' in cause
+    assert f"Annotation {DAYS} is '0'; must be a whole number of days greater than 0" in cause
 
 
 @pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')

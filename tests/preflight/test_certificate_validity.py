@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.preflight.certificate_validity import DerError, Validity, validity_of
+from upgrade_manager.preflight.certificates import DerError, Validity, validity_of
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 START, END = datetime(2025, 5, 6, 7, 8, 9, tzinfo=UTC), datetime(2035, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from upgrade_manager.preflight.certificate_validity import Validity
-from upgrade_manager.preflight.certificates import chain_validity, outlasts, verdict
+from upgrade_manager.preflight.certificates import Validity, chain_validity
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -19,30 +18,28 @@ def valid(after: timedelta, before: timedelta = -DAY) -> Validity:
 @pytest.mark.parametrize(
     ("left", "days", "enough", "words"),
     [
-        pytest.param(30 * DAY, 7, True, "expires 2026-01-31T00:00:00Z, in 30 days", id="long enough"),
-        pytest.param(7 * DAY, 7, True, "expires 2026-01-08T00:00:00Z, in 7 days", id="to the second"),
+        pytest.param(30 * DAY, 7, True, "in 30 days, 2026-01-31T00:00:00Z", id="long enough"),
+        pytest.param(7 * DAY, 7, True, "in 7 days, 2026-01-08T00:00:00Z", id="to the second"),
         pytest.param(
-            7 * DAY - timedelta(seconds=1), 7, False, "expires 2026-01-07T23:59:59Z, in 6 days", id="a second too short"
+            7 * DAY - timedelta(seconds=1), 7, False, "in 6 days, 2026-01-07T23:59:59Z", id="a second too short"
         ),
-        pytest.param(DAY, 7, False, "expires 2026-01-02T00:00:00Z, in 1 day", id="one day"),
-        pytest.param(DAY / 2, 1, False, "expires 2026-01-01T12:00:00Z, in less than a day", id="hours"),
+        pytest.param(DAY, 7, False, "in 1 day, 2026-01-02T00:00:00Z", id="one day"),
+        pytest.param(DAY / 2, 1, False, "in less than a day, 2026-01-01T12:00:00Z", id="hours"),
         pytest.param(-DAY, 7, False, "expired 2025-12-31T00:00:00Z", id="expired"),
         pytest.param(-timedelta(seconds=1), 1, False, "expired 2025-12-31T23:59:59Z", id="just expired"),
-        pytest.param(
-            3650 * DAY, 10**17, False, "expires 2035-12-30T00:00:00Z, in 3650 days", id="more days than exist"
-        ),
+        pytest.param(3650 * DAY, 10**17, False, "in 3650 days, 2035-12-30T00:00:00Z", id="more days than exist"),
     ],
 )
 def test_a_certificate_must_be_valid_for_the_days_asked_for(
     left: timedelta, days: int, *, enough: bool, words: str
 ) -> None:
-    assert outlasts(valid(left), days=days, now=NOW) is enough
-    assert verdict(valid(left), now=NOW) == words
+    assert valid(left).outlasts(days=days, now=NOW) is enough
+    assert valid(left).expiry(NOW) == words
 
 
 def test_a_fraction_of_a_second_does_not_count_as_one() -> None:
     late = NOW + timedelta(microseconds=1)
-    assert not outlasts(valid(7 * DAY), days=7, now=late)
+    assert not valid(7 * DAY).outlasts(days=7, now=late)
 
 
 def test_of_a_chain_the_earliest_expiry_counts_and_the_latest_beginning() -> None:

@@ -29,7 +29,7 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED as NOBODY
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
-from upgrade_manager.preflight.check import Passed, Preflight, Refused, Undecided
+from upgrade_manager.preflight.check import Passed, Pending, Preflight, Rejected
 
 if TYPE_CHECKING:
     from upgrade_manager.preflight.check import Verdict
@@ -69,12 +69,12 @@ class Ground:
             self.client, plan=plan, annotations=PlanAnnotations(self.annotations), nodes=self.nodes
         )
 
-    async def decide(self) -> tuple[Passed | Refused, list[str]]:
+    async def decide(self) -> tuple[Passed | Rejected, list[str]]:
         """Look as often as it takes; the verdict, and what was waited for."""
         waited: list[str] = []
-        while isinstance(verdict := await self.look(), Undecided):
+        while isinstance(verdict := await self.look(), Pending):
             waited.append(verdict.message)
-            await asyncio.sleep(verdict.after)
+            await asyncio.sleep(verdict.retry_after)
         return verdict, waited
 
 
@@ -130,8 +130,8 @@ async def test_full_disks_are_named_with_node_projection_and_threshold(
 ) -> None:
     ground.kubelets.answers = answers
     verdict, waited = await ground.decide()
-    assert isinstance(verdict, Refused)
-    assert f"would be in use on {', '.join(named)}; free space there" in verdict.cause
+    assert isinstance(verdict, Rejected)
+    assert f": {', '.join(named)}. Free disk space there" in verdict.cause
     assert f'{SKIP}: "true"' in verdict.cause
     assert waited == []
 
@@ -154,7 +154,7 @@ async def test_an_annotation_that_does_not_skip_changes_nothing(ground: Ground, 
     ground.kubelets.answers = {("n1", STATS): FULL}
     ground.annotations = {SKIP: value}
     verdict, _ = await ground.decide()
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, Rejected)
 
 
 @pytest.mark.rule(
@@ -181,9 +181,9 @@ async def test_an_annotation_that_cannot_be_used_fails_its_check_and_the_others_
     ground.probe.shown = {"10.0.0.2": [lasting(days=1)]}
     ground.annotations = {key: value}
     verdict, _ = await ground.decide()
-    assert isinstance(verdict, Refused)
-    assert f"annotation {key} is " in verdict.cause
-    assert f"it must be {expected}" in verdict.cause
+    assert isinstance(verdict, Rejected)
+    assert f"Annotation {key} is " in verdict.cause
+    assert f"; must be {expected}" in verdict.cause
     assert ("node n2" in verdict.cause) == (key == DAYS)
     assert ("10.0.0.2:6443" in verdict.cause) == (key == SKIP)
     assert len(verdict.cause) < 1000
@@ -192,8 +192,8 @@ async def test_an_annotation_that_cannot_be_used_fails_its_check_and_the_others_
 async def test_both_annotations_may_be_wrong_at_once(ground: Ground) -> None:
     ground.annotations = {SKIP: "maybe", DAYS: "some"}
     verdict, _ = await ground.decide()
-    assert isinstance(verdict, Refused)
-    assert verdict.cause.count("; it must be") == 2
+    assert isinstance(verdict, Rejected)
+    assert verdict.cause.count("; must be") == 2
     assert (ground.kubelets.asked, ground.probe.asked) == ([], [])
 
 
@@ -206,10 +206,10 @@ async def test_both_annotations_may_be_wrong_at_once(ground: Ground) -> None:
 @pytest.mark.parametrize(
     ("days", "annotation", "words"),
     [
-        pytest.param(6, None, "(expires 2026-01-07T00:00:00Z, in 5 days)", id="soon to expire"),
+        pytest.param(6, None, "(in 5 days, 2026-01-07T00:00:00Z)", id="soon to expire"),
         pytest.param(-1, None, "(expired 2025-12-31T00:00:00Z)", id="expired"),
-        pytest.param(20, "30", "(expires 2026-01-21T00:00:00Z, in 19 days)", id="sooner than asked for"),
-        pytest.param(20, "20", "(expires 2026-01-21T00:00:00Z, in 19 days)", id="a second sooner"),
+        pytest.param(20, "30", "(in 19 days, 2026-01-21T00:00:00Z)", id="sooner than asked for"),
+        pytest.param(20, "20", "(in 19 days, 2026-01-21T00:00:00Z)", id="a second sooner"),
         pytest.param(8, None, "", id="later than a week from now"),
         pytest.param(2, "1", "", id="later than asked for"),
     ],
@@ -224,8 +224,8 @@ async def test_every_certificate_must_be_valid_for_the_days_asked_for_or_seven(
     if not words:
         assert verdict == Passed()
         return
-    assert isinstance(verdict, Refused)
-    assert f"must be valid for another {annotation or 7} days" in verdict.cause
+    assert isinstance(verdict, Rejected)
+    assert f"expire too soon (need {annotation or 7} days)" in verdict.cause
     assert f"endpoint 10.0.0.2:6443 {words}" in verdict.cause
     assert "10.0.0.1" not in verdict.cause
 
@@ -234,8 +234,8 @@ async def test_every_certificate_must_be_valid_for_the_days_asked_for_or_seven(
 async def test_the_earliest_expiry_in_a_chain_as_served_counts(ground: Ground) -> None:
     ground.probe.shown = {"10.0.0.1": [lasting(days=365), lasting(days=3), lasting(days=5)]}
     verdict, _ = await ground.decide()
-    assert isinstance(verdict, Refused)
-    assert "endpoint 10.0.0.1:6443 (expires 2026-01-04T00:00:00Z, in 3 days)" in verdict.cause
+    assert isinstance(verdict, Rejected)
+    assert "endpoint 10.0.0.1:6443 (in 3 days, 2026-01-04T00:00:00Z)" in verdict.cause
 
 
 @pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
@@ -243,8 +243,8 @@ async def test_every_endpoint_with_a_bad_certificate_is_named(bare: Ground) -> N
     await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"), api_servers("10.0.0.3", name="more"))
     bare.probe.shown = {host: [lasting(days=1)] for host in ("10.0.0.1", "10.0.0.3")}
     verdict, _ = await bare.decide()
-    assert isinstance(verdict, Refused)
-    assert verdict.cause.count(":6443 (expires 2026-01-02T00:00:00Z") == 2
+    assert isinstance(verdict, Rejected)
+    assert verdict.cause.count(":6443 (in 1 day, 2026-01-02T00:00:00Z") == 2
 
 
 @pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
@@ -259,10 +259,10 @@ async def test_slices_of_other_services_are_not_looked_at(ground: Ground) -> Non
 async def test_a_certificate_that_is_not_valid_yet_is_waited_for_a_minute(ground: Ground) -> None:
     ground.probe.shown = {"10.0.0.2": [lasting(days=365, since=-1)]}
     verdict, waited = await ground.decide()
-    words = "endpoint 10.0.0.2:6443 (it is not valid before 2026-01-02T00:00:00Z; are the clocks right?)"
-    assert isinstance(verdict, Refused)
-    assert f"for a minute from API server {words}" in verdict.cause
-    assert set(waited) == {f"waiting for a valid certificate of API server {words}"}
+    words = "endpoint 10.0.0.2:6443 (not valid before 2026-01-02T00:00:00Z; check the clocks)"
+    assert isinstance(verdict, Rejected)
+    assert f"for 1 min: {words}" in verdict.cause
+    assert set(waited) == {f"Checking nodes and API servers: waiting for the certificate of {words}"}
 
 
 async def test_one_whose_time_comes_within_the_minute_is_valid(ground: Ground) -> None:
@@ -275,14 +275,14 @@ async def test_one_whose_time_comes_within_the_minute_is_valid(ground: Ground) -
 
 async def test_without_any_endpoint_the_check_fails_after_a_minute(bare: Ground) -> None:
     verdict, waited = await bare.decide()
-    words = "Service default/kubernetes (no EndpointSlice names an endpoint of it)"
-    assert isinstance(verdict, Refused)
+    words = "Service default/kubernetes (its EndpointSlices list no endpoint)"
+    assert isinstance(verdict, Rejected)
     assert words in verdict.cause
     assert words in waited[0]
 
 
 async def test_endpoints_that_appear_within_the_minute_are_asked(bare: Ground) -> None:
-    assert isinstance(await bare.look(), Undecided)
+    assert isinstance(await bare.look(), Pending)
     await bare.endpoints(api_servers("10.0.0.1"))
     assert await bare.decide() == (Passed(), [])
 
@@ -293,9 +293,9 @@ async def test_endpoints_that_appear_within_the_minute_are_asked(bare: Ground) -
     [
         pytest.param(503, "error trying to reach service", id="unreachable"),
         pytest.param(403, "error trying to reach service", id="refused"),
-        pytest.param(30.0, "no answer within 10 s", id="too slow"),
-        pytest.param({"node": {}}, "nothing for node.fs.usedBytes", id="no file system"),
-        pytest.param(b"<html>", "no JSON", id="no JSON"),
+        pytest.param(30.0, "no response within 10 s", id="too slow"),
+        pytest.param({"node": {}}, "node.fs.usedBytes is missing", id="no file system"),
+        pytest.param(b"<html>", "invalid JSON", id="invalid JSON"),
     ],
 )
 async def test_a_node_that_cannot_be_asked_is_asked_for_a_minute_before_the_check_fails(
@@ -303,11 +303,11 @@ async def test_a_node_that_cannot_be_asked_is_asked_for_a_minute_before_the_chec
 ) -> None:
     ground.kubelets.answers = {("n2", STATS): answer}
     verdict, waited = await ground.decide()
-    assert isinstance(verdict, Refused)
-    assert "no kubelet answered for a minute on node n2 (" in verdict.cause
+    assert isinstance(verdict, Rejected)
+    assert "Kubelet did not respond for 1 min: node n2 (" in verdict.cause
     assert reason in verdict.cause
     assert len(set(waited)) == 1
-    assert waited[0].startswith("waiting for an answer of the kubelet on node n2 (")
+    assert waited[0].startswith("Checking nodes and API servers: waiting for the kubelet of node n2 (")
     assert reason in waited[0]
     assert 60 <= asyncio.get_running_loop().time() <= 85
     assert ground.kubelets.asked.count(("n1", STATS)) == 1
@@ -317,7 +317,7 @@ async def test_a_node_that_cannot_be_asked_is_asked_for_a_minute_before_the_chec
 async def test_one_that_answers_within_the_minute_is_no_failure(ground: Ground) -> None:
     ground.kubelets.answers = {("n2", STATS): 503}
     ground.probe.shown = {"10.0.0.2": REFUSED}
-    assert isinstance(await ground.look(), Undecided)
+    assert isinstance(await ground.look(), Pending)
     await asyncio.sleep(40)
     ground.kubelets.answers = {}
     ground.probe.shown = {}
@@ -328,15 +328,17 @@ async def test_one_that_answers_within_the_minute_is_no_failure(ground: Ground) 
 @pytest.mark.rule("pipeline: an unreachable endpoint is retried for a minute before the check fails")
 @pytest.mark.parametrize(
     "reason",
-    ["it cannot be reached: Connection refused", "no TLS handshake comes about: WRONG_VERSION_NUMBER",
-     "no certificate within 10 s", "its name cannot be resolved: Name or service not known"],
+    ["connection failed: Connection refused", "TLS handshake failed: WRONG_VERSION_NUMBER",
+     "TLS handshake timed out after 10 s", "name cannot be resolved: Name or service not known"],
 )  # fmt: skip
 async def test_an_endpoint_that_shows_no_certificate_is_asked_for_a_minute(ground: Ground, reason: str) -> None:
     ground.probe.shown = {"10.0.0.2": Transient(reason)}
     verdict, waited = await ground.decide()
-    assert isinstance(verdict, Refused)
-    assert f"for a minute from API server endpoint 10.0.0.2:6443 ({reason})" in verdict.cause
-    assert set(waited) == {f"waiting for a valid certificate of API server endpoint 10.0.0.2:6443 ({reason})"}
+    assert isinstance(verdict, Rejected)
+    assert f"for 1 min: endpoint 10.0.0.2:6443 ({reason})" in verdict.cause
+    assert set(waited) == {
+        f"Checking nodes and API servers: waiting for the certificate of endpoint 10.0.0.2:6443 ({reason})"
+    }
     assert ground.probe.asked.count(("10.0.0.1", 6443)) == 1
 
 
@@ -346,39 +348,39 @@ async def test_all_checks_are_made_and_every_failure_of_each_is_named(ground: Gr
     ground.kubelets.answers = {("n1", STATS): FULL, ("n4", STATS): FULL, ("n2", CONFIGURATION): 503}
     ground.probe.shown = {"10.0.0.1": [lasting(days=-3)], "10.0.0.2": REFUSED}
     verdict, _ = await ground.decide()
-    assert isinstance(verdict, Refused)
-    for named in ("node n1 (", "node n4 (", "node n2 (", "10.0.0.1:6443 (expired", "10.0.0.2:6443 (it cannot"):
+    assert isinstance(verdict, Rejected)
+    for named in ("node n1 (", "node n4 (", "node n2 (", "10.0.0.1:6443 (expired", "10.0.0.2:6443 (connection"):
         assert verdict.cause.count(named) == 1
 
 
 async def test_a_restart_begins_the_minute_anew_and_ends_alike(ground: Ground) -> None:
     ground.kubelets.answers = {("n2", STATS): 503}
-    assert isinstance(await ground.look(), Undecided)
+    assert isinstance(await ground.look(), Pending)
     await asyncio.sleep(59)
     ground.restart()
     began = asyncio.get_running_loop().time()
     verdict, _ = await ground.decide()
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, Rejected)
     assert asyncio.get_running_loop().time() - began >= 60
 
 
 async def test_another_plan_has_nothing_of_what_is_known_for_the_first(ground: Ground) -> None:
     ground.kubelets.answers = {("n2", STATS): 503}
-    assert isinstance(await ground.look(plan="one"), Undecided)
+    assert isinstance(await ground.look(plan="one"), Pending)
     await asyncio.sleep(61)
-    assert isinstance(await ground.look(plan="two"), Undecided)
+    assert isinstance(await ground.look(plan="two"), Pending)
 
 
 async def test_a_plan_that_is_skipped_meanwhile_waits_no_longer(ground: Ground) -> None:
     ground.kubelets.answers = {("n2", STATS): 503}
-    assert isinstance(await ground.look(), Undecided)
+    assert isinstance(await ground.look(), Pending)
     ground.annotations = {SKIP: "true"}
     assert await ground.look() == Passed()
 
 
 async def test_a_node_that_has_left_is_not_waited_for(ground: Ground) -> None:
     ground.kubelets.answers = {("n2", STATS): 503}
-    assert isinstance(await ground.look(), Undecided)
+    assert isinstance(await ground.look(), Pending)
     ground.nodes = ("n1", "n3")
     assert await ground.look() == Passed()
 
@@ -395,7 +397,7 @@ async def test_a_thousand_full_disks_fit_into_a_condition(ground: Ground) -> Non
     ground.nodes = tuple(f"node-{number}" for number in range(1000))
     ground.kubelets.answers = {(node, STATS): FULL for node in ground.nodes}
     verdict, _ = await ground.decide()
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, Rejected)
     assert all(f"node {node} (87.7 % > 85 %)" in verdict.cause for node in ground.nodes)
     assert len(verdict.cause) <= 32768
 
@@ -404,7 +406,7 @@ async def test_a_thousand_silent_nodes_are_all_named_and_none_is_asked_out_of_tu
     ground.nodes = tuple(f"node-{number}" for number in range(1000))
     ground.kubelets.answers = {(node, CONFIGURATION): 503 for node in ground.nodes}
     verdict, waited = await ground.decide()
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, Rejected)
     assert all(node in verdict.cause for node in ground.nodes)
     assert len(verdict.cause) <= 32768
     assert "and 997 more" in waited[0]
@@ -445,5 +447,5 @@ async def test_words_of_strangers_stay_short(ground: Ground) -> None:
     message = json.dumps({"kind": "Status", "status": "Failure", "message": "x" * 100_000}).encode()
     ground.kubelets.answers = {("n1", STATS): message}
     verdict, _ = await ground.decide()
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, Rejected)
     assert len(verdict.cause) < 1000

@@ -9,9 +9,8 @@ from tests.support.apiserver import make_server
 from tests.support.fitness import CONFIGURATION, GIB, STATS, Kubelets, configuration, summary
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED, KubeError, Throttled, Transient
-from upgrade_manager.preflight.disk import Disk
-from upgrade_manager.preflight.errors import Unanswered
-from upgrade_manager.preflight.kubelet import HEAD, TIMEOUT, read_disk
+from upgrade_manager.preflight.disk import HEAD, TIMEOUT, Disk, read_disk
+from upgrade_manager.preflight.poller import ProbeError
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request, Response
@@ -52,16 +51,16 @@ async def test_of_a_long_answer_only_the_beginning_is_kept(client: Client, kubel
         pytest.param(403, "error trying to reach service", id="no right to ask"),
         pytest.param(404, "error trying to reach service", id="no such path, or node"),
         pytest.param(400, "error trying to reach service", id="an address that is not allowed"),
-        pytest.param(b"<html>", "no JSON", id="no JSON"),
-        pytest.param(b"", "no JSON", id="nothing"),
-        pytest.param(60.0, f"no answer within {TIMEOUT:g} s", id="silence"),
+        pytest.param(b"<html>", "invalid JSON", id="no JSON"),
+        pytest.param(b"", "invalid JSON", id="nothing"),
+        pytest.param(60.0, f"no response within {TIMEOUT:g} s", id="silence"),
     ],
 )
 async def test_a_kubelet_without_a_usable_answer_is_silent(
     client: Client, kubelets: Kubelets, path: str, answer: Any, reason: str
 ) -> None:
     kubelets.answers = {("n1", path): answer}
-    with pytest.raises(Unanswered, match=reason):
+    with pytest.raises(ProbeError, match=reason):
         await read_disk(client, "n1")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hack.virtual_time import virtual_now
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.preflight.certificate_validity import Validity
+from upgrade_manager.preflight.certificates import Validity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +104,7 @@ def lasting(*, days: float, since: float = 30) -> Validity:
     return Validity(not_before=now - timedelta(days=since), not_after=now + timedelta(days=days))
 
 
-REFUSED = Transient("it cannot be reached: Connection refused")
+REFUSED = Transient("connection failed: Connection refused")
 
 
 def api_servers(*hosts: str, name: str = "kubernetes", port: int = 6443) -> dict[str, Any]:

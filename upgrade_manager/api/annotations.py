@@ -53,7 +53,7 @@ class BadAnnotation:
     def __str__(self) -> str:
         """One sentence that names the annotation, its value and what to set instead."""
         shown = self.value if len(self.value) <= _SHOWN else self.value[:_SHOWN] + "…"
-        return f"annotation {self.key} is {shown!r}; it must be {self.expected}"
+        return f"Annotation {self.key} is {shown!r}; must be {self.expected}"
 
 
 _SHOWN = 80

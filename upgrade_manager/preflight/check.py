@@ -1,3 +1,5 @@
+"""Runs the preflight checks of a plan and keeps their intermediate results."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,11 +13,10 @@ from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK, LABEL_SERVICE_N
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.preflight import messages
-from upgrade_manager.preflight.certificates import chain_validity, outlasts, verdict
+from upgrade_manager.preflight.certificates import chain_validity
+from upgrade_manager.preflight.disk import read_disk
 from upgrade_manager.preflight.endpoints import endpoints_of
-from upgrade_manager.preflight.errors import Unanswered
-from upgrade_manager.preflight.kubelet import read_disk
-from upgrade_manager.preflight.poller import Inquiry
+from upgrade_manager.preflight.poller import Poller, ProbeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,124 +24,135 @@ if TYPE_CHECKING:
     from upgrade_manager.api.annotations import PlanAnnotations
     from upgrade_manager.kube.client import Client
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
-    from upgrade_manager.preflight.certificate_validity import Validity
+    from upgrade_manager.preflight.certificates import Validity
     from upgrade_manager.preflight.disk import Disk
     from upgrade_manager.preflight.endpoints import Endpoint
-    from upgrade_manager.preflight.poller import Ask, Survey
+    from upgrade_manager.preflight.poller import Poll, Probe
     from upgrade_manager.runtime.clock import Clock
 
-#: The API servers' own Service.
+#: The API servers' Service.
 NAMESPACE, SERVICE = "default", "kubernetes"
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """Nothing speaks against the upgrade."""
+    """All checks have passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """The upgrade must not begin; `cause` names everything that speaks against it."""
+class Rejected:
+    """At least one check has failed; `cause` names every problem."""
 
     cause: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undecided:
-    """Somebody has not answered yet: to be looked at again in `after` seconds."""
+class Pending:
+    """Some nodes or API servers have not responded yet; check again after `retry_after` seconds."""
 
     message: str
-    after: float
+    retry_after: float
 
 
-Verdict: TypeAlias = Passed | Refused | Undecided
+Verdict: TypeAlias = Passed | Rejected | Pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Finding:
-    """What one check comes to so far."""
+    """The state of one check."""
 
-    #: What speaks against the upgrade, a sentence each.
-    faults: tuple[str, ...] = ()
-    #: Who is silent, and why; how many more have not been asked; and seconds until somebody is to be asked again.
-    silent: dict[str, str]
-    unasked: int = 0
-    after: float = 0.0
+    problems: tuple[str, ...] = ()
+    failing: dict[str, str]
+    unprobed: int = 0
+    retry_after: float = 0.0
+
+    @property
+    def pending(self) -> bool:
+        return bool(self.failing or self.unprobed)
 
 
 @dataclass(slots=True)
-class _Memory:
-    """What is known for one plan."""
+class _State:
+    """Intermediate results of one plan's checks."""
 
-    plan: str
-    kubelets: Inquiry[Disk]
-    endpoints: Inquiry[Validity]
+    plan_uid: str
+    kubelets: Poller[Disk]
+    endpoints: Poller[Validity]
 
 
 class Preflight:
-    """The checks before an upgrade, for the phase Initialize; every check is made, whatever the others find.
+    """Checks disks and certificates for the phase Initialize; each check runs, whatever the others find.
 
-    One object for the life of the manager. It remembers who has answered for as long as the checks of one plan go on,
-    so that a silent node does not have all others asked again and again.
+    One instance lives as long as the manager. It keeps intermediate results of the current plan, so that one
+    unresponsive node does not cause requests to all others.
     """
 
     def __init__(self, *, probe: CertificateProbe, clock: Clock) -> None:
         self._probe = probe
         self._clock = clock
-        self._memory = self._forgotten("")
+        self._state = self._new_state("")
 
     async def check(self, client: Client, *, plan: str, annotations: PlanAnnotations, nodes: Sequence[str]) -> Verdict:
-        """Check these nodes and all API servers for the plan of that uid, as far as they answer now.
+        """Check the nodes and all API servers for the plan with that uid.
 
-        Raises KubeError where the API server itself has no answer.
+        Raises KubeError when the API server itself does not respond.
         """
-        if self._memory.plan != plan:
-            self._memory = self._forgotten(plan)
+        if self._state.plan_uid != plan:
+            self._state = self._new_state(plan)
         certificates = await self._certificates(client, annotations)
         disks = await self._disks(client, annotations, nodes)
-        unasked = certificates.unasked + disks.unasked
-        if certificates.silent or disks.silent or unasked:
-            held = [finding.after for finding in (certificates, disks) if finding.silent or finding.unasked]
-            message = messages.waits(kubelets=disks.silent, endpoints=certificates.silent, unasked=unasked)
-            return Undecided(message=message, after=min(held))
-        self._memory = self._forgotten("")
-        faults = (*certificates.faults, *disks.faults)
-        log.info("pre-flight checks made", nodes=len(nodes), faults=len(faults))
-        return Refused(cause="; ".join(faults)) if faults else Passed()
+        pending = [finding for finding in (certificates, disks) if finding.pending]
+        if pending:
+            message = messages.pending(
+                kubelets=disks.failing,
+                endpoints=certificates.failing,
+                unprobed=certificates.unprobed + disks.unprobed,
+            )
+            return Pending(message=message, retry_after=min(finding.retry_after for finding in pending))
+        self._state = self._new_state("")
+        problems = (*certificates.problems, *disks.problems)
+        log.info("preflight checks finished", nodes=len(nodes), problems=len(problems))
+        return Rejected(cause=". ".join(problems)) if problems else Passed()
 
-    def _forgotten(self, plan: str) -> _Memory:
+    def _new_state(self, plan_uid: str) -> _State:
         monotonic = self._clock.monotonic
-        return _Memory(plan, kubelets=Inquiry(monotonic=monotonic), endpoints=Inquiry(monotonic=monotonic))
+        return _State(plan_uid, kubelets=Poller(monotonic=monotonic), endpoints=Poller(monotonic=monotonic))
 
     async def _disks(self, client: Client, annotations: PlanAnnotations, nodes: Sequence[str]) -> _Finding:
         skip = annotations.skip_disk_check
         if skip is Flag.BAD:
-            return _Finding(faults=(str(annotations.bad_flag(ANNOTATION_SKIP_DISK_CHECK)),), silent={})
+            return _Finding(problems=(str(annotations.bad_flag(ANNOTATION_SKIP_DISK_CHECK)),), failing={})
         if skip:
-            return _Finding(silent={})
-        asks: dict[str, Ask[Disk]] = {f"node {node}": partial(read_disk, client, node) for node in nodes}
-        survey = await self._memory.kubelets.look(asks, satisfies=lambda disk: disk.suffices)
-        full = {node: disk.verdict for node, disk in survey.answers.items() if not disk.suffices}
-        faults = (messages.too_full(full),) if full else ()
-        return _finding(survey, faults, (messages.silent_kubelets(survey.given_up),) if survey.given_up else ())
+            return _Finding(failing={})
+        probes: dict[str, Probe[Disk]] = {f"node {node}": partial(read_disk, client, node) for node in nodes}
+        poll = await self._state.kubelets.poll(probes, done=lambda disk: disk.suffices)
+        full = {node: disk.verdict for node, disk in poll.results.items() if not disk.suffices}
+        return _finding(
+            poll,
+            messages.disks_too_full(full) if full else "",
+            messages.kubelets_failed(poll.failed) if poll.failed else "",
+        )
 
     async def _certificates(self, client: Client, annotations: PlanAnnotations) -> _Finding:
         days = annotations.min_certs_days
         if isinstance(days, BadAnnotation):
-            return _Finding(faults=(str(days),), silent={})
+            return _Finding(problems=(str(days),), failing={})
         now = self._clock.now()
-        asks = await self._endpoint_asks(client)
-        survey = await self._memory.endpoints.look(asks, satisfies=lambda found: outlasts(found, days=days, now=now))
+        probes = await self._endpoint_probes(client)
+        poll = await self._state.endpoints.poll(probes, done=lambda found: found.outlasts(days=days, now=now))
         short = {
-            endpoint: verdict(found, now=now)
-            for endpoint, found in survey.answers.items()
-            if not outlasts(found, days=days, now=now)
+            endpoint: found.expiry(now)
+            for endpoint, found in poll.results.items()
+            if not found.outlasts(days=days, now=now)
         }
-        faults = (messages.short_lived(short, days=days),) if short else ()
-        return _finding(survey, faults, (messages.silent_endpoints(survey.given_up),) if survey.given_up else ())
+        return _finding(
+            poll,
+            messages.certificates_expire(short, days=days) if short else "",
+            messages.endpoints_failed(poll.failed) if poll.failed else "",
+        )
 
-    async def _endpoint_asks(self, client: Client) -> dict[str, Ask[Validity]]:
+    async def _endpoint_probes(self, client: Client) -> dict[str, Probe[Validity]]:
         listing = await client.list(
             ENDPOINT_SLICES, namespace=NAMESPACE, label_selector=f"{LABEL_SERVICE_NAME}={SERVICE}"
         )
@@ -150,24 +162,24 @@ class Preflight:
         return {f"endpoint {endpoint}": partial(self._read, endpoint) for endpoint in endpoints}
 
     async def _read(self, endpoint: Endpoint) -> Validity:
-        """When its certificates are valid; one that is not valid yet may only have a clock against it: wait for it."""
+        """Read an endpoint's chain; one that is not valid yet is retried, because clocks may differ slightly."""
         try:
             found = chain_validity(await self._probe.read(endpoint.host, endpoint.port))
         except Transient as error:
-            raise Unanswered(str(error)) from error
+            raise ProbeError(str(error)) from error
         if found.not_before > self._clock.now():
-            raise Unanswered(f"it is not valid before {found.not_before:%Y-%m-%dT%H:%M:%SZ}; are the clocks right?")
+            raise ProbeError(f"not valid before {found.not_before:%Y-%m-%dT%H:%M:%SZ}; check the clocks")
         return found
 
 
-def _finding(survey: Survey[Disk] | Survey[Validity], *faults: tuple[str, ...]) -> _Finding:
+def _finding(poll: Poll[Disk] | Poll[Validity], *problems: str) -> _Finding:
     return _Finding(
-        faults=tuple(fault for some in faults for fault in some),
-        silent=dict(survey.silent),
-        unasked=len(survey.unasked),
-        after=survey.after,
+        problems=tuple(problem for problem in problems if problem),
+        failing=dict(poll.failing),
+        unprobed=len(poll.unprobed),
+        retry_after=poll.retry_after,
     )
 
 
 async def _no_endpoint() -> Validity:
-    raise Unanswered("no EndpointSlice names an endpoint of it")
+    raise ProbeError("its EndpointSlices list no endpoint")

@@ -1,83 +1,112 @@
-"""Whether a node's disk takes the images of the new release, as its kubelet counts.
+"""Checks that a node's disk has room for the new release's images, by the kubelet's own numbers.
 
-The kubelet removes images as soon as the disk is fuller than imageGCHighThresholdPercent, so images that are preloaded
-beyond that would be gone when they are needed.
+The kubelet removes images once disk usage exceeds imageGCHighThresholdPercent, which would undo the image preload.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
+from urllib.parse import quote
 
-from upgrade_manager.preflight.errors import Unanswered
+from upgrade_manager.kube.errors import REFUSED, KubeError, Throttled, Transient
+from upgrade_manager.preflight.poller import ProbeError
 
-#: What the new release's images take, at most.
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+
+#: Upper bound of the size of the new release's images, in bytes.
 NEW_IMAGES = 13 * 1024**3
-#: The kubelet's own default.
+#: The kubelet's default of imageGCHighThresholdPercent.
 DEFAULT_THRESHOLD = 85
+#: Seconds for both requests to one kubelet.
+TIMEOUT = 10.0
+#: Bytes read of a response. In /stats/summary the node comes before the Pods.
+HEAD = 512 * 1024
 _HUNDRED = 100
-#: A summary starts with the node and goes on with its Pods, which are most of it.
 _NODE_FIRST = re.compile(r'\s*\{\s*"node"\s*:\s*')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """The file system that a kubelet keeps images on; bytes, and percent above which it removes some."""
+    """The file system that holds a node's images; sizes in bytes."""
 
     used: int
     #: Above zero.
     capacity: int
-    #: 0 to 100.
+    #: imageGCHighThresholdPercent, 0 to 100.
     threshold: int
 
     @property
     def suffices(self) -> bool:
-        """Whether it would still be at or below the threshold with the new images; exact, in whole numbers."""
+        """Whether usage with the new images stays within the threshold, in exact integer arithmetic."""
         return (self.used + NEW_IMAGES) * _HUNDRED <= self.threshold * self.capacity
 
     @property
     def verdict(self) -> str:
-        """What it comes to, as in `97.4 % > 85 %`; rounded up, so that what is above also looks so."""
+        """Projected usage and threshold, as in `97.4 % > 85 %`; rounded up, so that text and result agree."""
         tenths = -((self.used + NEW_IMAGES) * _HUNDRED * 10 // -self.capacity)
         return f"{tenths // 10}.{tenths % 10} % {'<=' if self.suffices else '>'} {self.threshold} %"
 
 
-def read_usage(body: bytes) -> tuple[int, int]:
-    """Bytes used and capacity from a kubelet's /stats/summary, of which only the beginning need be there.
+async def read_disk(client: Client, node: str) -> Disk:
+    """Read a node's disk usage and threshold from its kubelet, through the API server.
 
-    Raises Unanswered where they are missing, as they are while a kubelet starts, or cannot be.
+    Raises ProbeError; Transient or Throttled when the API server itself does not respond.
+    """
+    proxy = f"/api/v1/nodes/{quote(node, safe='')}/proxy"
+    try:
+        async with asyncio.timeout(TIMEOUT):
+            threshold = read_threshold(await client.read_path(f"{proxy}/configz", limit=HEAD, timeout=TIMEOUT))
+            used, capacity = read_usage(await client.read_path(f"{proxy}/stats/summary", limit=HEAD, timeout=TIMEOUT))
+    except TimeoutError as error:
+        raise ProbeError(f"no response within {TIMEOUT:g} s") from error
+    except Throttled:
+        raise
+    except KubeError as error:
+        if isinstance(error, Transient) and error.reason == REFUSED:
+            raise
+        raise ProbeError(str(error)) from error
+    return Disk(used=used, capacity=capacity, threshold=threshold)
+
+
+def read_usage(body: bytes) -> tuple[int, int]:
+    """Return bytes used and capacity from (the beginning of) a /stats/summary response.
+
+    Raises ProbeError when they are missing, as while a kubelet starts, or invalid.
     """
     stats = _object(_node_of(body).get("fs"))
     used, capacity = _bytes(stats, "usedBytes"), _bytes(stats, "capacityBytes")
     if capacity == 0:
-        raise Unanswered("its /stats/summary has 0 for node.fs.capacityBytes")
+        raise ProbeError("/stats/summary: node.fs.capacityBytes is 0")
     return used, capacity
 
 
 def read_threshold(body: bytes) -> int:
-    """The imageGCHighThresholdPercent of a kubelet's /configz. Raises Unanswered for what is no percentage."""
+    """Return imageGCHighThresholdPercent from a /configz response. Raises ProbeError when it is invalid."""
     configuration = _parsed(body, "/configz").get("kubeletconfig")
     if not isinstance(configuration, dict):
-        raise Unanswered("its /configz has no kubeletconfig")
+        raise ProbeError("/configz: kubeletconfig is missing")
     value = configuration.get("imageGCHighThresholdPercent")
     if value is None:
         return DEFAULT_THRESHOLD
     if _is_count(value) and value <= _HUNDRED:
         return value
-    raise Unanswered(f"its /configz has {_shown(value)} for imageGCHighThresholdPercent, not 0 to 100")
+    raise ProbeError(f"/configz: imageGCHighThresholdPercent is {_shown(value)}, not 0 to 100")
 
 
 def _bytes(stats: dict[str, Any], key: str) -> int:
     value = stats.get(key)
     if _is_count(value):
         return value
-    raise Unanswered(f"its /stats/summary has {_shown(value)} for node.fs.{key}")
+    raise ProbeError(f"/stats/summary: node.fs.{key} is {_shown(value)}")
 
 
 def _node_of(body: bytes) -> dict[str, Any]:
-    """The node's part, without reading the Pods' where they come after it."""
+    """Return the node's part; Pods after it are not parsed."""
     text = body.decode("utf-8", errors="replace")
     start = _NODE_FIRST.match(text)
     if start is None:
@@ -85,7 +114,7 @@ def _node_of(body: bytes) -> dict[str, Any]:
     try:
         node, _ = json.JSONDecoder().raw_decode(text, start.end())
     except (ValueError, RecursionError) as error:
-        raise Unanswered("its /stats/summary is no JSON that can be read") from error
+        raise ProbeError("/stats/summary: invalid JSON") from error
     return _object(node)
 
 
@@ -93,7 +122,7 @@ def _parsed(body: bytes, path: str) -> dict[str, Any]:
     try:
         return _object(json.loads(body))
     except (ValueError, RecursionError) as error:
-        raise Unanswered(f"its {path} is no JSON that can be read") from error
+        raise ProbeError(f"{path}: invalid JSON") from error
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -105,4 +134,4 @@ def _is_count(value: Any) -> TypeGuard[int]:
 
 
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else repr(value)[:40]
+    return "missing" if value is None else repr(value)[:40]

@@ -1,3 +1,5 @@
+"""Endpoints of the API servers, read from EndpointSlices."""
+
 from __future__ import annotations
 
 import ipaddress
@@ -9,27 +11,27 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-_LARGEST_PORT = 65535
+_MAX_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Endpoint:
-    """Where an API server listens."""
+    """An address on which an API server listens."""
 
-    #: An address or a name, in the one spelling that all its spellings have in common.
+    #: IP address or name, normalized.
     host: str
     port: int
 
     def __str__(self) -> str:
-        """As in a URL."""
+        """`10.0.0.1:6443`, `[fd00::1]:6443`."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def endpoints_of(slices: Iterable[Object]) -> list[Endpoint]:
-    """Every endpoint in these EndpointSlices, once, in order.
+    """Return every endpoint of the EndpointSlices once, sorted.
 
-    Ready or not: one that is not ready now serves its certificate again as soon as it is. Slices of one Service may
-    overlap, and those of two address families name the same server twice, by different addresses.
+    Endpoints that are not ready are included: they serve the same certificate when they are. The slices of one Service
+    may overlap.
     """
     return sorted({endpoint for piece in slices for endpoint in _endpoints_in(piece)})
 
@@ -40,7 +42,7 @@ def _endpoints_in(piece: Object) -> Iterator[Endpoint]:
         for address in endpoint.get("addresses") or []:
             for port in ports:
                 if isinstance(address, str) and address:
-                    yield Endpoint(_normal(address), port)
+                    yield Endpoint(_normalized(address), port)
 
 
 def _objects(value: Any) -> list[Object]:
@@ -48,14 +50,14 @@ def _objects(value: Any) -> list[Object]:
 
 
 def _port(port: Object) -> int:
-    """Its number; 0 where it is none that TLS is spoken on."""
+    """Return the number of a TCP port; 0 for anything else."""
     number = port.get("port")
     if (port.get("protocol") or "TCP") != "TCP" or isinstance(number, bool) or not isinstance(number, int):
         return 0
-    return number if 0 < number <= _LARGEST_PORT else 0
+    return number if 0 < number <= _MAX_PORT else 0
 
 
-def _normal(host: str) -> str:
+def _normalized(host: str) -> str:
     try:
         return ipaddress.ip_address(host).compressed
     except ValueError:

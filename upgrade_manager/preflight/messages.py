@@ -1,4 +1,4 @@
-"""The words in which the checks are told: every failure is named, however many there are."""
+"""Texts of preflight results. Every failing node and endpoint is named, however many there are."""
 
 from __future__ import annotations
 
@@ -7,58 +7,59 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-#: Of so many that are silent the reasons are told; of any more only the names, for a condition's length is limited.
-TOLD = 3
+#: Reasons are shown for that many targets, because a condition's message is limited; of more, just the names.
+MAX_REASONS = 3
 
 
-def too_full(verdicts: Mapping[str, str]) -> str:
-    """The disks that do not take the new images, by node."""
-    named = ", ".join(f"{node} ({verdict})" for node, verdict in verdicts.items())
+def disks_too_full(verdicts: Mapping[str, str]) -> str:
+    """Name the nodes without room for the new images."""
     return (
-        "not enough disk space: with 13 GiB of new images, more than the kubelet's imageGCHighThresholdPercent "
-        f"would be in use on {named}; free space there, or skip this check by annotation "
+        "Not enough disk space for 13 GiB of new images (usage would exceed imageGCHighThresholdPercent): "
+        f"{_pairs(verdicts)}. Free disk space there, or skip this check with annotation "
         f'{ANNOTATION_SKIP_DISK_CHECK}: "true"'
     )
 
 
-def short_lived(verdicts: Mapping[str, str], *, days: int) -> str:
-    """The certificates that do not last, by endpoint."""
-    named = ", ".join(f"{endpoint} ({verdict})" for endpoint, verdict in verdicts.items())
-    wanted = "1 day" if days == 1 else f"{days} days"
+def certificates_expire(expiries: Mapping[str, str], *, days: int) -> str:
+    """Name the endpoints whose certificates expire too soon."""
     return (
-        f"API server certificates must be valid for another {wanted}, which these are not: {named}; renew them, for "
-        "which RKE2 has to be restarted on their nodes"
+        f"API server certificates expire too soon (need {'1 day' if days == 1 else f'{days} days'}): "
+        f"{_pairs(expiries)}. Restart rke2-server on that node to renew"
     )
 
 
-def silent_kubelets(reasons: Mapping[str, str]) -> str:
-    """The nodes that did not answer for a minute."""
-    return f"no kubelet answered for a minute on {_named(reasons)}; see that these nodes are up"
+def kubelets_failed(errors: Mapping[str, str]) -> str:
+    """Name the nodes whose kubelet did not respond for the whole timeout."""
+    return f"Kubelet did not respond for 1 min: {_errors(errors)}. Check that the node is up"
 
 
-def silent_endpoints(reasons: Mapping[str, str]) -> str:
-    """The endpoints of which no usable certificate was to be had for a minute."""
-    return f"no valid certificate could be read for a minute from API server {_named(reasons)}"
+def endpoints_failed(errors: Mapping[str, str]) -> str:
+    """Name the endpoints whose certificate could not be read for the whole timeout."""
+    return f"API server certificate could not be read for 1 min: {_errors(errors)}. Check that API server"
 
 
-def waits(*, kubelets: Mapping[str, str], endpoints: Mapping[str, str], unasked: int) -> str:
-    """What the checks wait for."""
-    parts = [f"an answer of the kubelet on {_some(kubelets)}"] if kubelets else []
-    parts += [f"a valid certificate of API server {_some(endpoints)}"] if endpoints else []
-    parts += [f"{unasked} more answers"] if unasked else []
-    return f"waiting for {' and '.join(parts)}"
+def pending(*, kubelets: Mapping[str, str], endpoints: Mapping[str, str], unprobed: int) -> str:
+    """Name what the checks wait for."""
+    parts = [f"the kubelet of {_first(kubelets)}"] if kubelets else []
+    parts += [f"the certificate of {_first(endpoints)}"] if endpoints else []
+    parts += [f"{unprobed} more responses"] if unprobed else []
+    return f"Checking nodes and API servers: waiting for {' and '.join(parts)}"
 
 
-def _named(reasons: Mapping[str, str]) -> str:
-    if len(reasons) <= TOLD:
-        return ", ".join(f"{name} ({reason})" for name, reason in reasons.items())
-    first = "; ".join(list(reasons.values())[:TOLD])
-    return f"{', '.join(reasons)} (the first: {first})"
+def _pairs(details: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} ({detail})" for name, detail in details.items())
 
 
-def _some(reasons: Mapping[str, str]) -> str:
-    told: Sequence[str] = [f"{name} ({reason})" for name, reason in list(reasons.items())[:TOLD]]
-    more = len(reasons) - len(told)
-    return ", ".join(told) + (f" and {more} more" if more else "")
+def _errors(errors: Mapping[str, str]) -> str:
+    if len(errors) <= MAX_REASONS:
+        return _pairs(errors)
+    first = "; ".join(list(errors.values())[:MAX_REASONS])
+    return f"{', '.join(errors)} (first errors: {first})"
+
+
+def _first(errors: Mapping[str, str]) -> str:
+    shown = dict(list(errors.items())[:MAX_REASONS])
+    more = len(errors) - len(shown)
+    return _pairs(shown) + (f" and {more} more" if more else "")

@@ -1,8 +1,7 @@
-"""Asking many who may be slow, silent or dead, over as many reconciles as it takes.
+"""Polls many targets that may be slow or down, spread over as many reconciles as it takes.
 
-What is remembered between two reconciles saves requests and tells how long somebody has been silent. It is lost with
-the process, and a minute then begins anew: giving up is final, so it may come late but never early. For the same
-reason the minute is one of the monotonic clock, which nobody sets.
+Results are kept in memory only, timed by the monotonic clock. After a restart the timeout starts over, so a target
+may be declared failed late but never early.
 """
 
 from __future__ import annotations
@@ -12,145 +11,144 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.preflight.errors import Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-Answer = TypeVar("Answer")
-Ask: TypeAlias = "Callable[[], Awaitable[Answer]]"
+Result = TypeVar("Result")
+Probe: TypeAlias = "Callable[[], Awaitable[Result]]"
 
-#: Seconds for which somebody is asked again before that counts as a failure.
-PATIENCE = 60.0
-#: Seconds after which that is enough in any case.
-MOST_PATIENCE = 180.0
-#: Attempts in a row that must have failed as well: where we could hardly ask ourselves, a minute proves nothing.
-ENOUGH = 6
-#: Asked at the same time.
-BREADTH = 16
-#: Seconds after which a look begins no further question: a reconcile must end within a minute, and goes on later.
-LOOK = 15.0
-#: Seconds before the first and between later repetitions.
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
+#: Seconds for which probes of a target must keep failing before the target counts as failed.
+FAILURE_TIMEOUT = 60.0
+#: Failures in a row that are also required; rare probes prove little.
+MIN_FAILURES = 6
+#: Seconds after which fewer failures are enough, because among hundreds of failing targets each is probed rarely.
+MAX_FAILURE_TIMEOUT = 180.0
+#: Probes that run at the same time.
+CONCURRENCY = 16
+#: Seconds after which a poll starts no further probe; the next reconcile continues.
+POLL_BUDGET = 15.0
+#: Seconds between probes of one target: the first delay, doubled up to the second.
+BASE_DELAY, MAX_DELAY = 1.0, 10.0
+
+
+class ProbeError(Exception):
+    """A target does not respond, or its response is unusable. The poller tries again.
+
+    `str()` is the reason, for users; it does not name the target.
+    """
 
 
 @dataclass(slots=True)
-class _Asked(Generic[Answer]):
-    """Where somebody stands. Invariant: at most one of answer and reason is there; both are absent before the first."""
+class _Target(Generic[Result]):
+    """State of one target. Invariant: at most one of `result` and `error` is set; before the first probe, neither."""
 
-    #: The last one that could be used.
-    answer: Answer | None = None
-    #: Why there is none; `since` and `until` are the times of the first and the last attempt that failed in a row.
-    reason: str = ""
-    since: float = 0.0
-    until: float = 0.0
+    result: Result | None = None
+    error: str = ""
+    #: Times of the first and the last failure in a row.
+    failing_since: float = 0.0
+    failing_until: float = 0.0
     failures: int = 0
-    #: When to ask (again), unless the answer satisfies.
+    #: Earliest time of the next probe.
     due: float = 0.0
-    times: int = 0
+    probes: int = 0
 
     @property
-    def given_up(self) -> bool:
-        """Whether it was silent for all of its minute; the last attempt was after that, and one of several."""
-        silent = self.until - self.since if self.reason else 0.0
-        # Among hundreds of the dead nobody's turn comes often.
-        return silent >= PATIENCE and (self.failures >= ENOUGH or silent >= MOST_PATIENCE)
+    def failed(self) -> bool:
+        """Whether the target has failed for the whole timeout."""
+        failing = self.failing_until - self.failing_since if self.error else 0.0
+        return failing >= FAILURE_TIMEOUT and (self.failures >= MIN_FAILURES or failing >= MAX_FAILURE_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey(Generic[Answer]):
-    """What is known of everybody after a look; each one asked is in exactly one of the four."""
+class Poll(Generic[Result]):
+    """Results of all targets after a poll. Each target is in exactly one of the four."""
 
-    answers: Mapping[str, Answer]
-    #: Silent, but not for a minute yet, and why.
-    silent: Mapping[str, str]
-    #: Silent for a minute, and why.
-    given_up: Mapping[str, str]
-    #: Not asked yet, for want of time.
-    unasked: tuple[str, ...]
-    #: Seconds until somebody is to be asked again.
-    after: float
-
-    @property
-    def complete(self) -> bool:
-        """Whether nobody is to be waited for."""
-        return not self.silent and not self.unasked
+    results: Mapping[str, Result]
+    #: Errors of targets that are failing, but not for the whole timeout yet.
+    failing: Mapping[str, str]
+    #: Errors of targets that have failed.
+    failed: Mapping[str, str]
+    #: Targets that the poll had no time for.
+    unprobed: tuple[str, ...]
+    #: Seconds until the next probe is due.
+    retry_after: float
 
 
-class Inquiry(Generic[Answer]):
-    """One question to many, by name."""
+class Poller(Generic[Result]):
+    """Runs one probe per target, repeatedly, until each has succeeded or failed."""
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._asked: dict[str, _Asked[Answer]] = {}
+        self._targets: dict[str, _Target[Result]] = {}
 
-    async def look(self, asks: Mapping[str, Ask[Answer]], *, satisfies: Callable[[Answer], bool]) -> Survey[Answer]:
-        """Ask whoever has not given a satisfying answer yet and is due; whoever is not in `asks` is forgotten.
+    async def poll(self, probes: Mapping[str, Probe[Result]], *, done: Callable[[Result], bool]) -> Poll[Result]:
+        """Run the probes that are due. Targets that are missing from `probes` are forgotten.
 
-        An answer that does not satisfy counts at once, but is asked for again at every further look: what is wrong may
-        be repaired while others are waited for. Raises KubeError where it is the API server that does not answer.
+        A result that is not `done` is reported at once, but probed again at later polls, because it may improve while
+        other targets are pending. Raises KubeError when the API server itself does not respond.
         """
-        self._asked = {name: self._asked.get(name) or _Asked() for name in asks}
+        self._targets = {name: self._targets.get(name) or _Target() for name in probes}
         now = self._monotonic()
         due = [
             name
-            for name, asked in self._asked.items()
-            if asked.due <= now and (asked.answer is None or not satisfies(asked.answer))
+            for name, target in self._targets.items()
+            if target.due <= now and (target.result is None or not done(target.result))
         ]
-        # Whoever was never asked goes first, so that a crowd of the dead cannot keep anybody waiting for ever.
-        due.sort(key=lambda name: self._asked[name].times)
-        await self._ask_all(asks, due, deadline=now + LOOK)
-        return self._survey()
+        # New targets go first, so that many failing ones cannot starve them.
+        due.sort(key=lambda name: self._targets[name].probes)
+        await self._probe_all(probes, due, deadline=now + POLL_BUDGET)
+        return self._summary()
 
-    async def _ask_all(self, asks: Mapping[str, Ask[Answer]], due: list[str], *, deadline: float) -> None:
-        names, broken = iter(due), list[KubeError]()
+    async def _probe_all(self, probes: Mapping[str, Probe[Result]], due: list[str], *, deadline: float) -> None:
+        names, errors = iter(due), list[KubeError]()
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(BREADTH, len(due))):
-                group.create_task(self._work(names, asks, broken, deadline))
-        if broken:
-            raise broken[0]
+            for _ in range(min(CONCURRENCY, len(due))):
+                group.create_task(self._worker(names, probes, errors, deadline))
+        if errors:
+            raise errors[0]
 
-    async def _work(
-        self, names: Iterator[str], asks: Mapping[str, Ask[Answer]], broken: list[KubeError], deadline: float
+    async def _worker(
+        self, names: Iterator[str], probes: Mapping[str, Probe[Result]], errors: list[KubeError], deadline: float
     ) -> None:
         for name in names:
             try:
-                await self._ask(self._asked[name], asks[name])
+                await self._probe(self._targets[name], probes[name])
             except KubeError as error:
-                broken.append(error)
-            if broken or self._monotonic() >= deadline:
+                errors.append(error)
+            if errors or self._monotonic() >= deadline:
                 return
 
-    async def _ask(self, asked: _Asked[Answer], ask: Ask[Answer]) -> None:
+    async def _probe(self, target: _Target[Result], probe: Probe[Result]) -> None:
         try:
-            answer = await ask()
-        except Unanswered as silence:
+            result = await probe()
+        except ProbeError as error:
             now = self._monotonic()
-            asked.since = asked.since if asked.reason else now
-            asked.answer, asked.reason, asked.until = None, str(silence), now
-            asked.failures += 1
+            target.failing_since = target.failing_since if target.error else now
+            target.result, target.error, target.failing_until = None, str(error), now
+            target.failures += 1
         else:
-            asked.answer, asked.reason, asked.failures = answer, "", 0
-        self._schedule(asked)
+            target.result, target.error, target.failures = result, "", 0
+        self._schedule(target)
 
-    def _schedule(self, asked: _Asked[Answer]) -> None:
+    def _schedule(self, target: _Target[Result]) -> None:
         now = self._monotonic()
-        asked.due = now + min(LONGEST_PAUSE, FIRST_PAUSE * 2**asked.times)
-        asked.times = min(asked.times + 1, 10)
-        end = asked.since + PATIENCE
-        if asked.reason and now < end:
-            # The last attempt is at the end of the minute, not some time after.
-            asked.due = min(asked.due, end)
+        target.due = now + min(MAX_DELAY, BASE_DELAY * 2**target.probes)
+        target.probes = min(target.probes + 1, 10)
+        end = target.failing_since + FAILURE_TIMEOUT
+        if target.error and now < end:
+            # Probe exactly when the timeout ends, not some time later.
+            target.due = min(target.due, end)
 
-    def _survey(self) -> Survey[Answer]:
+    def _summary(self) -> Poll[Result]:
         now = self._monotonic()
-        silent = {name: asked for name, asked in self._asked.items() if asked.reason and not asked.given_up}
-        unasked = tuple(name for name, asked in self._asked.items() if not asked.times)
-        dues = [asked.due for asked in silent.values()]
-        return Survey(
-            answers={name: asked.answer for name, asked in self._asked.items() if asked.answer is not None},
-            silent={name: asked.reason for name, asked in silent.items()},
-            given_up={name: asked.reason for name, asked in self._asked.items() if asked.given_up},
-            unasked=unasked,
-            after=0.0 if unasked else max(0.0, min(dues, default=now) - now),
+        failing = {name: target for name, target in self._targets.items() if target.error and not target.failed}
+        unprobed = tuple(name for name, target in self._targets.items() if not target.probes)
+        due = min((target.due for target in failing.values()), default=now)
+        return Poll(
+            results={name: target.result for name, target in self._targets.items() if target.result is not None},
+            failing={name: target.error for name, target in failing.items()},
+            failed={name: target.error for name, target in self._targets.items() if target.failed},
+            unprobed=unprobed,
+            retry_after=0.0 if unprobed else max(0.0, due - now),
         )

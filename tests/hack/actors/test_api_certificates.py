@@ -48,8 +48,8 @@ async def test_a_certificate_stays_what_it_was() -> None:
     [
         pytest.param("10.0.0.9", PORT, {}, "Connection refused", 0, id="an address of nobody"),
         pytest.param(OTHER, 6443, {}, "Connection refused", 0, id="another port"),
-        pytest.param(OTHER, PORT, {"tls": False}, "no TLS handshake", 0, id="no TLS"),
-        pytest.param(OTHER, PORT, {"answers": False}, "no certificate within 10 s", 10, id="silence"),
+        pytest.param(OTHER, PORT, {"tls": False}, "TLS handshake failed", 0, id="no TLS"),
+        pytest.param(OTHER, PORT, {"answers": False}, "TLS handshake timed out after 10 s", 10, id="silence"),
     ],
 )
 async def test_where_nobody_shows_one_there_is_none(

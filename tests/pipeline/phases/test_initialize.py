@@ -111,7 +111,7 @@ async def test_what_is_missing_is_named_and_waited_for(
     ("answer", "outcome", "text"),
     [
         pytest.param(summary(used=290 * GIB), Failed, "node n1 (101.0 % > 85 %)", id="no"),
-        pytest.param(503, Waiting, "waiting for an answer of the kubelet on node n1", id="nobody answers yet"),
+        pytest.param(503, Waiting, "waiting for the kubelet of node n1", id="nobody answers yet"),
     ],
 )
 async def test_the_checks_before_the_upgrade_have_the_last_word(

@@ -11,7 +11,7 @@ from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.pauselist import misnamed
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES
-from upgrade_manager.preflight.check import Refused, Undecided
+from upgrade_manager.preflight.check import Pending, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,9 +57,9 @@ def single_node(nodes: Sequence[Object]) -> str | None:
 async def _checked(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
     """Whether the cluster is fit for an upgrade; a silent node or API server is waited for, for a minute."""
     verdict = await ctx.preflight.check(ctx.client, plan=ctx.owner.uid, annotations=ctx.plan.annotations, nodes=nodes)
-    if isinstance(verdict, Undecided):
-        return Waiting(message=verdict.message, after=verdict.after)
-    return Failed(cause=verdict.cause) if isinstance(verdict, Refused) else Completed()
+    if isinstance(verdict, Pending):
+        return Waiting(message=verdict.message, after=verdict.retry_after)
+    return Failed(cause=verdict.cause) if isinstance(verdict, Rejected) else Completed()
 
 
 async def _source(ctx: ReconcileContext) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 PERSISTENT_VOLUME_CLAIMS = Resource(
     group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hack.actors.context import ActorContext
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Change
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hack.actors.context import ActorContext
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.transport import Request, Response
 
 PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/"

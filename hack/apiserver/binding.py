@@ -10,7 +10,7 @@ from hack.apiserver.status import JSON_HEADERS, bad_request, conflict
 from hack.apiserver.stored import encode
 from hack.apiserver.writing import object_body, write_options
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:

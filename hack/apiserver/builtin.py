@@ -8,7 +8,7 @@ from typing import Any
 from hack.apiserver.columns import columns_of
 from hack.apiserver.quality import pending
 from hack.apiserver.resources import REVIEW_VERBS, Row
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 #: Holds a CustomResourceDefinition until the objects of its kind are gone.
 INSTANCES = "customresourcecleanup.apiextensions.k8s.io"

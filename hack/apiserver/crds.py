@@ -14,7 +14,7 @@ from hack.apiserver.resources import Column, Row
 from hack.apiserver.route import Route
 from hack.apiserver.worker import Worker
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

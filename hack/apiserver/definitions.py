@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.apiserver.status import StatusError, about
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
     from hack.apiserver.resources import Row

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hack.apiserver.rbac import Rule
     from hack.apiserver.resources import Row
     from hack.apiserver.storage import Storage
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 #: For each kind, what exempts: this verb on that kind's roles.
 _ROLES = {f"roles.{GROUP}": "roles", f"clusterroles.{GROUP}": "clusterroles"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver.schema.field_error import not_supported
 from hack.apiserver.status import invalid
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
     from hack.apiserver.schema.field_error import FieldError

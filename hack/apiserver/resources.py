@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 #: What a client can do with a kind that is stored, in the order in which discovery lists it.
 STORED_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hack.apiserver.schema.field_error import FieldError
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 JSON_HEADERS = {"content-type": "application/json"}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hack.bench.catalogue import BENCHMARKS, load
 from hack.control_plane.errors import AssetsError
-from upgrade_manager.runtime.clock import SystemClock
+from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:

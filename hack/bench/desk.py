@@ -25,8 +25,8 @@ from hack.demo.processes import family
 from hack.demo.stage import READY_WITHIN, cluster_command, ready_line, repo_url
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.config import connect
 from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ async def desk(*, scenario: str, time_scale: float, recorder: type[Recorder] = R
         options = parse(["--scenario", scenario, *(["--time-scale", str(time_scale)] if time_scale else ["--instant"])])
         cluster = await relatives.start("cluster", cluster_command(options, direct))
         url = repo_url(await ready_line(cluster, within=READY_WITHIN[options.api]))
-        connection = await connect(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(direct))
+        connection = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(direct))
         http = await stack.enter_async_context(HttpTransport(connection, observer=RequestObserver()))
         taking = recorder(http)
         authority = Authority(now=datetime.now(UTC))

@@ -20,8 +20,8 @@ from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.simulation import Simulation
-from upgrade_manager.kube.config import connect
 from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
@@ -75,4 +75,6 @@ async def _https(simulation: Simulation, stack: AsyncExitStack, folder: Path) ->
     gateway = await stack.enter_async_context(Gateway(simulation.backend.client_transport, tls=tls))
     path = folder / "kubeconfig"
     write(path, kubeconfig(server=gateway.url, authority=authority.certificate, token=_TOKEN))
-    return HttpTransport(await connect(environ={}, now=lambda: now, kubeconfig=str(path)), observer=RequestObserver())
+    return HttpTransport(
+        await load_config(environ={}, now=lambda: now, kubeconfig=str(path)), observer=RequestObserver()
+    )

@@ -24,7 +24,6 @@ from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resource import Resource
 from upgrade_manager.kube.resources import (
     ADDONS,
     ENDPOINT_SLICES,
@@ -37,6 +36,7 @@ from upgrade_manager.kube.resources import (
     SETTINGS,
     VERSIONS,
     VIRTUAL_MACHINE_IMAGES,
+    Resource,
 )
 
 if TYPE_CHECKING:

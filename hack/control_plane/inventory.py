@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client

@@ -26,10 +26,10 @@ from hack.demo.stage import DemoError, prepare
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.config import connect
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ async def _play(options: Options, screen: Screen, relatives: Family) -> int:
 
 @contextlib.asynccontextmanager
 async def _client(kubeconfig: Path) -> AsyncIterator[Client]:
-    connection = await connect(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))
+    connection = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))
     async with HttpTransport(connection, observer=RequestObserver()) as transport:
         yield Client(transport, user_agent="demo", random=random.Random())
 

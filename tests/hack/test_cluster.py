@@ -19,8 +19,8 @@ from hack.control_plane.control_plane import API_SERVER
 from tests.support import servers
 from tests.support.processes import eventually, program_of, started_with
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.config import connect
 from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.observer import RequestObserver
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.preflight.certificate_probe import TlsProbe
@@ -139,7 +139,7 @@ async def test_who_looks_for_the_api_servers_finds_the_programs_own(
     assert process.stdout is not None
     async with asyncio.timeout(50):
         await process.stdout.readline()
-    connection = await connect(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(path))
+    connection = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(path))
     async with HttpTransport(connection, observer=RequestObserver()) as transport:
         client = Client(transport, user_agent="test", random=Random(1))
         piece = await client.get(ENDPOINT_SLICES, "kubernetes", namespace="default")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-from upgrade_manager.kube.backoff import Backoff
+from upgrade_manager.kube.retry import Backoff
 
 
 class Lowest(Random):

@@ -50,7 +50,7 @@ async def test_get_metadata_only() -> None:
     assert found == {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     assert transport.requests[0].headers["accept"] == accept
-    with pytest.raises(Terminal, match="whole objects where only metadata was asked for"):
+    with pytest.raises(Terminal, match="whole objects instead of their metadata"):
         await api.get(SECRETS, "s", namespace="ns", metadata_only=True)
 
 

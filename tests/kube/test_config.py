@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from upgrade_manager.kube.config import ConfigError, Connection, InCluster, Tls, connect
+from upgrade_manager.kube.config import ConfigError, Connection, InCluster, Tls
+from upgrade_manager.kube.kubeconfig import load_config
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,7 @@ def kubeconfig(path: Path, server: str) -> str:
 
 
 async def test_a_pod_finds_its_server_and_its_token(account: Path) -> None:
-    found = await connect(environ=POD, now=now, service_account=account)
+    found = await load_config(environ=POD, now=now, service_account=account)
     assert (found.server, found.authorization, found.max_age) == ("https://10.53.0.1:443", "Bearer one", 60)
     assert found.tls == Tls(authorities="PEM")
     (account / "token").write_text("two")
@@ -49,20 +50,20 @@ async def test_a_pod_finds_its_server_and_its_token(account: Path) -> None:
 
 async def test_an_address_of_version_6_is_bracketed(account: Path) -> None:
     environ = {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}
-    assert (await connect(environ=environ, now=now, service_account=account)).server == "https://[fd00::1]:443"
+    assert (await load_config(environ=environ, now=now, service_account=account)).server == "https://[fd00::1]:443"
 
 
 @pytest.mark.parametrize("name", ["token", "ca.crt"])
 async def test_a_pod_without_a_service_account_is_told_so(account: Path, name: str) -> None:
     (account / name).unlink()
     with pytest.raises(ConfigError, match="automountServiceAccountToken"):
-        await connect(environ=POD, now=now, service_account=account)
+        await load_config(environ=POD, now=now, service_account=account)
 
 
 async def test_an_empty_token_is_told(account: Path) -> None:
     (account / "token").write_text("\n")
     with pytest.raises(ConfigError, match="is empty"):
-        await connect(environ=POD, now=now, service_account=account)
+        await load_config(environ=POD, now=now, service_account=account)
 
 
 async def test_the_first_configuration_that_is_there_counts(account: Path, tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ async def test_the_first_configuration_that_is_there_counts(account: Path, tmp_p
     kubeconfig(tmp_path / ".kube" / "config", "home")
 
     async def server(environ: dict[str, str], path: str = "", context: str = "") -> str:
-        found = await connect(environ=environ, now=now, kubeconfig=path, context=context, service_account=account)
+        found = await load_config(environ=environ, now=now, kubeconfig=path, context=context, service_account=account)
         return found.server
 
     assert await server(environ, given) == "https://given"
@@ -85,7 +86,7 @@ async def test_the_first_configuration_that_is_there_counts(account: Path, tmp_p
 
 async def test_no_configuration_at_all_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no kubeconfig at .*: set --kubeconfig or KUBECONFIG"):
-        await connect(environ={"HOME": str(tmp_path)}, now=now)
+        await load_config(environ={"HOME": str(tmp_path)}, now=now)
 
 
 def test_credentials_are_not_shown(account: Path) -> None:

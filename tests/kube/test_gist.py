@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from upgrade_manager.kube.gist import gist
+from upgrade_manager.kube.event_correlator import gist
 
 UID = "0d5b6f1e-0000-4000-8000-00000000000a"
 

@@ -41,7 +41,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
 IMAGE = ToolkitImage(repository="r", tag="v1")

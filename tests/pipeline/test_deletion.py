@@ -18,13 +18,13 @@ from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resource import Resource
 from upgrade_manager.kube.resources import (
     ADDONS,
     LONGHORN_SETTINGS,
     NAMESPACES,
     NODES,
     UPGRADE_PLANS,
+    Resource,
 )
 from upgrade_manager.pipeline.controller import PlanController
 

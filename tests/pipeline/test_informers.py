@@ -11,8 +11,7 @@ import pytest
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.observer import InformerObserver
-from upgrade_manager.kube.resource import Resource
-from upgrade_manager.kube.resources import JOBS, NODES, SERVICES
+from upgrade_manager.kube.resources import JOBS, NODES, SERVICES, Resource
 from upgrade_manager.pipeline.informers import (
     SETTLE_TIMEOUT,
     SYNC_TIMEOUT,

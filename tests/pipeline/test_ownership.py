@@ -23,7 +23,7 @@ from upgrade_manager.kube.resources import (
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 CONTAINER = {"name": "x", "image": "docker.io/library/busybox:1.36.1"}
 LABELS = {"app": "someone-elses"}

@@ -22,10 +22,9 @@ from tests.support.tokens import tokens_of
 from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, Stage
 from tests.support.witness import Witness, assert_succeeds_once
 from upgrade_manager.cli.options import RunOptions
-from upgrade_manager.kube.backoff import Backoff
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resource import Resource
-from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS, Resource
+from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.runtime.leader_election import LeaseLost
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from upgrade_manager.pipeline.controller import RETRY_CAP
 if TYPE_CHECKING:
     from hack.faults.call import Call
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.repository_client import Fetcher
 
 RELEASE_FILE = "harvester-release.yaml"

@@ -20,8 +20,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.resource import Resource
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS, Resource
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.context import ReconcileContext, parse_plan

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
+    from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
     from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
-    from upgrade_manager.runtime.clock import Clock
 
 _READS = frozenset({"GET", "HEAD"})
 

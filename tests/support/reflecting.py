@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.kube_server import Reply, ScriptedTransport, event, listing, status_object
-from upgrade_manager.kube.backoff import Backoff
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.observer import InformerObserver
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.reflector import Reflector
 from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.retry import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 #: Shortest and longest wait in seconds: none, and one step of the backoff.
 AT_ONCE, STEP = (0.0, 0.0), (0.8, 1.6)

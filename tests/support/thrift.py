@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
     from hack.faults.call import Call

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hack.control_plane.control_plane import ControlPlane
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.transport import Transport
 
 #: What was there before the first test, by uid.

@@ -10,8 +10,7 @@ from tests.support.patience import eventually
 from tests.support.upgrade import ACCOUNT
 from tests.support.wire import Wire
 from upgrade_manager.kube.errors import AlreadyExists
-from upgrade_manager.kube.resource import Resource
-from upgrade_manager.kube.resources import SECRETS
+from upgrade_manager.kube.resources import SECRETS, Resource
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer

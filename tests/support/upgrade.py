@@ -20,8 +20,7 @@ from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
-from upgrade_manager.kube.resource import Resource
-from upgrade_manager.kube.resources import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.support.draw import Failing
     from tests.support.upgrade import Stage
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 _OTHER = "somebody-else"
 _SUC_LABEL = "plan.upgrade.cattle.io/"

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from random import Random
 
     from upgrade_manager.cli.options import RunOptions
+    from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.transport import Transport
     from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
-    from upgrade_manager.runtime.clock import Clock
     from upgrade_manager.runtime.metrics import Metrics
 
 LEASE = "upgrade-manager.management.harvesterhci.io"

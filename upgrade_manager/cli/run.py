@@ -16,13 +16,14 @@ from upgrade_manager import __version__
 from upgrade_manager.cli import gc_tuning
 from upgrade_manager.cli.application import USER_AGENT, Outside, assemble
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.config import ConfigError, connect
+from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.kube.config import ConfigError
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.repository_client import HttpFetcher
 from upgrade_manager.preflight.certificate_probe import TlsProbe
-from upgrade_manager.runtime.clock import SystemClock
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
 from upgrade_manager.runtime.manager import Stage
@@ -58,7 +59,7 @@ def run(options: RunOptions) -> int:
 
 async def _serve(options: RunOptions, clock: SystemClock) -> None:
     log = structlog.get_logger()
-    connection = await connect(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
+    connection = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     async with AsyncExitStack() as stack:
         metrics = Metrics(CollectorRegistry())
         metrics.watch_process()

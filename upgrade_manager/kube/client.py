@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from upgrade_manager.kube.errors import Terminal, Transient
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.objects import key, metadata, name, namespace, resource_version
 from upgrade_manager.kube.pager import Listing, Page, PageQuery, Selection, read_pages
 from upgrade_manager.kube.retry import Rest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.patch import Patch
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.transport import Transport
 
     Query: TypeAlias = tuple[tuple[str, str], ...]
@@ -55,7 +55,7 @@ class Client:
             "GET", resource.path(name, namespace=namespace), accept=_PARTIAL if metadata_only else _JSON
         )
         obj = await self._object(request, about=_about("get", resource, name, namespace))
-        return named_metadata(resource, obj) if metadata_only else obj
+        return resource.metadata_of(obj) if metadata_only else obj
 
     async def list(
         self,
@@ -90,9 +90,9 @@ class Client:
         items = answer.get("items")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise Transient(f"{about}: the answer, a {answer.get('kind')}, is no list of objects")
-        complete = named_metadata if selection.metadata_only else named_object
+        complete = resource.metadata_of if selection.metadata_only else resource.with_type_meta
         return Page(
-            items=[complete(resource, item) for item in items],
+            items=[complete(item) for item in items],
             resource_version=resource_version(answer),
             continue_token=metadata(answer).get("continue") or "",
         )
@@ -110,7 +110,7 @@ class Client:
         """An open watch from that resourceVersion on, which the server ends after `timeout` seconds.
 
         With initial_events it first brings whatever exists, not older than that version (watchlist.py).
-        Objects of a metadata_only watch are as the server sent them: pass them through `named_metadata`.
+        Objects of a metadata_only watch are as the server sent them: pass them through `Resource.metadata_of`.
         """
         options = (
             ("watch", "1"),
@@ -161,7 +161,7 @@ class Client:
             body=patch.encode(),
         )
         obj = await self._object(request, about=_about("patch", resource, name, namespace, subresource))
-        return named_metadata(resource, obj) if metadata_only else obj
+        return resource.metadata_of(obj) if metadata_only else obj
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
         """Replace the object by this one; its resourceVersion, where it has one, guards against lost updates."""
@@ -273,24 +273,6 @@ class Client:
         if not isinstance(answer, dict):
             raise Transient(f"{about}: the answer is JSON, but no object")
         return answer
-
-
-def named_object(resource: Resource, obj: Object) -> Object:
-    """The object with its kind and apiVersion, which servers leave out of the items of a list."""
-    obj.setdefault("apiVersion", resource.api_version)
-    obj.setdefault("kind", resource.kind)
-    return obj
-
-
-def named_metadata(resource: Resource, obj: Object) -> Object:
-    """A PartialObjectMetadata under the kind that it is the metadata of.
-
-    Raises Terminal when it has more than metadata: a server, or a proxy, that sends whole objects where only metadata
-    was asked for must be noticed, not have the data of Secrets kept in memory.
-    """
-    if not obj.keys() <= {"apiVersion", "kind", "metadata"}:
-        raise Terminal(f"{resource.name}: the server sent whole objects where only metadata was asked for")
-    return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
 def _delete_options(propagation: str) -> Object:

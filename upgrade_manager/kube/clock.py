@@ -1,10 +1,39 @@
-"""The clock by which durations are measured: the event loop's own, so that tests can let hours pass in no time."""
+"""Calendar time for records, and the event loop's time for durations."""
 
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
+from typing import Protocol
 
 
 def loop_time() -> float:
-    """Seconds on the running loop's clock; it never goes back, and only differences mean anything."""
+    """Return the running loop's time in seconds. It is monotonic, and virtual in tests."""
     return asyncio.get_running_loop().time()
+
+
+class Clock(Protocol):
+    """A source of time that tests can replace.
+
+    The calendar may jump (NTP, a resumed machine), so durations are never differences of `now()`.
+    """
+
+    def now(self) -> datetime:
+        """Return the calendar time in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds since a fixed moment; only differences mean anything, and only in this process."""
+        ...
+
+
+class SystemClock:
+    """The machine's calendar and the running loop's time."""
+
+    def now(self) -> datetime:
+        """Return the calendar time in UTC."""
+        return datetime.now(tz=UTC)
+
+    def monotonic(self) -> float:
+        """Return the loop's time; requires a running loop."""
+        return loop_time()

@@ -9,11 +9,7 @@ import asyncio
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
+from typing import Protocol
 
 #: Seconds after which files that someone else rotates are read again.
 FILE_AGE = 60.0
@@ -99,26 +95,3 @@ class InCluster:
         if not token:
             raise ConfigError(f"the token in {self.folder} is empty: the kubelet has not written it yet")
         return token, authorities
-
-
-async def connect(
-    *,
-    environ: Mapping[str, str],
-    now: Callable[[], datetime],
-    kubeconfig: str = "",
-    context: str = "",
-    service_account: Path = SERVICE_ACCOUNT,
-) -> Connection:
-    """The first that is there: the kubeconfig given, $KUBECONFIG, the Pod's service account, ~/.kube/config.
-
-    This is controller-runtime's order. A context given rules the service account out. Raises ConfigError.
-    """
-    paths = kubeconfig or environ.get("KUBECONFIG", "")
-    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
-    if not paths and not context and host and port:
-        return await InCluster(host=host, port=port, folder=service_account).connect()
-    # Only those who have a kubeconfig pay for what reads it.
-    from upgrade_manager.kube.kubeconfig import Kubeconfig  # noqa: PLC0415
-
-    paths = paths or str(Path(environ.get("HOME", "/")) / ".kube" / "config")
-    return await Kubeconfig(paths=paths, context=context, now=now).connect()

@@ -6,6 +6,7 @@ names: what is said again after one has the name of the Event that tells of it a
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.gist import gist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,16 @@ REFILL = 300.0
 MESSAGE_LIMIT = 1024
 #: Characters of the object's name in an Event's, which may have 253 with the hash behind.
 _NAME_LENGTH = 200
+
+_CHANCE = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\b0x[0-9a-f]+\b"
+    # Go's durations (1m30.5s) and plain numbers, also with a unit; nothing that goes on to either side.
+    # Possessive, for a message of many digits must not take long.
+    r"|(?<![\w.-])(?:\d++(?:\.\d++)?+(?:[KMGT]i?B|[a-zµ]{1,2})?+)++(?![\w-]|\.\w)",
+    re.IGNORECASE | re.ASCII,
+)
 
 V = TypeVar("V")
 Group: TypeAlias = tuple[str, ...]
@@ -213,3 +223,8 @@ def _identity(about: Object) -> Group:
         objects.name(about),
         objects.uid(about),
     )
+
+
+def gist(message: str) -> str:
+    """The message with a # for whatever may be different the next time."""
+    return _CHANCE.sub("#", message)

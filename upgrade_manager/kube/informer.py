@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import structlog
 
-from upgrade_manager.kube.backoff import Backoff
 from upgrade_manager.kube.objects import metadata
 from upgrade_manager.kube.observer import InformerObserver
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.reflector import Reflector
+from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.kube.store import Change, Store
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 
 Handler: TypeAlias = Callable[[Change], None]

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from upgrade_manager.kube.config import FILE_AGE, ConfigError, Connection, Tls
+from upgrade_manager.kube.config import FILE_AGE, SERVICE_ACCOUNT, ConfigError, Connection, InCluster, Tls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
 _PACKAGE = "kubernetes_asyncio"
@@ -36,6 +36,26 @@ _EXPIRY_MARGIN = 60.0
 #: What the loader raises where something is missing from a file.
 _INCOMPLETE = (TypeError, AssertionError, AttributeError, KeyError)
 _import_lock = threading.Lock()
+
+
+async def load_config(
+    *,
+    environ: Mapping[str, str],
+    now: Callable[[], datetime],
+    kubeconfig: str = "",
+    context: str = "",
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Connection:
+    """The first that is there: the kubeconfig given, $KUBECONFIG, the Pod's service account, ~/.kube/config.
+
+    This is controller-runtime's order. A context given rules the service account out. Raises ConfigError.
+    """
+    paths = kubeconfig or environ.get("KUBECONFIG", "")
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not paths and not context and host and port:
+        return await InCluster(host=host, port=port, folder=service_account).connect()
+    paths = paths or str(Path(environ.get("HOME", "/")) / ".kube" / "config")
+    return await Kubeconfig(paths=paths, context=context, now=now).connect()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ import structlog
 
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import KubeError, Transient
-from upgrade_manager.kube.eventreader import EventReader, Keeper
 from upgrade_manager.kube.pager import PAGE_SIZE, Listing, Page, PageQuery, Selection, read_pages
+from upgrade_manager.kube.watch import EventReader, Keeper
 from upgrade_manager.kube.watch_errors import (
     QUICK,
     VERY_SHORT,
@@ -34,12 +34,12 @@ from upgrade_manager.kube.watch_list import InitialEvents, is_not_offered
 if TYPE_CHECKING:
     from random import Random
 
-    from upgrade_manager.kube.backoff import Backoff
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.decoder import WatchEvent
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.observer import InformerObserver
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
+    from upgrade_manager.kube.retry import Backoff
     from upgrade_manager.kube.watch import Watch
 
 _log = structlog.get_logger(__name__)

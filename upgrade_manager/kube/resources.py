@@ -1,8 +1,64 @@
-"""The kinds that the manager reads or writes."""
+"""The resources that the manager reads or writes, and their URL paths."""
 
 from __future__ import annotations
 
-from upgrade_manager.kube.resource import Resource
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from upgrade_manager.kube.errors import Terminal
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Group, version and plural of a kind; enough to build every URL path without discovery."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """As objects carry it: `v1`, `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """Fully qualified, for messages and metrics: `jobs.batch`, `nodes`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, name: str = "", *, namespace: str = "", subresource: str = "") -> str:
+        """The URL path of the collection, of one object, or of its subresource; no namespace means all."""
+        parts = ["/apis/" + self.api_version if self.group else "/api/" + self.version]
+        if namespace and self.namespaced:
+            parts.append("namespaces/" + quote(namespace, safe=""))
+        parts.append(self.plural)
+        if name:
+            parts.append(quote(name, safe=""))
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+    def with_type_meta(self, obj: Object) -> Object:
+        """Add the kind and apiVersion, which servers leave out of the items of a list."""
+        obj.setdefault("apiVersion", self.api_version)
+        obj.setdefault("kind", self.kind)
+        return obj
+
+    def metadata_of(self, partial: Object) -> Object:
+        """Return a PartialObjectMetadata under the kind of the object that it describes.
+
+        Raises Terminal for a whole object, so that data of Secrets is never kept by mistake.
+        """
+        if not partial.keys() <= {"apiVersion", "kind", "metadata"}:
+            raise Terminal(f"{self.name}: the server sent whole objects instead of their metadata")
+        return {**partial, "apiVersion": self.api_version, "kind": self.kind}
+
 
 NODES = Resource(group="", version="v1", plural="nodes", kind="Node", namespaced=False)
 NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespace", namespaced=False)

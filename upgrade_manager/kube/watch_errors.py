@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube.decoder import Undecodable
-from upgrade_manager.kube.errors import REFUSED, Gone, Throttled, Transient
-from upgrade_manager.kube.status import is_too_large
+from upgrade_manager.kube.errors import REFUSED, Gone, Throttled, Transient, is_too_large
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.errors import KubeError

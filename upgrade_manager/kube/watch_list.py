@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from upgrade_manager.kube.decoder import WatchEvent
-    from upgrade_manager.kube.eventreader import EventReader
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.watch import Watch
+    from upgrade_manager.kube.watch import EventReader, Watch
 
 #: Seconds for all initial events together, as many as a list is given; 10,000 Pods of 5 kB take about two.
 INITIAL_TIMEOUT = 60.0

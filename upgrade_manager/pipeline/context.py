@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.patch import Patch
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from random import Random
 
     from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.observer import InformerObserver
     from upgrade_manager.kube.store import Change
     from upgrade_manager.pipeline.repository_client import Fetcher
     from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
-    from upgrade_manager.runtime.clock import Clock
     from upgrade_manager.runtime.metrics import Metrics
 
 NAME = "upgradeplan"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 #: Seconds that an explanation may take: the step that asks for it has only some, and a verdict must not wait for words.
 PATIENCE = 5.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from upgrade_manager.kube.informer import Informer
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Store
 
 #: Seconds for the first list of a kind; longer is an error that names it, and the informer keeps trying meanwhile.

@@ -25,7 +25,7 @@ from upgrade_manager.pipeline.absence import where_present
 from upgrade_manager.pipeline.together import together
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
 #: Seconds for which Longhorn waits for a node to come back before it rebuilds its replicas elsewhere.

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.annotations import PlanAnnotations
     from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.clock import Clock
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.preflight.certificates import Validity
     from upgrade_manager.preflight.disk import Disk
     from upgrade_manager.preflight.endpoints import Endpoint
     from upgrade_manager.preflight.poller import Poll, Probe
-    from upgrade_manager.runtime.clock import Clock
 
 #: The API servers' Service.
 NAMESPACE, SERVICE = "default", "kubernetes"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.keys import Component
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resource import Resource
+    from upgrade_manager.kube.resources import Resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import structlog
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client

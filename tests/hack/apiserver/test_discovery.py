@@ -12,7 +12,7 @@ from hack.apiserver.resources import Row
 from tests.support.apiserver import make_server
 from tests.support.definitions import DEFINITIONS, WIDGET
 from tests.support.wire import Wire
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer

@@ -13,7 +13,7 @@ from tests.support.apiserver import make_server
 from tests.support.wire import Wire
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
-from upgrade_manager.kube.resource import Resource
+from upgrade_manager.kube.resources import Resource
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:

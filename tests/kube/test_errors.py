@@ -17,8 +17,11 @@ from upgrade_manager.kube.errors import (
     Terminal,
     Throttled,
     Transient,
+    error_from_answer,
+    error_from_status,
+    is_too_large,
+    retry_after,
 )
-from upgrade_manager.kube.status import error_from_answer, error_from_status, is_too_large, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

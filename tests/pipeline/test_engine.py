@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.pipeline.engine import Engine
+from upgrade_manager.pipeline.engine import PIPELINE, Engine, Row
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.table import PIPELINE, Row
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester

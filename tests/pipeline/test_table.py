@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from upgrade_manager.api.phases import PHASES
-from upgrade_manager.pipeline.table import PIPELINE
+from upgrade_manager.pipeline.engine import PIPELINE
 
 
 @pytest.mark.rule("pipeline: one ordered table defines the phases")

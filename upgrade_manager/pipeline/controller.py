@@ -12,12 +12,11 @@ from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
-from upgrade_manager.pipeline.engine import Engine
+from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents
 from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_job, slim_node
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
-from upgrade_manager.pipeline.table import PIPELINE
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy

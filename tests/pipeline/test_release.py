@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from upgrade_manager.pipeline.errors import BadRepository
-from upgrade_manager.pipeline.message import sentence
 from upgrade_manager.pipeline.release import SIZE_LIMIT, parse_release
+from upgrade_manager.pipeline.status import one_line
 
 WHERE = "http://up-repo.harvester-system/harvester-iso/harvester-release.yaml"
 GOOD = """\
@@ -150,7 +150,7 @@ def test_a_version_is_a_short_harmless_text(key: str, value: str) -> None:
     assert f"{key} is " in said
     assert "which is no version" in said
     assert len(said) < 400
-    assert sentence(said) == said
+    assert one_line(said) == said
 
 
 def test_the_name_of_the_system_may_have_blanks_but_no_marks() -> None:

@@ -11,7 +11,7 @@ from hack.virtual_time import VirtualEventLoop
 from tests.support.upgrade import condition, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.message import LIMIT
+from upgrade_manager.pipeline.status import MESSAGE_LIMIT
 
 if TYPE_CHECKING:
     from hack.faults.call import Call
@@ -84,7 +84,7 @@ def _told(events: list[Object]) -> Counter[str]:
 
 def assert_readable(message: str) -> None:
     """A sentence for a person."""
-    assert 0 < len(message) <= LIMIT
+    assert 0 < len(message) <= MESSAGE_LIMIT
     assert message.isprintable()
     assert "Traceback" not in message
     assert "Error(" not in message

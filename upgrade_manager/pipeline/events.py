@@ -15,7 +15,7 @@ from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.message import sentence
+from upgrade_manager.pipeline.status import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -67,7 +67,7 @@ class PlanEvents:
 
     def error(self, plan: Object, message: str) -> None:
         """A step raised an error that is retried; equal ones are counted, not repeated."""
-        self._recorder.record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=sentence(message))
+        self._recorder.record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=one_line(message))
 
     def blocked(self, plan: Object) -> None:
         """Another plan holds the cluster; the words are those of the record."""
@@ -76,7 +76,7 @@ class PlanEvents:
             plan,
             type_=WARNING,
             reason=CONCURRENT_UPGRADE_BLOCKED,
-            message=sentence(message),
+            message=one_line(message),
             name=_unique_name(plan, "blocked"),
         )
 
@@ -84,7 +84,7 @@ class PlanEvents:
         """Something is not as it should be, and the upgrade goes on all the same; said once, or once about each."""
         name = _unique_name(plan, f"{reason}/{about}" if about else reason)
         self._said.add(name)
-        self._recorder.record(plan, type_=WARNING, reason=reason, message=sentence(message), name=name)
+        self._recorder.record(plan, type_=WARNING, reason=reason, message=one_line(message), name=name)
 
     def has_warned(self, plan: Object, reason: str, *, about: str = "") -> bool:
         """Whether this process has said that already; an earlier one may have."""
@@ -97,7 +97,7 @@ class PlanEvents:
             return "UpgradeSucceeded", "Upgrade completed successfully"
         if phase is None:
             cause = (objects.condition(plan, "Progressing") or {}).get("message", "")
-            return "UpgradeFailed", sentence(f"Upgrade failed: {cause}")
+            return "UpgradeFailed", one_line(f"Upgrade failed: {cause}")
         if value == phase.active:
             return "PhaseTransition", f"Entering phase {phase}"
         return "PhaseCompleted", f"Completed phase {phase}"

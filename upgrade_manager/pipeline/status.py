@@ -23,13 +23,24 @@ from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
-from upgrade_manager.pipeline.message import LIMIT, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from upgrade_manager.api.node_states import NodeState
+
+#: Characters of a condition's or event's message, as a rule.
+MESSAGE_LIMIT = 1000
+
+
+def one_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:
+    """Make any text fit for a condition or an event: one line, printable, of bounded length.
+
+    Whitespace, control characters, line separators and bidirectional marks become single spaces.
+    """
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 class StatusPatch:
@@ -119,7 +130,7 @@ class StatusPatch:
             # Of a thousand nodes nearly all are where they were.
             return
         self._status["nodeUpgradeStatuses"] = nodes
-        nodes[node] = node_entry(nodes.get(node), state, message=sentence(message))
+        nodes[node] = node_entry(nodes.get(node), state, message=one_line(message))
 
     def age(self, obj: Mapping[str, Any]) -> float:
         """Seconds since the object was created; none where that cannot be read, and never below zero."""
@@ -153,7 +164,7 @@ class StatusPatch:
         before, after = (_by_type(status) for status in (self._written, self._status))
         said = before.get(PROGRESSING, {}).pop("message", "")
         after.get(PROGRESSING, {}).pop("message", "")
-        return before == after and said.startswith(sentence(message))
+        return before == after and said.startswith(one_line(message))
 
     def healthy(self) -> None:
         """The last step raised no error."""
@@ -185,12 +196,12 @@ class StatusPatch:
         # The cause names all that failed, which may be a thousand nodes.
         self._condition(PROGRESSING, FALSE, phase, message, limit=MAX_MESSAGE)
 
-    def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = LIMIT) -> None:
+    def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
         condition = Condition(
             type=type_,
             status=status,
             reason=reason,
-            message=sentence(message, limit=limit),
+            message=one_line(message, limit=limit),
             observed_generation=self._generation,
         )
         self._status["conditions"] = set_condition(self._since(type_, status), condition, self._now())

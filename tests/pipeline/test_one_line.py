@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.pipeline.message import LIMIT, sentence
+from upgrade_manager.pipeline.status import MESSAGE_LIMIT, one_line
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,18 @@ from upgrade_manager.pipeline.message import LIMIT, sentence
     ],
 )
 def test_any_text_becomes_a_line(text: str, line: str) -> None:
-    assert sentence(text) == line
+    assert one_line(text) == line
 
 
 def test_what_has_to_be_whole_may_be_longer() -> None:
-    assert sentence("x" * 1001, limit=2000) == "x" * 1001
-    assert sentence("x" * 2001, limit=2000) == "x" * 1999 + "…"
+    assert one_line("x" * 1001, limit=2000) == "x" * 1001
+    assert one_line("x" * 2001, limit=2000) == "x" * 1999 + "…"
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=2500))
 def test_it_is_always_printable_bounded_and_final(text: str) -> None:
-    line = sentence(text)
+    line = one_line(text)
     assert line.isprintable()
-    assert len(line) <= LIMIT
+    assert len(line) <= MESSAGE_LIMIT
     assert line.encode().decode() == line
-    assert sentence(line) == line
+    assert one_line(line) == line

@@ -23,11 +23,10 @@ from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS, Resource
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
+from upgrade_manager.pipeline.context import ReconcileContext, Settings, parse_plan
 from upgrade_manager.pipeline.events import PlanEvents
 from upgrade_manager.pipeline.informers import PlanInformers
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
-from upgrade_manager.pipeline.settings import Settings
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.metrics import Metrics

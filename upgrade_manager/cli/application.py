@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
 from upgrade_manager.kube.client import Client
+from upgrade_manager.pipeline.context import Settings
 from upgrade_manager.pipeline.controller import Dependencies, PlanController
-from upgrade_manager.pipeline.settings import Settings
 from upgrade_manager.runtime.fence import Fence
 from upgrade_manager.runtime.kube_metrics import InformerMetrics
 from upgrade_manager.runtime.leader_election import LeaderElector, new_identity

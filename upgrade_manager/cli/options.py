@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.pipeline.settings import DEFAULT_REPO_URL
+from upgrade_manager.pipeline.context import DEFAULT_REPO_URL
 from upgrade_manager.runtime.bindaddress import BindAddress
 from upgrade_manager.runtime.logging import LEVELS, LogFormat
 

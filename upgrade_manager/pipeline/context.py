@@ -30,17 +30,33 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.repository_client import Fetcher
-    from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.pipeline.status import StatusPatch
     from upgrade_manager.preflight.check import Preflight
 
 
 log = structlog.get_logger(__name__)
 
+#: The Jobs on the nodes use this address; a manager that runs outside the cluster uses another.
+DEFAULT_REPO_URL = "http://{service}.harvester-system"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What the user has written into the plan."""
+class Settings:
+    """Options of the pipeline, from flags and environment."""
+
+    #: The manager's version: the toolkit's tag until the release is known.
+    version: str
+    #: Base URL of the upgrade repository; {plan} is the plan's name, {service} its Service's.
+    repo_url: str = DEFAULT_REPO_URL
+    #: Service account of the Jobs, in harvester-system.
+    job_service_account: str = "harvester"
+    #: Service account of the Plans' Jobs, in cattle-system.
+    plan_service_account: str = "system-upgrade-controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedPlan:
+    """The plan's spec and annotations, typed."""
 
     spec: UpgradePlanSpec
     annotations: PlanAnnotations
@@ -52,7 +68,7 @@ class ReconcileContext:
 
     #: As the API server last answered; replaced by every write.
     raw: Object
-    plan: Wish
+    plan: ParsedPlan
     status: StatusPatch
     client: Client
     fetcher: Fetcher
@@ -207,9 +223,9 @@ class ReconcileContext:
         )
 
 
-def parse_plan(raw: Object) -> Wish:
-    """What the user wants, typed. The status is not read here: it grows with the cluster, and StatusPatch has it."""
-    return Wish(spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=PlanAnnotations(objects.annotations_of(raw)))
+def parse_plan(raw: Object) -> ParsedPlan:
+    """Parse spec and annotations; the status, which grows with the cluster, is left to `StatusPatch`."""
+    return ParsedPlan(spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=PlanAnnotations(objects.annotations_of(raw)))
 
 
 def _owners(found: Object) -> str:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.observer import InformerObserver
     from upgrade_manager.kube.store import Change
+    from upgrade_manager.pipeline.context import Settings
     from upgrade_manager.pipeline.repository_client import Fetcher
-    from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.runtime.metrics import Metrics
 

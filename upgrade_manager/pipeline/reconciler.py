@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import Settings
     from upgrade_manager.pipeline.engine import Engine
     from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import Informers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.phases.base import PhaseResult
     from upgrade_manager.pipeline.repository_client import Fetcher
-    from upgrade_manager.pipeline.settings import Settings
     from upgrade_manager.preflight.check import Preflight
     from upgrade_manager.runtime.result import Result
 

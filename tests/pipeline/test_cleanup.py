@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from tests.support.harvester import DEFINITIONS
-from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY, JobType
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -29,7 +29,6 @@ from upgrade_manager.kube.resources import (
 )
 from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline.cleanup import tear_down
-from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.iso_image import iso_image

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.harvester import RELEASE
+from upgrade_manager.api.keys import ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
@@ -15,7 +16,6 @@ from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline import rancher
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import MissingObject
-from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester

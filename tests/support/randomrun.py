@@ -21,12 +21,12 @@ from tests.support.draw import Draw, draw
 from tests.support.overseer import OverseenBackend
 from tests.support.succession import succession
 from tests.support.upgrade import BY_VERSION, STUCK, Stage, condition, phases_of
+from upgrade_manager.api.keys import ANNOTATION_RESTORED
 from upgrade_manager.api.phases import FAILED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

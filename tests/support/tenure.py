@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.support.history import History
+from upgrade_manager.api.keys import ANNOTATION_RESTORED
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,9 +31,26 @@ ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"
 ANNOTATION_MIN_CERTS_DAYS = f"{PREFIX}/min-certs-expiration-in-day"
 ANNOTATION_TOOLKIT_IMAGE = f"{PREFIX}/upgrade-toolkit-image"
 
-# Annotations that we set: the first two on the plan, then the Node's, then the machine-plan Secret's.
+# Annotations that the manager sets on a plan: original values, each recorded once and before it is changed, so that no
+# crash loses one, and what is done of the clean-up of a failed plan ("true").
 ANNOTATION_REPLENISHMENT_INTERVAL = f"{PREFIX}/replica-replenishment-wait-interval"
 ANNOTATION_DESCHEDULER_WAS_ENABLED = f"{PREFIX}/descheduler-was-enabled"
+#: The provisioning cluster's upgradeStrategy as JSON; `null` where it had none.
+ANNOTATION_UPGRADE_STRATEGY = f"{PREFIX}/upgrade-strategy"
+#: The settings are restored. The plan never restores them again: later changes are another plan's.
+ANNOTATION_RESTORED = f"{PREFIX}/restored"
+#: The plan's objects are removed, too.
+ANNOTATION_TORN_DOWN = f"{PREFIX}/torn-down"
+#: All of these: a manifest exported from an earlier plan may hold them.
+MANAGER_ANNOTATIONS = (
+    ANNOTATION_REPLENISHMENT_INTERVAL,
+    ANNOTATION_DESCHEDULER_WAS_ENABLED,
+    ANNOTATION_UPGRADE_STRATEGY,
+    ANNOTATION_RESTORED,
+    ANNOTATION_TORN_DOWN,
+)
+
+# Annotations that the manager sets on a Node, then on a machine-plan Secret.
 ANNOTATION_PENDING_OS_IMAGE = f"{PREFIX}/pendingOSImage"
 ANNOTATION_PRE_HOOK = f"{PREFIX}/pre-hook"
 ANNOTATION_POST_HOOK = f"{PREFIX}/post-hook"

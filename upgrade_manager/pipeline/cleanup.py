@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
+    ANNOTATION_RESTORED,
     CATTLE_SYSTEM,
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
@@ -29,7 +30,6 @@ from upgrade_manager.kube.resources import (
 )
 from upgrade_manager.pipeline import failed_jobs, overrides, rancher
 from upgrade_manager.pipeline.absence import where_present
-from upgrade_manager.pipeline.records import ANNOTATION_RESTORED
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.pipeline.together import together
 

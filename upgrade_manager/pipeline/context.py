@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from upgrade_manager.api.annotations import BadAnnotation, PlanAnnotations
+from upgrade_manager.api.keys import MANAGER_ANNOTATIONS
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
@@ -14,7 +15,6 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.informers import Written
-from upgrade_manager.pipeline.records import NOTES
 from upgrade_manager.resources.jobs import JobSettings
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import PlanSettings
@@ -176,7 +176,7 @@ class ReconcileContext:
     async def take_possession(self, finalizer: str) -> None:
         """Put the finalizer on the plan and take off notes that were copied with its manifest. Raises Conflict."""
         present = objects.annotations_of(self.raw)
-        copied: dict[str, Any] = {key: None for key in NOTES if key in present}
+        copied: dict[str, Any] = {key: None for key in MANAGER_ANNOTATIONS if key in present}
         others = [name for name in objects.finalizers(self.raw) if name != finalizer]
         metadata = {"finalizers": [*others, finalizer], **({"annotations": copied} if copied else {})}
         await self._write_plan(MergePatch({"metadata": metadata}), subresource="")
@@ -225,7 +225,9 @@ class ReconcileContext:
 
 def parse_plan(raw: Object) -> ParsedPlan:
     """Parse spec and annotations; the status, which grows with the cluster, is left to `StatusPatch`."""
-    return ParsedPlan(spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=PlanAnnotations(objects.annotations_of(raw)))
+    return ParsedPlan(
+        spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=PlanAnnotations(objects.annotations_of(raw))
+    )
 
 
 def _owners(found: Object) -> str:

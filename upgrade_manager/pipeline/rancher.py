@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.keys import ANNOTATION_UPGRADE_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy, without_our_hooks
 from upgrade_manager.pipeline.errors import MissingObject
-from upgrade_manager.pipeline.records import ANNOTATION_UPGRADE_STRATEGY
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

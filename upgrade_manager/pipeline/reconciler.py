@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PROGRESSING
-from upgrade_manager.api.keys import FINALIZER
+from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN, FINALIZER
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
@@ -16,7 +16,6 @@ from upgrade_manager.pipeline.cleanup import tear_down
 from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
-from upgrade_manager.pipeline.records import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
 

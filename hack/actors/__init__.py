@@ -1,6 +1,6 @@
-"""The other inhabitants of a Harvester cluster, played: each actor does what its real counterpart does, no more.
+"""The simulated controllers of a Harvester cluster: each actor does what its real counterpart does, and no more.
 
-An actor reads through the shared caches, writes under its own user agent, and decides anew from what it sees each time
-it looks, so it can be stopped and started at any point. What is no API object, the machine that a node is, lives in
+An actor reads the shared caches, writes under its own user agent, and decides from the cached objects at each
+reconcile, so it can be stopped and started at any point. The state of hosts, which are not API objects, is in
 `hosts`.
 """

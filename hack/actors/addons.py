@@ -1,4 +1,4 @@
-"""Harvester's addon controller: an add-on's state follows its switch."""
+"""Harvester's addon controller: the state of an Addon follows spec.enabled."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-#: By the switch: the settled states, the one on the way, and where it leads.
+#: The final states, the transitional state, and the final state that follows it.
 _ON = ({"AddonDeploySuccessful"}, "AddonEnabling", "AddonDeploySuccessful")
 _OFF = ({"", "AddonDisabled"}, "AddonDisabling", "AddonDisabled")
 
 
 class AddonController:
-    """Serves Addons of all namespaces."""
+    """Reconciles the Addons of all namespaces."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context

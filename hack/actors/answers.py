@@ -1,4 +1,4 @@
-"""Answers of those who serve paths of their own behind the API server."""
+"""HTTP responses of components that serve subresources behind the API server."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _REASONS = {404: "NotFound", 409: "Conflict", 500: "InternalError", 503: "Servic
 
 
 def document(body: Any) -> Response:
-    """A JSON document."""
+    """Build a 200 response with a JSON document."""
     return Response(status=200, headers=_JSON, body=json.dumps(body, separators=(",", ":")).encode())
 
 
 def accepted() -> Response:
-    """Taken, and nothing to say about it."""
+    """Build an empty 202 response."""
     return Response(status=202)
 
 
 def refused(status: int, message: str) -> Response:
-    """A Status object of that code."""
+    """Build an error response with a Status object."""
     body = {
         "kind": "Status",
         "apiVersion": "v1",

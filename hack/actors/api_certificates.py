@@ -1,4 +1,4 @@
-"""What the simulated API servers would show to whoever began a TLS handshake with them."""
+"""The certificates that the simulated API servers present."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from hack.cluster.scenario import Scenario
 
-#: Seconds of a handshake, and of one that is given up, before the time scale.
+#: Seconds of a handshake, and of one that times out, before scaling.
 _HANDSHAKE, _SILENCE = 0.004, 10.0
 
 
 class ApiCertificates:
-    """A `CertificateProbe` for whoever runs inside the simulated cluster, after the scenario's `api_servers`.
+    """A `CertificateProbe` for managers in the test's process, after the scenario's `api_servers`.
 
-    `host` and `port` are those of the API server that everybody speaks to; the others listen on the same port.
+    `host` and `port` are those of the API server that clients use; the others listen on the same port.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class ApiCertificates:
         self._port = port
         self._now = now
         self._scale = scale
-        #: When each was asked, in order.
+        #: The times of the handshakes with each server, in order.
         self.asked: dict[str, list[datetime]] = {}
 
     async def read(self, host: str, port: int) -> Sequence[Validity]:
-        """The server's certificate and that of its authority. Raises Transient when nobody answers there."""
+        """Read the validity of the server's and the CA's certificate. Raises Transient for an unreachable server."""
         asked = self.asked.setdefault(host, [])
         asked.append(self._now())
         server = self._servers.get(host)
@@ -52,6 +52,6 @@ class ApiCertificates:
         return [self._valid(server.since_days, server.days), self._valid(server.since_days, server.authority_days)]
 
     def _valid(self, since: float, days: float) -> Validity:
-        """From before the first question until after it, in whole seconds as certificates have them."""
+        """Return a validity around the first handshake, in whole seconds as in certificates."""
         first = min(times[0] for times in self.asked.values()).replace(microsecond=0)
         return Validity(not_before=first - timedelta(days=since), not_after=first + timedelta(days=days))

@@ -1,4 +1,4 @@
-"""What all actors read: one informer a kind, shared, so that a thousand nodes are decoded once and not ten times."""
+"""Informers that all actors share: each kind is decoded once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Index:
 
 
 class Cache:
-    """One kind; `subscribe` before it runs."""
+    """An informer of one kind; subscribers register before it runs."""
 
     def __init__(self, client: Client, resource: Resource, *, field_selector: str, random: Random) -> None:
         self._indexes = {BY_NODE: Index(_node_of), BY_OWNER: Index(objects.owner_uid), BY_VOLUME: Index(_volume_of)}
@@ -65,28 +65,28 @@ class Cache:
             client,
             resource,
             field_selector=field_selector,
-            handlers=(self._tell,),
+            handlers=(self._notify,),
             random=random,
         )
 
     @property
     def store(self) -> Store:
-        """The objects."""
+        """Return the cached objects."""
         return self._informer.store
 
     def by_index(self, index: str, value: str) -> list[Object]:
-        """The objects with that value, ordered by namespace and name."""
+        """Return the objects with that value, ordered by namespace and name."""
         found = (self.store.get(name, namespace) for namespace, name in self._indexes[index].keys(value))
         return [obj for obj in found if obj is not None]
 
     def subscribe(self, listener: Callable[[Change], None]) -> None:
-        """Have every change told, in the order of subscription."""
+        """Register a listener; listeners are called in the order of subscription."""
         self._listeners.append(listener)
 
     async def seen(self, written: Object) -> None:
-        """Wait until what was just written is in the store, however long: what follows decides from it.
+        """Wait, without a time limit, until the store has a written object, since the next decision reads it.
 
-        After an outage of the API server one kind may be watched again long before another.
+        After an outage of the API server the watches of different kinds resume at different times.
         """
         while not await self._informer.observed(objects.resource_version(written)):
             continue
@@ -96,10 +96,10 @@ class Cache:
         await self._informer.run()
 
     async def synced(self) -> None:
-        """Returns when the first list is there."""
+        """Wait for the first list."""
         await self._informer.synced()
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for index in self._indexes.values():
             index.follow(change)
         for listener in self._listeners:
@@ -107,7 +107,7 @@ class Cache:
 
 
 class Caches:
-    """All of them; a kind is cached when an actor first asks for it, which it does when it is made."""
+    """The shared informers, created when an actor first requests a kind in its constructor."""
 
     def __init__(self, client: Client, *, random: Random) -> None:
         self._client = client
@@ -115,7 +115,7 @@ class Caches:
         self._caches: dict[tuple[Resource, str], Cache] = {}
 
     def of(self, resource: Resource, *, field_selector: str = "") -> Cache:
-        """The cache of a kind, or of a selection of it."""
+        """Return the cache of a kind, or of a selection of it."""
         key = (resource, field_selector)
         if key not in self._caches:
             self._caches[key] = Cache(self._client, resource, field_selector=field_selector, random=self._random)
@@ -128,6 +128,6 @@ class Caches:
                 group.create_task(cache.run(), name=f"cache {resource.name}")
 
     async def synced(self) -> None:
-        """Returns when every cache is filled."""
+        """Wait until every cache is synced."""
         for cache in self._caches.values():
             await cache.synced()

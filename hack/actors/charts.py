@@ -1,4 +1,4 @@
-"""Rancher's ManagedCharts with Fleet behind them: a changed chart is stale for a while, then not ready, then ready."""
+"""Rancher's ManagedCharts with Fleet: the status of a changed chart is stale, then not ready, then ready."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ChartController:
-    """Serves ManagedCharts; their observedGeneration is the Bundle's, so it only grows, and is never their own."""
+    """Reconciles ManagedCharts; their observedGeneration is the Bundle's and only grows."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -28,7 +28,7 @@ class ChartController:
         self._charts = context.caches.of(MANAGED_CHARTS)
         self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("charts", self._reconcile, random=context.random)
         self._timers = Timers()
-        #: The generation of each chart that is deployed, by uid; what is there at the start is.
+        #: The deployed generation of each chart by uid; existing charts are deployed at the start.
         self._deployed: dict[str, int] = {}
         self._charts.subscribe(self._chart_changed)
 

@@ -1,4 +1,4 @@
-"""Condition lists, as the actors' real counterparts keep them."""
+"""Condition lists, as Kubernetes, Cluster API and wrangler keep them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
-#: The time field that Kubernetes' and Cluster API's conditions have.
+#: The time field of Kubernetes and Cluster API conditions; it moves with the status.
 TRANSITION = "lastTransitionTime"
-#: The one that wrangler's conditions have, moved by any change.
+#: The time field of wrangler conditions; it moves with any change.
 UPDATE = "lastUpdateTime"
 
 
@@ -23,9 +23,9 @@ def with_condition(
     message: str = "",
     time: str = UPDATE,
 ) -> list[Object]:
-    """The list with that condition in its place, or at the end; its time moves only when something changes.
+    """Return the list with the condition set in place, or appended; its time moves only on a change.
 
-    For `lastTransitionTime` that is its status, for `lastUpdateTime` anything. An empty message is left out.
+    A `lastTransitionTime` moves with the status, a `lastUpdateTime` with any field. An empty message is omitted.
     """
     old = next((entry for entry in conditions if entry.get("type") == type_), None)
     new = {"type": type_, "status": status, "reason": reason, "message": message}

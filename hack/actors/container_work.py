@@ -1,4 +1,4 @@
-"""What a container is there for, told from its command line alone."""
+"""The work of a container, derived from its command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUC_PLAN_LABEL = "upgrade.cattle.io/plan"
 
 
 class Work(StrEnum):
-    """The calls that the toolkit image serves; the values are those of a scenario's faults."""
+    """The commands of the toolkit image; a scenario's faults name these values."""
 
     PREPARE = "prepare"
     PRE_DRAIN = "pre-drain"
@@ -28,7 +28,7 @@ class Work(StrEnum):
 
     @property
     def is_node_work(self) -> bool:
-        """Whether it changes the host that it runs on."""
+        """Report whether it changes its host."""
         return self in {Work.PREPARE, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE}
 
 
@@ -36,7 +36,7 @@ _NODE_CALLS = {str(work): work for work in Work if work.is_node_work}
 
 
 def work_of(pod: Object) -> Work:
-    """What the Pod's first container does; anything unknown that a Plan started cleans images."""
+    """Return the work of the Pod's first container; an unknown one of a Plan is image cleanup."""
     words = _words(container_of(pod))
     names = [word.rsplit("/", 1)[-1] for word in words]
     if "upgrade_manifests.sh" in names:
@@ -50,14 +50,14 @@ def work_of(pod: Object) -> Work:
 
 
 def container_of(pod: Object) -> Object:
-    """The container that does the work; empty when there is none."""
+    """Return the first container, or an empty object."""
     containers = objects.spec(pod).get("containers") or [{}]
     first = containers[0]
     return first if isinstance(first, dict) else {}
 
 
 def env_of(pod: Object) -> dict[str, str]:
-    """The container's environment, as far as it can be told from the Pod."""
+    """Return the container's environment as far as the Pod defines it."""
     fields = {
         "metadata.name": objects.name(pod),
         "metadata.namespace": objects.namespace(pod),
@@ -72,7 +72,7 @@ def env_of(pod: Object) -> dict[str, str]:
 
 
 def option_of(pod: Object, option: str) -> str:
-    """The value of `--option value` or `--option=value` on the command line; empty when it is not there."""
+    """Return the value of `--option value` or `--option=value` on the command line, or an empty string."""
     words = _words(container_of(pod))
     for index, word in enumerate(words):
         if word == option and index + 1 < len(words):

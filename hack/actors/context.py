@@ -1,4 +1,4 @@
-"""What every actor is made from."""
+"""The dependencies of an actor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Actor(Protocol):
-    """One inhabitant of the cluster."""
+    """One simulated controller or component."""
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -29,16 +29,16 @@ class Actor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorContext:
-    """The cluster as an actor finds it, and its own dice."""
+    """The cluster as an actor sees it, with a random source per actor."""
 
     transport: Transport
     scenario: Scenario
-    #: Names this run: all dice of all actors follow from it and from the actor's name.
+    #: Identifies the run: each actor's random source derives from it and the actor's name.
     seed: str
     random: Random
     #: Wall time, aware, UTC.
     now: Callable[[], datetime]
-    #: Factor on all durations; 0 makes everything happen at once.
+    #: Factor on all durations; 0 makes everything immediate.
     scale: float
     caches: Caches
     hosts: Hosts
@@ -46,18 +46,18 @@ class ActorContext:
     iso_url: str
 
     def for_actor(self, name: str) -> ActorContext:
-        """The same for one actor, whose dice do not depend on how often others throw theirs."""
+        """Return the context for one actor, with a random source that is independent of other actors."""
         return replace(self, random=Random(f"{self.seed}/{name}"))
 
     def client(self, user_agent: str) -> Client:
-        """For this actor's requests. Strict: a field that a kind does not have is a mistake of ours."""
+        """Create the actor's client. Strict field validation: an unknown field is a bug of the actor."""
         return Client(self.transport, user_agent=user_agent, random=self.random, field_validation="Strict")
 
     def seconds(self, duration: float) -> float:
-        """A duration of the scenario as it comes out this time."""
+        """Return a duration of the scenario with scale and jitter applied."""
         jitter = self.scenario.jitter
         return duration * self.scale * (1 + self.random.uniform(-jitter, jitter))
 
     def timestamp(self) -> str:
-        """The wall time, as objects carry it."""
+        """Return the wall time in RFC 3339."""
         return format_time(self.now())

@@ -1,4 +1,4 @@
-"""The deployment controller: a Deployment gets its Pods, without a ReplicaSet between, and tells how many answer."""
+"""The deployment controller: creates the Pods of a Deployment, without a ReplicaSet, and reports the available ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HASH_LABEL = "pod-template-hash"
 
 
 class DeploymentController:
-    """Plays it for all namespaces; off where a real kube-controller-manager runs."""
+    """Reconciles all namespaces; not started where a real kube-controller-manager runs."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""Rancher's drain controller: cordons, asks the hooks, empties the node, and takes everything back at the end."""
+"""Rancher's drain controller: cordons, waits for the hooks, evicts, and reverts all of it at the end."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-#: Seconds between looks at a node that is being emptied.
+#: Seconds between checks of a node that is being drained.
 _LOOK = 0.5
 _SHORTEST_LOOK = 0.05
 _MIRROR = "kubernetes.io/config.mirror"
 
 
 class Drainer:
-    """Follows the drain annotations of machine-plan Secrets, one step a look."""
+    """Follows the drain annotations of machine-plan Secrets, one step per reconcile."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -44,7 +44,7 @@ class Drainer:
         self._instances = caches.of(INSTANCES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
         self._loop: ControllerLoop[str] = ControllerLoop("drainer", self._reconcile, random=context.random)
-        #: By node, what was there when its drain began: a Pod that comes later, because it tolerates the cordon, stays.
+        #: The Pods of each node when its drain began; a later Pod tolerates the cordon and stays.
         self._doomed: dict[str, frozenset[str]] = {}
         self._secrets.subscribe(self._secret_changed)
 
@@ -81,7 +81,7 @@ class Drainer:
     async def _drain(self, secret: Object, node: Object, text: str) -> RequeueAfter:
         await self._cordon(node, on=True)
         before = plans.hooks(text, "preDrainHooks")
-        if before and not await self._asked(secret, PRE_DRAIN, text, before):
+        if before and not await self._acknowledged(secret, PRE_DRAIN, text, before):
             return None
         if json.loads(text)["enabled"] and not await self._is_empty(objects.name(node)):
             return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
@@ -91,7 +91,7 @@ class Drainer:
 
     async def _finish(self, secret: Object, node: Object, text: str) -> RequeueAfter:
         after = plans.hooks(text, "postDrainHooks")
-        if after and not await self._asked(secret, POST_DRAIN, text, after):
+        if after and not await self._acknowledged(secret, POST_DRAIN, text, after):
             return None
         await self._cordon(node, on=False)
         gone = [*plans.ALL, *plans.hooks(text, "preDrainHooks"), *after]
@@ -99,13 +99,13 @@ class Drainer:
         await self._annotate(secret, {key: None for key in gone if key in present})
         return None
 
-    async def _asked(self, secret: Object, question: str, text: str, hooks: list[str]) -> bool:
-        """Whether the hooks were asked with this very text, and all have answered with it."""
+    async def _acknowledged(self, secret: Object, hook: str, text: str, hooks: list[str]) -> bool:
+        """Set the hook annotation to the text and report whether all hooks acknowledge that text."""
         annotations = objects.annotations_of(secret)
-        if annotations.get(question) != text:
-            await self._annotate(secret, {question: text})
+        if annotations.get(hook) != text:
+            await self._annotate(secret, {hook: text})
             return False
-        return all(annotations.get(hook) == text for hook in hooks)
+        return all(annotations.get(key) == text for key in hooks)
 
     async def _annotate(self, secret: Object, annotations: dict[str, str] | dict[str, None]) -> None:
         patch = MergePatch({"metadata": {"annotations": annotations}}).at(objects.resource_version(secret))
@@ -119,7 +119,7 @@ class Drainer:
         await self._nodes.seen(await self._client.patch(NODES, objects.name(node), patch))
 
     async def _is_empty(self, node: str) -> bool:
-        """Evict what can be evicted; whether nothing is left to wait for."""
+        """Evict the evictable Pods and report whether the drain is complete."""
         pods = [pod for pod in self._pods.by_index(BY_NODE, node) if _is_evictable(pod)]
         machines = [one for one in self._instances.by_index(BY_NODE, node) if not is_final(one)]
         doomed = self._doomed.setdefault(node, frozenset(objects.uid(one) for one in [*pods, *machines]))
@@ -141,7 +141,7 @@ class Drainer:
             return
 
     async def _mark(self, instance: Object, node: str) -> None:
-        """What KubeVirt's webhook does when the launcher's Pod is to be evicted."""
+        """Mark the instance for evacuation, as KubeVirt's webhook does on an eviction of its launcher Pod."""
         patch = MergePatch({"status": {"evacuationNodeName": node}}).at(objects.resource_version(instance))
         name, namespace = objects.name(instance), objects.namespace(instance)
         try:

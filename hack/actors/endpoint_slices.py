@@ -1,4 +1,4 @@
-"""The endpoint slice controller: each Service with a selector gets one EndpointSlice of the Pods behind it."""
+"""The endpoint slice controller: each Service with a selector gets one EndpointSlice of its Pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONTROLLER = "endpointslice-controller.k8s.io"
 
 
 class EndpointSliceController:
-    """Plays it for all namespaces; off where a real kube-controller-manager runs."""
+    """Reconciles all namespaces; not started where a real kube-controller-manager runs."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context

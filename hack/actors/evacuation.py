@@ -1,4 +1,4 @@
-"""KubeVirt's evacuation controller: machines leave a node that has the drain taint, or from which they were evicted."""
+"""KubeVirt's evacuation controller: VMs leave a node with the drain taint, or a node that evicts them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-#: KubeVirt's own limits, and seconds until it looks again when they are reached.
+#: KubeVirt's limits of parallel migrations, and the requeue interval in seconds at a limit.
 IN_CLUSTER = 5
 FROM_NODE = 2
 _LOOK = 5.0
@@ -29,7 +29,7 @@ VMI_LABEL = "kubevirt.io/vmi-name"
 
 
 class EvacuationController:
-    """Creates migrations; one loop key a node."""
+    """Creates migrations; its keys are node names."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -100,7 +100,7 @@ class EvacuationController:
         return [one for one in self._migrations.store.list() if not is_final(one)]
 
     async def _shut_down(self, instance: Object, node: str) -> None:
-        """An eviction ends what cannot move; the taint alone does not touch it."""
+        """Shut down an evicted VM that cannot migrate; the taint alone does not affect it."""
         if objects.status(instance).get("evacuationNodeName") != node:
             return
         name, namespace = objects.name(instance), objects.namespace(instance)

@@ -1,4 +1,4 @@
-"""The machines that the nodes run on: what is installed on a disk is no API object, yet survives every actor."""
+"""The hosts of the nodes: state on disk that is not an API object and outlives the actors."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ _NAMESPACE = uuid.UUID("5b1d9a52-7f0e-4c38-9a7e-3c0d5d3f4a11")
 
 @dataclass(slots=True)
 class Host:
-    """One machine."""
+    """One host."""
 
     name: str
     os_image: str
     kubelet: str
-    #: What the next boot starts; the running one unless another was installed.
+    #: The operating system of the next boot; empty for the running one.
     next_os: str = ""
     up: bool = True
     boots: int = 0
-    #: The Pod after whose end the machine reboots.
+    #: The Pod whose end starts the reboot.
     reboot_after: str = ""
-    #: A reboot was asked for and has not begun.
+    #: A reboot is requested and has not begun.
     rebooting: bool = False
 
     @property
     def boot_id(self) -> str:
-        """Another one after each boot."""
+        """Return the boot ID, which changes with each boot."""
         return str(uuid.uuid5(_NAMESPACE, f"{self.name}/{self.boots}"))
 
     @property
     def machine_id(self) -> str:
-        """The same for ever."""
+        """Return the machine ID, which never changes."""
         return uuid.uuid5(_NAMESPACE, self.name).hex
 
 
 class Hosts:
-    """All machines by node name; whoever plays a part of one is told when another part changes it."""
+    """All hosts by node name; listeners are called when a host changes."""
 
     def __init__(self, scenario: Scenario) -> None:
         software = scenario.software
@@ -55,19 +55,19 @@ class Hosts:
         self._listeners: list[Callable[[str], None]] = []
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Have the node's name told whenever its machine changes."""
+        """Register a listener that gets the node's name whenever its host changes."""
         self._listeners.append(listener)
 
     def names(self) -> Iterable[str]:
-        """All nodes that ever were."""
+        """Return the names of all nodes, including deleted ones."""
         return tuple(self._hosts)
 
     def of(self, node: str) -> Host:
-        """The machine of a node; a node that joined brings one along."""
+        """Return the host of a node; a joining node gets a new one."""
         return self._hosts.setdefault(node, Host(node, *self._default))
 
     def adopt(self, node: Object) -> Host:
-        """The machine of a node object; an unknown one runs what the object says."""
+        """Return the host of a Node object; an unknown host runs the versions in the object's status."""
         name = objects.name(node)
         if name not in self._hosts:
             info = objects.status(node).get("nodeInfo") or {}
@@ -77,41 +77,41 @@ class Hosts:
 
     @property
     def have_quorum(self) -> bool:
-        """Whether most of the management nodes' machines are up: without them there is no etcd, and no API server."""
+        """Report whether most management hosts are up: etcd, and so the API server, needs that quorum."""
         return sum(self._hosts[name].up for name in self._management) * 2 > len(self._management)
 
     def upgrade_kubelet(self, node: str, version: str) -> None:
-        """Another kubelet runs from now on."""
+        """Replace the kubelet's version."""
         self.of(node).kubelet = version
-        self._tell(node)
+        self._notify(node)
 
     def install(self, node: str, os_image: str, *, reboot_after: str) -> None:
-        """Put an operating system beside the running one, and boot it after that Pod."""
+        """Install an operating system beside the running one; the host boots it when the Pod ends."""
         host = self.of(node)
         host.next_os, host.reboot_after = os_image, reboot_after
 
     def pod_ended(self, node: str, pod: str) -> None:
-        """The Pod has succeeded: the reboot that waited for it begins."""
+        """Start the reboot that waits for this Pod."""
         host = self.of(node)
         if host.reboot_after == pod:
             host.reboot_after, host.rebooting = "", True
-            self._tell(node)
+            self._notify(node)
 
     def power_off(self, node: str) -> None:
-        """The machine goes down."""
+        """Power the host off."""
         host = self.of(node)
         host.up, host.rebooting = False, False
-        self._tell(node)
+        self._notify(node)
 
     def power_on(self, node: str, *, keep_os: bool = False) -> None:
-        """The machine boots what was installed last."""
+        """Boot the operating system that was installed last."""
         host = self.of(node)
         host.up, host.boots = True, host.boots + 1
         if not keep_os:
             host.os_image = host.next_os or host.os_image
         host.next_os = ""
-        self._tell(node)
+        self._notify(node)
 
-    def _tell(self, node: str) -> None:
+    def _notify(self, node: str) -> None:
         for listener in self._listeners:
             listener(node)

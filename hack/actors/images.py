@@ -1,4 +1,4 @@
-"""Harvester's image controller with CDI behind it: downloads an image into a volume, tries again, gives up."""
+"""Harvester's image controller with CDI: downloads an image into a volume, with retries and a limit."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-#: Bytes of the ISO that the simulator serves, as far as anybody can tell.
+#: The size in bytes that the simulator reports for the ISO.
 _SIZE = 6912345088
-#: How often a running import tells its progress.
+#: How often a running import reports its progress.
 _STEPS = 4
 _DEFAULT_RETRY = 3
-#: Storage classes that exist; only the static one can give a shared file system.
+#: Existing storage classes; only the static one offers a shared file system.
 _CLASSES = ("harvester-longhorn", IMAGE_STORAGE_CLASS, "longhorn")
 
 
 class ImageController:
-    """Serves VirtualMachineImages that download through the CDI backend; others stay as they are."""
+    """Reconciles the VirtualMachineImages that download through the CDI backend and ignores others."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -106,9 +106,9 @@ class ImageController:
             if step.progress > int(status.get("progress") or 0):
                 await self._write(image, {"status": {"progress": step.progress}})
             return step.left
-        complaint = self._complaint(image, failed)
-        if complaint:
-            return await self._fail(image, failed + 1, complaint)
+        message = self._failure_message(image, failed)
+        if message:
+            return await self._fail(image, failed + 1, message)
         return await self._finish(image)
 
     def _step(self, image: Object, attempt: int) -> _Step:
@@ -128,8 +128,8 @@ class ImageController:
         due = datetime.fromisoformat(last) + pause
         return (due - self._context.now()).total_seconds()
 
-    def _complaint(self, image: Object, failed: int) -> str:
-        """Why this attempt fails, or nothing."""
+    def _failure_message(self, image: Object, failed: int) -> str:
+        """Return why this attempt fails, or an empty string."""
         url = objects.spec(image)["url"]
         if url != self._context.iso_url:
             return f"unable to connect to http data source: {url}: no such host or file"
@@ -168,7 +168,7 @@ class ImageController:
         return None
 
     async def _keep(self, image: Object) -> RequeueAfter:
-        """An imported image has its volume."""
+        """Keep the volume of an imported image."""
         if self._claims.store.get(objects.name(image), objects.namespace(image)) is None:
             await self._make_claim(image)
         return None
@@ -199,7 +199,7 @@ class ImageController:
 
 
 class _Step:
-    """How far an import is: seconds until the next news, and the per cent that can be told."""
+    """The progress of an import: seconds until the next report, and the reported percentage."""
 
     __slots__ = ("left", "progress")
 
@@ -209,7 +209,7 @@ class _Step:
 
 
 def claim_of(image: Object) -> Object:
-    """The volume that CDI makes: shared, where the image is one for upgrades and its class can do it."""
+    """Build the claim that CDI creates: shared for upgrade images where the storage class allows it."""
     marked = objects.annotations_of(image).get(ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE
     target = objects.spec(image).get("targetStorageClassName") or "harvester-longhorn"
     shared = marked and target == IMAGE_STORAGE_CLASS

@@ -1,6 +1,6 @@
-"""The status of a Job, as the job controller counts it: Pods that ended are first noted by uid, then counted for good.
+"""The status of a Job as the job controller counts it: ended Pods are recorded by uid first, then counted.
 
-Between the two writes the Pods lose the finalizer that kept them for being counted (KEP-2307).
+Between the two writes the Pods lose the tracking finalizer (KEP-2307).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from upgrade_manager.kube import objects
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
-#: Keeps a Pod until its Job has counted it.
+#: Keeps a Pod until its Job counts it.
 TRACKING = "batch.kubernetes.io/job-tracking"
 _DEFAULT_BACKOFF_LIMIT = 6
 _LONGEST_BACKOFF = 600.0
@@ -27,25 +27,25 @@ DEADLINE_EXCEEDED = ("DeadlineExceeded", "Job was active longer than specified d
 
 @dataclass(slots=True)
 class Tally:
-    """A Job and its Pods, sorted."""
+    """A Job and its Pods by state."""
 
     job: Object
     active: list[Object] = field(default_factory=list)
-    #: Deleted, and not gone yet.
+    #: Terminating.
     terminating: list[Object] = field(default_factory=list)
-    #: Ended, and not noted yet.
+    #: Ended, and not recorded in uncountedTerminatedPods.
     fresh: list[Object] = field(default_factory=list)
-    #: Noted, and not counted for good.
-    noted: list[Object] = field(default_factory=list)
+    #: Recorded in uncountedTerminatedPods.
+    recorded: list[Object] = field(default_factory=list)
 
     @classmethod
     def of(cls, job: Object, pods: list[Object]) -> Tally:
-        """Sort the Pods that the Job controls."""
+        """Group the Pods that the Job controls."""
         tally = cls(job)
         known = tally.uncounted("succeeded") + tally.uncounted("failed")
         for pod in pods:
             if objects.uid(pod) in known:
-                tally.noted.append(pod)
+                tally.recorded.append(pod)
             elif is_over(pod):
                 if TRACKING in objects.finalizers(pod):
                     tally.fresh.append(pod)
@@ -57,39 +57,39 @@ class Tally:
 
     @property
     def status(self) -> Object:
-        """As stored."""
+        """Return the stored status."""
         return objects.status(self.job)
 
     def uncounted(self, how: str) -> list[str]:
-        """The uids noted as succeeded or failed."""
+        """Return the recorded uids of succeeded or failed Pods."""
         return list((self.status.get("uncountedTerminatedPods") or {}).get(how) or ())
 
     def count(self, how: str) -> int:
-        """How many succeeded or failed, noted ones included."""
+        """Return the number of succeeded or failed Pods, with the recorded ones."""
         return int(self.status.get(how) or 0) + len(self.uncounted(how))
 
     @property
     def completions(self) -> int:
-        """How many have to succeed."""
+        """Return how many Pods have to succeed."""
         return int(objects.spec(self.job).get("completions", 1))
 
     @property
     def parallelism(self) -> int:
-        """How many may run at once."""
+        """Return how many Pods may run at once."""
         return int(objects.spec(self.job).get("parallelism", 1))
 
     @property
     def suspended(self) -> bool:
-        """Whether it must not run."""
+        """Report whether the Job is suspended."""
         return bool(objects.spec(self.job).get("suspend"))
 
     @property
     def waits_for_terminating(self) -> bool:
-        """Whether a deleted Pod is replaced only once it is gone."""
+        """Report whether a replacement Pod waits for the terminating one."""
         return objects.spec(self.job).get("podReplacementPolicy") == "Failed"
 
     def verdict(self) -> tuple[str, str, str] | None:
-        """The interim condition that the counts ask for: type, reason, message."""
+        """Return the interim condition that follows from the counts: type, reason, message."""
         if self.count("succeeded") >= self.completions:
             return ("SuccessCriteriaMet", *COMPLETIONS_REACHED)
         limit = objects.spec(self.job).get("backoffLimit")
@@ -99,17 +99,17 @@ class Tally:
 
 
 def is_finished(job: Object) -> bool:
-    """Whether it is Complete or Failed."""
+    """Report whether the Job is Complete or Failed."""
     return objects.is_condition_true(job, "Complete") or objects.is_condition_true(job, "Failed")
 
 
 def backoff_of(failures: int, first: float) -> float:
-    """Seconds before the next attempt, counted from the last one's end."""
+    """Return the seconds from the end of the last attempt to the next one."""
     return min(first * 2.0 ** min(failures - 1, 16), _LONGEST_BACKOFF) if failures else 0.0
 
 
 def with_counts(tally: Tally, status: Object) -> Object:
-    """The status with the numbers of running and ready Pods; zeros are left out, as Go does."""
+    """Return the status with the numbers of active and ready Pods; zeros are omitted, as in Go."""
     numbers = {
         "active": len(tally.active),
         "ready": sum(1 for pod in tally.active if is_ready(pod)),
@@ -119,8 +119,8 @@ def with_counts(tally: Tally, status: Object) -> Object:
     return kept | {key: value for key, value in numbers.items() if value}
 
 
-def with_noted(tally: Tally) -> Object:
-    """The status after the fresh Pods are noted, with the interim condition that they bring about."""
+def with_recorded(tally: Tally) -> Object:
+    """Return the status with the newly ended Pods recorded and the resulting interim condition."""
     status = with_counts(tally, tally.status)
     uncounted = {how: tally.uncounted(how) for how in ("succeeded", "failed")}
     for pod in tally.fresh:
@@ -130,7 +130,7 @@ def with_noted(tally: Tally) -> Object:
 
 
 def with_counted(tally: Tally) -> Object:
-    """The status after the noted Pods are counted for good."""
+    """Return the status with the recorded Pods counted."""
     status = with_counts(tally, tally.status)
     for how in ("succeeded", "failed"):
         number = tally.count(how)
@@ -140,7 +140,7 @@ def with_counted(tally: Tally) -> Object:
 
 
 def with_verdict(status: Object, verdict: tuple[str, str, str] | None, *, at: str) -> Object:
-    """The status with the interim condition."""
+    """Return the status with the interim condition."""
     if verdict is None:
         return status
     type_, reason, message = verdict
@@ -151,7 +151,7 @@ def with_verdict(status: Object, verdict: tuple[str, str, str] | None, *, at: st
 
 
 def with_end(status: Object, *, at: str) -> Object:
-    """The status with the final condition that follows from the interim one."""
+    """Return the status with the final condition that follows from the interim one."""
     conditions = status.get("conditions") or []
     ends = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed"}
     for entry in conditions:
@@ -164,7 +164,7 @@ def with_end(status: Object, *, at: str) -> Object:
 
 
 def with_suspension(status: Object, *, suspended: bool, at: str) -> Object:
-    """The status with its Suspended condition, and without a start while it is suspended."""
+    """Return the status with its Suspended condition, and without a start time while suspended."""
     conditions = status.get("conditions") or []
     known = next((entry for entry in conditions if entry["type"] == "Suspended"), None)
     if suspended:

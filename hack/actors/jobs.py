@@ -1,4 +1,4 @@
-"""The job controller: Jobs get Pods, which are counted, and end, and are taken away after their time."""
+"""The job controller: creates and counts Pods, finishes Jobs, and removes them after their TTL."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Change
 
 _USER_AGENT = "job-controller"
-#: What the API server keeps of a generateName.
+#: The length at which the API server cuts a generateName.
 _NAME_BASE = 58
 
 
 class JobController:
-    """Plays it for all namespaces; off where a real kube-controller-manager runs."""
+    """Reconciles all namespaces; not started where a real kube-controller-manager runs."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -72,7 +72,7 @@ class JobController:
             self._orphans.add(objects.key(change.obj))
 
     async def _release(self, key: tuple[str, str]) -> RequeueAfter:
-        """A Pod whose Job is gone is not kept for being counted."""
+        """Remove the tracking finalizer from a Pod whose Job does not exist."""
         pod = self._pods.store.get(key[1], key[0])
         if pod is None or TRACKING not in objects.finalizers(pod):
             return None
@@ -97,31 +97,31 @@ class JobController:
         if job is None or objects.is_deleting(job):
             return None
         tally = Tally.of(job, self._pods.by_index(BY_OWNER, objects.uid(job)))
-        if tally.noted or _has_uncounted(tally):
+        if tally.recorded or _has_uncounted(tally):
             return await self._count(tally)
         if job_status.is_finished(job):
-            return await self._take_away(job)
+            return await self._expire(job)
         if tally.fresh and (left := self._notice(tally)) > 0:
             return left
         if tally.fresh:
-            return await self._note(tally)
+            return await self._record(tally)
         return await self._proceed(tally)
 
     def _notice(self, tally: Tally) -> float:
-        """The controller gathers changes of Pods for a second before it looks at them."""
+        """Return the seconds until changes of Pods are synced; the controller batches them."""
         seconds = self._context.seconds(self._context.scenario.durations.job_sync)
         uids = [objects.uid(pod) for pod in tally.fresh]
         return max(self._timers.left(objects.uid(tally.job), ("ended", uid), seconds) for uid in uids)
 
-    async def _note(self, tally: Tally) -> RequeueAfter:
-        status = job_status.with_noted(tally)
-        noted = Tally.of({**tally.job, "status": status}, [*tally.active, *tally.terminating, *tally.fresh])
-        status = job_status.with_verdict(status, noted.verdict(), at=self._context.timestamp())
+    async def _record(self, tally: Tally) -> RequeueAfter:
+        status = job_status.with_recorded(tally)
+        recorded = Tally.of({**tally.job, "status": status}, [*tally.active, *tally.terminating, *tally.fresh])
+        status = job_status.with_verdict(status, recorded.verdict(), at=self._context.timestamp())
         await self._write(tally.job, status)
         return 0.0
 
     async def _count(self, tally: Tally) -> RequeueAfter:
-        for pod in tally.noted:
+        for pod in tally.recorded:
             if TRACKING in objects.finalizers(pod):
                 await self._untrack(pod)
         status = job_status.with_counted(tally)
@@ -132,7 +132,7 @@ class JobController:
         return 0.0
 
     async def _proceed(self, tally: Tally) -> RequeueAfter:
-        """Nothing has ended since the last look: suspend, stop, end, or start."""
+        """Suspend, stop, finish or start when no Pod ended since the last sync."""
         job, at = tally.job, self._context.timestamp()
         status = job_status.with_suspension(
             job_status.with_counts(tally, tally.status), suspended=tally.suspended, at=at
@@ -154,7 +154,7 @@ class JobController:
         return None if judged else self._until_deadline(job)
 
     async def _report(self, tally: Tally, status: Object) -> bool:
-        """Write the status where it differs; whether it was written. A Pod's readiness is told a little later."""
+        """Write the status if it differs and report whether it was written. Readiness is reported with a delay."""
         difference = merge_diff(tally.status, status)
         if not difference.keys() - {"startTime"}:
             return False
@@ -208,8 +208,8 @@ class JobController:
             return None
         return (_time(start) + timedelta(seconds=seconds) - self._context.now()).total_seconds()
 
-    async def _take_away(self, job: Object) -> RequeueAfter:
-        """The TTL-after-finished controller's part."""
+    async def _expire(self, job: Object) -> RequeueAfter:
+        """Delete a finished Job after its TTL, as the TTL-after-finished controller does."""
         ttl = objects.spec(job).get("ttlSecondsAfterFinished")
         ended = _end_of(job)
         if ttl is None or not ended:

@@ -1,4 +1,4 @@
-"""The kinds that actors touch and the manager does not."""
+"""Resources that the actors use and the manager does not."""
 
 from __future__ import annotations
 

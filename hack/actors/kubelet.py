@@ -1,4 +1,4 @@
-"""All kubelets: they start the Pods bound to their nodes, run them to their end, and take deleted ones away."""
+"""The kubelets: start the Pods bound to their nodes, run them to completion, and remove deleted ones."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Change
 
 _USER_AGENT = "kubelet"
-#: Done, under way, gone already, or another Pod has the name by now.
+#: Responses to a delete that end the work: accepted, not found, or another Pod has the name.
 _REMOVED = {200, 202, 404, 409}
 
 
 class Containers(Protocol):
-    """Plays what runs inside containers that end by themselves."""
+    """Simulates the processes in containers that exit."""
 
     async def look(self, pod: Object) -> Progress:
-        """How far the running container is; asked again and again."""
+        """Return the progress of the running container; called repeatedly."""
         ...
 
     def forget(self, pod: Object) -> None:
-        """The Pod is gone, or starts anew."""
+        """Forget a Pod that is deleted or restarts."""
         ...
 
 
 class Kubelet:
-    """Plays every node's kubelet but the dead ones'."""
+    """Simulates the kubelet of every node whose host is up."""
 
     def __init__(self, context: ActorContext, containers: Containers) -> None:
         self._context = context
@@ -59,7 +59,7 @@ class Kubelet:
             "kubelet", self._reconcile, random=context.random, workers=256
         )
         self._timers = Timers()
-        #: The boot during which a Pod's containers were started, by uid: a reboot ends them.
+        #: The boot ID under which a Pod's containers were started, by uid: a reboot ends them.
         self._boots: dict[str, str] = {}
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
@@ -114,7 +114,7 @@ class Kubelet:
         return await self._stage(pod, host.boot_id)(pod)
 
     def _stage(self, pod: Object, boot: str) -> Callable[[Object], Awaitable[RequeueAfter]]:
-        """What is to be done with a Pod whose node is up."""
+        """Choose the next step for a Pod whose node is up."""
         if objects.is_deleting(pod):
             return self._stop
         if is_over(pod):
@@ -183,7 +183,7 @@ class Kubelet:
         return progress
 
     async def _restart(self, pod: Object) -> RequeueAfter:
-        """The machine was rebooted under the Pod."""
+        """Restart a Pod whose host rebooted."""
         self._timers.forget(objects.uid(pod))
         self._containers.forget(pod)
         boot, at = self._context.hosts.of(objects.spec(pod)["nodeName"]).boot_id, self._context.timestamp()
@@ -191,7 +191,7 @@ class Kubelet:
             await self._write(pod, ended(pod, code=255, message="", reason="Unknown", at=at))
         else:
             await self._write(pod, running(pod, at=at, ready=False, restarted=True))
-        # Only once that is told: the API server may not be back yet.
+        # Only after the status is written: the API server may still be down.
         self._boots[objects.uid(pod)] = boot
         return None
 
@@ -219,7 +219,7 @@ class Kubelet:
         await self._pods.seen(written)
 
     async def _remove(self, pod: Object) -> None:
-        """Take the Pod out of the API: the kubelet's own delete, without any grace left."""
+        """Delete the Pod from the API with grace period 0, as a kubelet does."""
         options = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""What kubelets answer behind the API server's node proxy: the disk's fill, and their configuration."""
+"""Kubelet endpoints behind the API server's node proxy: disk usage and configuration."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ CONFIGURATION = "/api/v1/nodes/{name}/proxy/configz"
 
 
 class KubeletStats:
-    """Answers for all kubelets; one that is dead or down does not."""
+    """Serves the endpoints of all kubelets whose host is up."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
         self._nodes = context.caches.of(NODES)
-        #: When each was asked first.
+        #: The time of the first request to each kubelet.
         self._first: dict[str, datetime] = {}
 
     async def stats(self, _: Request, values: Mapping[str, str]) -> Response:
-        """GET /stats/summary."""
+        """Serve GET /stats/summary."""
         name = values["name"]
         trouble = self._trouble(name)
         if trouble is not None:
@@ -48,7 +48,7 @@ class KubeletStats:
         return document({"node": {"nodeName": name, "fs": filled, "runtime": {"imageFs": filled}}, "pods": []})
 
     async def configuration(self, _: Request, values: Mapping[str, str]) -> Response:
-        """GET /configz, with the wrapper that real kubelets have."""
+        """Serve GET /configz, with the wrapper of real kubelets."""
         name = values["name"]
         trouble = self._trouble(name)
         if trouble is not None:
@@ -64,12 +64,12 @@ class KubeletStats:
         if self._nodes.store.get(name) is None:
             return refused(404, f'nodes "{name}" not found')
         dead = name in self._context.scenario.nodes.dead or not self._context.hosts.of(name).up
-        if dead or not self._disk(name).answers or self._asked_for(name) < self._disk(name).unreachable:
+        if dead or not self._disk(name).answers or self._since_first_request(name) < self._disk(name).unreachable:
             return refused(503, f"error trying to reach service: dial tcp: connect: connection refused ({name})")
         return None
 
-    def _asked_for(self, name: str) -> float:
-        """Seconds of the scenario since the first question."""
+    def _since_first_request(self, name: str) -> float:
+        """Return the seconds of the scenario since the first request."""
         now = self._context.now()
         passed = (now - self._first.setdefault(name, now)).total_seconds()
         return passed / self._context.scale if self._context.scale else math.inf

@@ -1,4 +1,4 @@
-"""Longhorn: volumes follow their machines, and are degraded while a node that holds a replica is away."""
+"""Longhorn: volumes attach with their VMs, and are degraded while a node with a replica is down."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def replica_name(volume: str, node: str) -> str:
-    """The replica of a volume on a node; its name tells where it is."""
+    """Return the name of a volume's replica on a node."""
     return f"{volume}-r-{node}"
 
 
 class LonghornManager:
-    """Keeps Volumes and their Engines; what it cannot learn from them, the replicas' modes, stands in the Engine."""
+    """Reconciles Volumes and their Engines; the replicas' modes are kept in the Engine's status."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -39,9 +39,9 @@ class LonghornManager:
         self._instances = caches.of(INSTANCES)
         self._loop: ControllerLoop[str] = ControllerLoop("volumes", self._reconcile, random=context.random)
         self._timers = Timers()
-        #: Volumes by the claim that they belong to; claims are never given to another volume here.
+        #: Volumes by claim; a claim keeps its volume.
         self._by_claim: dict[tuple[str, str], str] = {}
-        #: Volumes by the nodes that hold a replica.
+        #: Volumes by the nodes with a replica.
         self._by_node: dict[str, dict[str, None]] = {}
         self._volumes.subscribe(self._volume_changed)
         self._engines.subscribe(self._engine_changed)
@@ -66,7 +66,7 @@ class LonghornManager:
         for replica in modes:
             self._by_node.setdefault(replica.removeprefix(f"{volume}-r-"), {})[volume] = None
         if any(mode != "RW" for mode in modes.values()):
-            # A host may be up again before it is seen here that its replica was written off.
+            # A host may be up again before its replica is seen as failed.
             self._loop.add(volume)
 
     def _instance_changed(self, change: Change) -> None:
@@ -97,7 +97,7 @@ class LonghornManager:
         return later
 
     def _user_of(self, volume: Object) -> str:
-        """The node that has the volume attached: that of the machine whose disk it is."""
+        """Return the node that the volume is attached to: the node of the VM that uses it."""
         claim = objects.status(volume).get("kubernetesStatus") or {}
         for user in claim.get("workloadsStatus") or ():
             instance = self._instances.store.get(user.get("workloadName") or "", claim.get("namespace") or "")
@@ -106,7 +106,7 @@ class LonghornManager:
         return ""
 
     def _modes(self, engine: Object) -> tuple[dict[str, str], RequeueAfter]:
-        """The replicas' modes as they are now, and when one of them is rebuilt."""
+        """Return the replicas' current modes, and the seconds until the next rebuild completes."""
         volume = objects.spec(engine).get("volumeName") or ""
         waits: list[float] = []
         modes: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Rancher's machine plans and drain options, as far as the drain protocol depends on them (external-apis.md 3)."""
+"""Rancher's machine plans and drain options, as far as the drain protocol depends on them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ DRAIN_DONE = "rke.cattle.io/drain-done"
 PRE_DRAIN = "rke.cattle.io/pre-drain"
 POST_DRAIN = "rke.cattle.io/post-drain"
 UNCORDON = "rke.cattle.io/uncordon"
-#: Whoever carries one of these is unavailable; drain-done alone does not count.
+#: A machine with one of these annotations is unavailable; drain-done alone does not count.
 BUSY = (PRE_DRAIN, POST_DRAIN, DRAIN_OPTIONS, UNCORDON)
-#: What one update takes away at the end, besides the hooks' own annotations.
+#: The annotations that one update removes at the end, besides the hooks' own.
 ALL = (PRE_DRAIN, POST_DRAIN, DRAIN_OPTIONS, DRAIN_DONE, UNCORDON)
 
 INIT_NODE = "rke.cattle.io/init-node"
@@ -30,7 +30,7 @@ CONTROL_PLANE_ROLE = "rke.cattle.io/control-plane-role"
 WORKER_ROLE = "rke.cattle.io/worker-role"
 
 _INSTALLER = "rancher/system-agent-installer-rke2"
-#: Always there, with their Go zero values; the others only when they are set (Rancher 2.12 and later).
+#: Options that are always present, with Go's zero values; others are present when set (Rancher 2.12 and later).
 _ALWAYS = {
     "deleteEmptyDirData": False,
     "disableEviction": False,
@@ -44,7 +44,7 @@ _WHEN_SET = ("ignoreDaemonSets", "ignoreErrors", "postDrainHooks", "preDrainHook
 
 
 def drain_text(options: Object | None, *, single: bool) -> str:
-    """The value of all drain annotations; on a cluster of a single machine nothing is evicted."""
+    """Return the value of all drain annotations; a cluster of a single machine evicts nothing."""
     given = options or {}
     chosen = {key: given.get(key, default) for key, default in _ALWAYS.items()}
     chosen |= {key: given[key] for key in _WHEN_SET if given.get(key) not in (None, [])}
@@ -56,19 +56,19 @@ def drain_text(options: Object | None, *, single: bool) -> str:
 
 
 def hooks(text: str, when: str) -> list[str]:
-    """The annotations that must equal the text: `when` is preDrainHooks or postDrainHooks."""
+    """Return the annotations that must equal the text: `when` is preDrainHooks or postDrainHooks."""
     listed = json.loads(text).get(when) or ()
     return [hook["annotation"] for hook in listed if hook.get("annotation")]
 
 
 def needs_drain(text: str) -> bool:
-    """Whether anything at all is to be done before and after the plan."""
+    """Report whether the drain options require any step before or after the plan."""
     options = json.loads(text)
     return bool(options["enabled"] or options.get("preDrainHooks") or options.get("postDrainHooks"))
 
 
 def concurrency(text: str | None, members: int) -> int:
-    """How many machines may be unavailable at once; 0 is no limit."""
+    """Return how many machines may be unavailable at once; 0 means no limit."""
     if not text:
         return 1
     if text.endswith("%"):
@@ -77,7 +77,7 @@ def concurrency(text: str | None, members: int) -> int:
 
 
 def plan_of(cluster: Object, machine: Object) -> bytes:
-    """The plan that a machine should have: which RKE2 it installs, and the hash that decides about drains."""
+    """Return the plan that a machine should have: its RKE2 version, and the hash that decides about drains."""
     spec = objects.spec(cluster)
     version = spec.get("kubernetesVersion") or ""
     generation = (spec.get("rkeConfig") or {}).get("provisionGeneration") or 0
@@ -96,7 +96,7 @@ def plan_of(cluster: Object, machine: Object) -> bytes:
 
 @lru_cache(maxsize=4096)
 def drain_hash(plan: bytes) -> str:
-    """The DRAIN_HASH in a plan; empty when it has none."""
+    """Return the DRAIN_HASH of a plan, or an empty string."""
     if not plan:
         return ""
     for instruction in json.loads(plan).get("instructions") or ():
@@ -108,28 +108,28 @@ def drain_hash(plan: bytes) -> str:
 
 
 def kubernetes_of(plan: bytes) -> str:
-    """The Kubernetes version that a plan installs."""
+    """Return the Kubernetes version that a plan installs."""
     image = json.loads(plan)["instructions"][0]["image"]
     return str(image).rpartition(":")[2].replace("-rke2", "+rke2")
 
 
 def data(secret: Object, key: str) -> bytes:
-    """One entry of a Secret, decoded; empty when it is not there."""
+    """Return one decoded entry of a Secret, or empty bytes."""
     return base64.b64decode((secret.get("data") or {}).get(key) or "")
 
 
 def encoded(content: bytes | str) -> str:
-    """Content as a Secret holds it."""
+    """Encode content for a Secret."""
     return base64.b64encode(content.encode() if isinstance(content, str) else content).decode()
 
 
 def is_in_sync(secret: Object) -> bool:
-    """Whether the machine has applied what it was given."""
+    """Report whether the machine has applied its plan."""
     return data(secret, "plan") == data(secret, "appliedPlan")
 
 
 def is_busy(secret: Object) -> bool:
-    """Whether a drain of the machine is under way."""
+    """Report whether a drain of the machine is in progress."""
     annotations = objects.annotations_of(secret)
     return not is_in_sync(secret) or any(annotations.get(key) for key in BUSY)
 

@@ -1,4 +1,4 @@
-"""Cluster API's machine controller: copies what a Machine's node tells about itself."""
+"""Cluster API's machine controller: copies the node's info to the Machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INFO = (
 
 
 class MachineController:
-    """Keeps status.nodeInfo of Machines."""
+    """Reconciles status.nodeInfo of Machines."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -77,6 +77,6 @@ class MachineController:
 
 
 def node_info(node: Object) -> dict[str, str]:
-    """The ten members that a Machine's status must have, all of them."""
+    """Return the ten required fields of a Machine's status.nodeInfo."""
     info = objects.status(node).get("nodeInfo") or {}
     return {key: str(info.get(key) or "") for key in INFO}

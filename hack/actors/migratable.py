@@ -1,4 +1,4 @@
-"""Which virtual machines cannot move while they run, by Harvester's own rules (external-apis.md 7.4)."""
+"""Which running virtual machines cannot migrate, by Harvester's rules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FINAL = frozenset({"Succeeded", "Failed"})
 
 
 def is_final(instance: Object) -> bool:
-    """Whether it will never run again."""
+    """Report whether the instance has ended for good."""
     return objects.status(instance).get("phase") in FINAL
 
 
 def can_move(instance: Object, nodes: Iterable[Object]) -> bool:
-    """Whether the instance could run on another node than its own; witnesses do not count."""
+    """Report whether the instance can run on another node; witness nodes do not count."""
     others = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
     if len(others) < 2:  # noqa: PLR2004  # one node has no other
         return False

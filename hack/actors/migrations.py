@@ -1,4 +1,4 @@
-"""KubeVirt's migration controller: an instance moves to another node, or fails to and backs off."""
+"""KubeVirt's migration controller: migrates an instance to another node, or fails and backs off."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _PHASES = ("", "Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running")
 _LOOK = 2.0
-#: Only so many finished migrations of an instance are kept.
+#: The number of finished migrations that are kept per instance.
 _KEPT = 5
 _FIRST_BACKOFF = 20.0
 
 
 class MigrationController:
-    """Moves what VirtualMachineInstanceMigrations ask to move."""
+    """Reconciles VirtualMachineInstanceMigrations."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -48,7 +48,7 @@ class MigrationController:
             "migrations", self._reconcile, random=context.random
         )
         self._timers = Timers()
-        #: Where unfinished migrations lead, so that two of them do not count on the same room.
+        #: The target nodes of unfinished migrations, which count as load.
         self._targets: dict[str, str] = {}
         self._migrations.subscribe(self._migration_changed)
 

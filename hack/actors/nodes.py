@@ -1,4 +1,4 @@
-"""What becomes of Node objects: the kubelet's status, reboots, and the node lifecycle controller's taints."""
+"""Node objects: the kubelet's status, reboots, and the node lifecycle controller's taints."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-#: Seconds for which the API server is away at least where it goes down with a machine.
+#: The least seconds for which the API server is down with its host.
 _OUTAGE = 0.05
-#: The API server itself gives every new node the second one.
+#: The API server adds the second one to every new node.
 _OURS = {UNREACHABLE, NOT_READY, UNSCHEDULABLE}
 
 
 class NodeKeeper:
-    """Reboots machines, and keeps each Node telling what its machine is."""
+    """Reboots hosts and keeps the status of each Node in line with its host."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -56,7 +56,7 @@ class NodeKeeper:
         later = self._reboot(name, host)
         node = self._nodes.store.get(name)
         if node is not None and self._context.hosts.have_quorum:
-            await self._tell(node, host)
+            await self._update_status(node, host)
         return later
 
     def _reboot(self, name: str, host: Host) -> RequeueAfter:
@@ -74,7 +74,7 @@ class NodeKeeper:
         if left > 0:
             return left
         if self._context.hosts.have_quorum and not self._is_told_down(name):
-            # A real reboot takes minutes; however short this one is, nobody shall overlook it.
+            # A scaled reboot still lasts until NotReady is written, so that every client can observe it.
             return 0.01
         self._timers.forget(name)
         keep = name in self._context.scenario.node_faults.unchanged_by_reboot
@@ -88,7 +88,7 @@ class NodeKeeper:
         node = self._nodes.store.get(name)
         return node is None or not objects.is_condition_true(node, "Ready")
 
-    async def _tell(self, node: Object, host: Host) -> None:
+    async def _update_status(self, node: Object, host: Host) -> None:
         name = objects.name(node)
         difference = merge_diff(objects.status(node), self._status(node, host))
         try:

@@ -1,4 +1,4 @@
-"""Where a virtual machine goes: like a Pod, but never to a witness, nor to a node that is being drained."""
+"""Placement of virtual machines: as for Pods, but not on a witness or a draining node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def place(instance: Object, nodes: Iterable[Object], load: Callable[[str], int], *, other_than: str = "") -> str:
-    """The least loaded node that takes the instance; nothing when none does."""
+    """Return the least loaded node that accepts the instance, or an empty string."""
     open_ = [node for node in nodes if objects.name(node) != other_than and _takes(node) and fits_node(instance, node)]
     ranked = sorted((load(objects.name(node)), objects.name(node)) for node in open_)
     return ranked[0][1] if ranked else ""

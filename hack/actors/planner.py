@@ -1,4 +1,4 @@
-"""Rancher's planner: gives each machine the plan that the cluster asks for, one tier and one machine after another."""
+"""Rancher's planner: gives each machine the cluster's plan, one tier and one machine after another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEY = "local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """Machines that are served under one concurrency, in order."""
+    """Machines that share a concurrency limit, in order."""
 
     members: tuple[Object, ...]
     #: The drain annotations' value.
@@ -35,7 +35,7 @@ class Tier:
 
 
 class Planner:
-    """Serves fleet-local/local."""
+    """Reconciles the provisioning cluster fleet-local/local."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -46,7 +46,7 @@ class Planner:
         self._nodes = caches.of(NODES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
         self._loop: ControllerLoop[str] = ControllerLoop("planner", self._reconcile, random=context.random)
-        #: Machines that were found finished, with what was looked at: a thousand of them cost little while one moves.
+        #: Finished machines with the versions they were judged by, so that a thousand of them cost little.
         self._settled: dict[str, tuple[str, str, int]] = {}
         for cache in (self._clusters, self._machines, self._secrets):
             cache.subscribe(self._changed)
@@ -79,7 +79,7 @@ class Planner:
         return None
 
     def _is_known(self, cluster: Object) -> bool:
-        """Versions that Rancher has no data for are not planned at all."""
+        """Report whether Rancher has data for the version; others are not planned."""
         scenario = self._context.scenario
         known = {scenario.software.kubernetes, scenario.release.kubernetes}
         return objects.spec(cluster).get("kubernetesVersion") in known
@@ -89,7 +89,7 @@ class Planner:
         return {objects.labels(one).get(RKE_MACHINE_NAME) or "": one for one in listed}
 
     async def _serve(self, tier: Tier, cluster: Object, secrets: dict[str, Object]) -> bool:
-        """Bring the tier's machines forward; whether all of them are finished."""
+        """Reconcile the tier's machines and report whether all of them are finished."""
         open_ = [(one, secrets[objects.name(one)]) for one in tier.members if objects.name(one) in secrets]
         open_ = [(one, secret) for one, secret in open_ if not self._is_settled(one, secret, cluster)]
         unavailable = sum(1 for _, secret in open_ if plans.is_busy(secret))
@@ -106,15 +106,15 @@ class Planner:
                     await self._begin(tier, machine, secret, wanted)
             elif not self._has_kubelet(machine, cluster):
                 finished = False
-                await self._say(machine, "waiting for kubelet to update")
+                await self._report_waiting(machine, "waiting for kubelet to update")
             else:
-                await self._say(machine, "")
+                await self._report_waiting(machine, "")
                 # Only once that is told: the API server may be away.
-                self._settled[objects.name(machine)] = _looked_at(secret, cluster)
+                self._settled[objects.name(machine)] = _versions(secret, cluster)
         return finished
 
     def _is_settled(self, machine: Object, secret: Object, cluster: Object) -> bool:
-        return objects.is_deleting(machine) or self._settled.get(objects.name(machine)) == _looked_at(secret, cluster)
+        return objects.is_deleting(machine) or self._settled.get(objects.name(machine)) == _versions(secret, cluster)
 
     async def _begin(self, tier: Tier, machine: Object, secret: Object, wanted: bytes) -> None:
         applied = plans.data(secret, "appliedPlan")
@@ -123,34 +123,34 @@ class Planner:
             await self._write_plan(secret, wanted)
             return
         await self._annotate(secret, {DRAIN_OPTIONS: tier.drain})
-        await self._say(machine, "draining node")
+        await self._report_waiting(machine, "draining node")
 
     async def _drive(self, tier: Tier, machine: Object, secret: Object, wanted: bytes) -> None:
         annotations = objects.annotations_of(secret)
         options = annotations.get(DRAIN_OPTIONS)
         if not plans.is_in_sync(secret):
-            await self._say(machine, "waiting for plan to be applied")
+            await self._report_waiting(machine, "waiting for plan to be applied")
         elif plans.drain_hash(plans.data(secret, "plan")) != plans.drain_hash(wanted):
             await self._replan(tier, machine, secret, wanted)
         elif options is None:
             return
         elif annotations.get(UNCORDON) == options:
-            await self._say(machine, "waiting for uncordon to finish")
+            await self._report_waiting(machine, "waiting for uncordon to finish")
         else:
             await self._annotate(secret, {UNCORDON: options})
 
     async def _replan(self, tier: Tier, machine: Object, secret: Object, wanted: bytes) -> None:
-        """A plan for a machine in whatever stage of a drain: one that is drained gets it, whoever wanted the drain."""
+        """Give a new plan to a machine in any stage of a drain; a drained machine gets it at once."""
         annotations = objects.annotations_of(secret)
         if not plans.needs_drain(tier.drain):
             await self._write_plan(secret, wanted)
         elif annotations.get(DRAIN_OPTIONS) != tier.drain:
             await self._annotate(secret, {DRAIN_OPTIONS: tier.drain})
         elif annotations.get(DRAIN_DONE) == tier.drain:
-            await self._say(machine, "drain completed")
+            await self._report_waiting(machine, "drain completed")
             await self._write_plan(secret, wanted)
         else:
-            await self._say(machine, "draining node")
+            await self._report_waiting(machine, "draining node")
 
     def _has_kubelet(self, machine: Object, cluster: Object) -> bool:
         node = self._nodes.store.get(_node_name(machine))
@@ -168,8 +168,8 @@ class Planner:
         written = await self._client.patch(SECRETS, objects.name(secret), patch, namespace=FLEET_LOCAL)
         await self._secrets.seen(written)
 
-    async def _say(self, machine: Object, waits_for: str) -> None:
-        """The Machine's Reconciled condition: what the planner waits for."""
+    async def _report_waiting(self, machine: Object, waits_for: str) -> None:
+        """Set the Machine's Reconciled condition to what the planner waits for."""
         old = objects.status(machine).get("conditions") or []
         state, reason = ("Unknown", "Waiting") if waits_for else ("True", "")
         at = self._context.timestamp()
@@ -195,7 +195,7 @@ class Planner:
 
 
 def tiers(cluster: Object, machines: list[Object], secrets: dict[str, Object]) -> list[Tier]:
-    """Init node, other etcd nodes, other control-plane nodes, workers; each in the order of Machine names."""
+    """Return init node, other etcd nodes, other control-plane nodes, workers; each sorted by Machine name."""
     local = sorted((one for one in machines if objects.namespace(one) == FLEET_LOCAL), key=objects.name)
     strategy = ((objects.spec(cluster).get("rkeConfig") or {}).get("upgradeStrategy")) or {}
     single = len(local) == 1
@@ -225,7 +225,7 @@ def _tier_of(machine: Object, secret: Object) -> int:
     return 2 if labels.get(plans.CONTROL_PLANE_ROLE) == "true" else 3
 
 
-def _looked_at(secret: Object, cluster: Object) -> tuple[str, str, int]:
+def _versions(secret: Object, cluster: Object) -> tuple[str, str, int]:
     spec = objects.spec(cluster)
     generation = (spec.get("rkeConfig") or {}).get("provisionGeneration") or 0
     return objects.resource_version(secret), spec.get("kubernetesVersion") or "", generation
@@ -240,5 +240,5 @@ def _kubelet(node: Object) -> str:
 
 
 def _release(version: str) -> str:
-    """Major, minor and patch: what comes after them is not compared."""
+    """Return major, minor and patch, which are the compared parts."""
     return version.split("+", maxsplit=1)[0].split("-", maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""The Pod garbage collector: Pods of a node that no longer exists fail, after a while, and go."""
+"""The Pod garbage collector: fails and deletes the Pods of a deleted node after a delay."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.store import Change
 
-#: Seconds that it waits before it believes that a node is gone.
+#: Seconds before a missing node counts as deleted.
 _QUARANTINE = 40.0
 
 
 class PodCollector:
-    """Fails Pods of nodes that were deleted; one loop key a node."""
+    """Fails Pods of deleted nodes; its keys are node names."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context

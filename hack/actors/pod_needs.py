@@ -1,4 +1,4 @@
-"""What a Pod must have before its containers can run: the fields that a kubelet and the toolkit image rely on."""
+"""The fields that a kubelet and the toolkit image require before a Pod's containers run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _PLAN = "HARVESTER_UPGRADEPLAN_NAME"
 _NODE = "HARVESTER_UPGRADE_NODE_NAME"
 _POD = "HARVESTER_UPGRADE_POD_NAME"
-#: What the scripts read, each of them under `set -u`.
+#: The variables that the scripts read under `set -u`.
 _ENVIRONMENT = {
     Work.PREPARE: (_PLAN,),
     Work.MANIFESTS: (_PLAN,),
@@ -24,7 +24,7 @@ _ENVIRONMENT = {
 
 
 def missing_from(pod: Object) -> str:
-    """Why the kubelet cannot start the Pod, as it would say; nothing when it can."""
+    """Return the kubelet's reason not to start the Pod, or an empty string."""
     containers = objects.spec(pod).get("containers") or []
     if not containers:
         return "CreateContainerConfigError: the Pod has no container"
@@ -51,7 +51,7 @@ def _missing_from_toolkit(pod: Object) -> str:
 
 
 def unset_variable(pod: Object) -> str:
-    """What the script says and fails with when a variable is missing; nothing when all are there."""
+    """Return the script's error for a missing variable, or an empty string."""
     environment = env_of(pod)
     for name in _ENVIRONMENT.get(work_of(pod), ()):
         if not environment.get(name):
@@ -60,7 +60,7 @@ def unset_variable(pod: Object) -> str:
 
 
 def claims_of(pod: Object) -> list[str]:
-    """The PersistentVolumeClaims that it mounts."""
+    """Return the PersistentVolumeClaims that the Pod mounts."""
     volumes = objects.spec(pod).get("volumes") or ()
     claims = [(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes]
     return [claim for claim in claims if claim]

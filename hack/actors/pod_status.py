@@ -15,24 +15,24 @@ _POD_NETWORK = "10.52"
 
 
 def is_over(pod: Object) -> bool:
-    """Whether all containers have ended for good."""
+    """Report whether all containers have terminated for good."""
     return objects.status(pod).get("phase") in {"Succeeded", "Failed"}
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether it may get traffic."""
+    """Report whether the Pod is ready."""
     return objects.is_condition_true(pod, "Ready")
 
 
 def waiting(pod: Object, why: str) -> Object:
-    """It cannot start yet; `why` begins with the reason and a colon."""
+    """Build the status of a Pod that waits; `why` begins with the reason and a colon."""
     reason, _, message = why.partition(": ")
     state = {"waiting": {"reason": reason, "message": message}}
     return {**objects.status(pod), "phase": "Pending", "containerStatuses": _containers(pod, state, is_up=False)}
 
 
 def running(pod: Object, *, at: str, ready: bool, restarted: bool = False) -> Object:
-    """Its containers run."""
+    """Build the status of a Pod whose containers run."""
     old = objects.status(pod)
     conditions = _conditions(pod, at=at, ready=ready)
     return {
@@ -47,14 +47,14 @@ def running(pod: Object, *, at: str, ready: bool, restarted: bool = False) -> Ob
 
 
 def ready(pod: Object, *, at: str) -> Object:
-    """Its readiness probe succeeds."""
+    """Build the status of a Pod whose readiness probe succeeds."""
     old = objects.status(pod)
     containers = [{**one, "ready": True, "started": True} for one in old.get("containerStatuses") or ()]
     return {**old, "conditions": _conditions(pod, at=at, ready=True), "containerStatuses": containers}
 
 
 def ended(pod: Object, *, code: int, message: str, at: str, reason: str = "") -> Object:
-    """Its containers have ended, with that exit code and termination message."""
+    """Build the status of a terminated Pod with its exit code and termination message."""
     old = objects.status(pod)
     terminated: Object = {
         "exitCode": code,
@@ -74,7 +74,7 @@ def ended(pod: Object, *, code: int, message: str, at: str, reason: str = "") ->
 
 
 def finished_at(pod: Object) -> str:
-    """When the last container ended; empty when none has."""
+    """Return when the last container ended, or an empty string."""
     states = [one.get("state") or {} for one in objects.status(pod).get("containerStatuses") or ()]
     times = [(state.get("terminated") or {}).get("finishedAt") or "" for state in states]
     return max(times, default="")

@@ -1,4 +1,4 @@
-"""Who plays in a simulated cluster, and how they are brought together."""
+"""The actors of a simulated cluster and their wiring."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class ActorRegistry:
     """All actors of one cluster.
 
-    `kubernetes` says whether kube-controller-manager's part is played too: not where the real one runs.
+    `kubernetes` enables the actors of kube-controller-manager, which a backend with the real one does not need.
     """
 
     def __init__(self, context: ActorContext, *, kubernetes: bool = True) -> None:
@@ -68,18 +68,18 @@ class ActorRegistry:
         self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in (*kinds, *core)]
 
     def answer(self, handlers: Handlers) -> None:
-        """Have the API server ask the kubelets and KubeVirt for the paths that are theirs."""
+        """Register the paths that kubelets and KubeVirt serve behind the API server."""
         handlers.register(STATS, self._stats.stats)
         handlers.register(CONFIGURATION, self._stats.configuration)
         handlers.register(PATH + "start", self._orders.start, method="PUT")
         handlers.register(PATH + "stop", self._orders.stop, method="PUT")
 
     async def ready(self) -> None:
-        """Returns when all of them see what there is."""
+        """Wait until all caches are synced."""
         await self._context.caches.synced()
 
     async def run(self) -> None:
-        """Play until cancelled; a mistake of one actor's ends it for all."""
+        """Run until cancelled; an error of one actor stops all."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._context.caches.run(), name="caches")
             for name, actor in self._actors:

@@ -21,18 +21,18 @@ _LISTS = "bundle/harvester/images-lists-archive"
 
 
 class Repository:
-    """One ISO behind however many Services; each answers as long as it has a ready endpoint."""
+    """One ISO behind any number of Services; a Service responds while it has a ready endpoint."""
 
     def __init__(self, context: ActorContext) -> None:
         self._faults = context.scenario.repository
         self._files = files_of(context.scenario)
         self._services = context.caches.of(SERVICES)
         self._slices = context.caches.of(ENDPOINT_SLICES)
-        #: Good answers are still to be preceded by so many bad ones.
+        #: The number of error responses before the first good one.
         self._failing = self._faults.failing_requests
 
     def is_up(self, service: str) -> bool:
-        """Whether a connection to the Service in harvester-system would lead anywhere."""
+        """Report whether the Service in harvester-system has a ready endpoint."""
         if self._services.store.get(service, HARVESTER_SYSTEM) is None:
             return False
         return any(
@@ -43,7 +43,7 @@ class Repository:
         )
 
     def answer(self, path: str) -> Response:
-        """GET a path, as nginx would on the ISO; slashes may be doubled."""
+        """Serve GET of a path, as nginx does on the ISO; double slashes are merged."""
         if self._failing > 0:
             self._failing -= 1
             return Response(status=self._faults.status, body=b"the simulated repository fails\n")
@@ -55,7 +55,7 @@ class Repository:
 
 
 def files_of(scenario: Scenario) -> dict[str, bytes]:
-    """The ISO's files by their path below /harvester-iso/."""
+    """Return the ISO's files by their path below /harvester-iso/."""
     release, faults = scenario.release, scenario.repository
     previous = (*release.images_removed, *release.images_kept)
     current = (*release.images_added, *release.images_kept)
@@ -70,7 +70,7 @@ def files_of(scenario: Scenario) -> dict[str, bytes]:
 
 
 def release_text(scenario: Scenario) -> str:
-    """harvester-release.yaml."""
+    """Render harvester-release.yaml."""
     release = scenario.release
     chart = release.harvester.removeprefix("v")
     document = {

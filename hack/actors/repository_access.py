@@ -1,4 +1,4 @@
-"""Two ways to the upgrade repository: by its Service's name inside the process, and over HTTP from outside."""
+"""Access to the upgrade repository: by its Service's name in process, and over HTTP from outside."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SHUTDOWN = 1.0
 
 
 class RepositoryFetcher:
-    """A `Fetcher` for whoever runs inside the simulated cluster: http://SERVICE.harvester-system."""
+    """A `Fetcher` for managers in the test's process: http://SERVICE.harvester-system."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
 
     async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109, ARG002  # the protocol's
-        """The answer. Raises Transient when nobody listens there, Terminal when it is longer than `limit` bytes."""
+        """Fetch the URL. Raises Transient for an unreachable server, Terminal for a body longer than `limit` bytes."""
         parts = urlsplit(url)
         service, _, rest = (parts.hostname or "").partition(".")
         if parts.scheme != "http" or rest.split(".")[0] != HARVESTER_SYSTEM or parts.port not in {None, 80}:
@@ -41,9 +41,9 @@ class RepositoryFetcher:
 
 
 class RepositoryServer:
-    """The same over HTTP: /PLAN/harvester-iso/… leads to the plan's repository, /iso/FILE to the ISO itself.
+    """The repository over HTTP: /PLAN/harvester-iso/… is the plan's repository, /iso/FILE the ISO.
 
-    A repository that does not run cannot refuse the connection here, since others share the port: it is cut instead.
+    A repository that does not run closes the connection, since others share the port.
     """
 
     def __init__(self, *, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -57,12 +57,12 @@ class RepositoryServer:
 
     @property
     def url(self) -> str:
-        """http://HOST:PORT, once it listens."""
+        """Return http://HOST:PORT once the server listens."""
         host, port = self._runner.addresses[0][:2]
         return f"http://{host}:{port}"
 
     def serve(self, repository: Repository) -> None:
-        """From now on answer from this repository; before that, nothing is there."""
+        """Serve this repository from now on; before, every path is not found."""
         self._repository = repository
 
     async def __aenter__(self) -> Self:
@@ -76,7 +76,7 @@ class RepositoryServer:
         await self._runner.cleanup()
 
     async def _iso(self, _: web.Request) -> web.Response:
-        """A stand-in: nobody reads the ISO's bytes, but its URL should lead somewhere."""
+        """Serve placeholder bytes: the URL of the ISO resolves, its content is never read."""
         return web.Response(body=b"harvester" * 64, content_type="application/octet-stream")
 
     async def _file(self, request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""kube-scheduler: puts Pods without a node on one that their tolerations, affinity and volumes allow."""
+"""kube-scheduler: binds Pods to nodes that their tolerations, affinity and volumes allow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Scheduler:
-    """Binds; a Pod that fits nowhere says so in its condition and waits."""
+    """Binds Pods; an unschedulable Pod gets its condition and waits."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -40,7 +40,7 @@ class Scheduler:
         self._timers = Timers()
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
-        #: Pods that fitted nowhere: they are looked at again when a node changes or a Pod goes.
+        #: Unschedulable Pods, which are requeued when a node changes or a Pod is deleted.
         self._waiting: dict[tuple[str, str], None] = {}
 
     async def run(self) -> None:
@@ -75,14 +75,14 @@ class Scheduler:
         node, why = self._choose(pod)
         if not node:
             self._waiting[key] = None
-            await self._say(pod, why)
+            await self._mark_unschedulable(pod, why)
             return None
         self._timers.forget(objects.uid(pod))
         await self._assign(pod, node)
         return None
 
     async def _assign(self, pod: Object, node: str) -> None:
-        """Bind it; the API server sets the node and the condition."""
+        """Create the Binding; the API server sets the node and the condition."""
         name, namespace = objects.name(pod), objects.namespace(pod)
         binding: Object = {
             "apiVersion": BINDINGS.api_version,
@@ -94,13 +94,13 @@ class Scheduler:
             await self._client.create(BINDINGS, binding)
             await self._pods.seen(await self._client.get(PODS, name, namespace=namespace))
         except (NotFound, Conflict):
-            # It is gone, or another one has its name or its node.
+            # The Pod does not exist, or another Pod has its name or its node.
             return
 
     def _delay(self) -> float:
         return self._context.scenario.durations.pod_schedule
 
-    async def _say(self, pod: Object, why: str) -> None:
+    async def _mark_unschedulable(self, pod: Object, why: str) -> None:
         at = self._context.timestamp()
         conditions = _unscheduled(pod, why, at=at)
         if conditions != objects.status(pod).get("conditions"):
@@ -121,7 +121,7 @@ class Scheduler:
         await self._pods.seen(written)
 
     def _choose(self, pod: Object) -> tuple[str, str]:
-        """The node for the Pod, or nothing and why not."""
+        """Return the node for the Pod, or an empty string and the reason."""
         reasons: dict[str, int] = {}
         best: tuple[int, int, str] | None = None
         nodes = self._candidates(pod)
@@ -141,7 +141,7 @@ class Scheduler:
         return "", f"0/{len(nodes)} nodes are available: {listed}."
 
     def _candidates(self, pod: Object) -> list[Object]:
-        """All nodes; only the one that affinity names, where that is how the Pod is made: the others cost time."""
+        """Return the one node that affinity names, or all nodes: evaluating the others costs time."""
         host = _wanted_host(pod)
         if host:
             node = self._nodes.store.get(host)

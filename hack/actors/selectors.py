@@ -1,4 +1,4 @@
-"""Label selectors as they stand in objects: matchLabels and matchExpressions."""
+"""Label selectors of objects: matchLabels and matchExpressions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class SelectorError(ValueError):
-    """An operator that does not exist."""
+    """An unknown operator."""
 
 
 def matches(selector: Object | None, labels: Mapping[str, str]) -> bool:
-    """Whether the labels fit; an absent selector fits nothing, an empty one everything. Raises SelectorError."""
+    """Report whether the labels match; None matches nothing, an empty selector everything. Raises SelectorError."""
     if selector is None:
         return False
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -25,7 +25,7 @@ def matches(selector: Object | None, labels: Mapping[str, str]) -> bool:
 
 
 def matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
-    """One requirement; those of node affinity have two operators more. Raises SelectorError."""
+    """Report whether one requirement matches; node affinity adds Gt and Lt. Raises SelectorError."""
     key, operator = expression.get("key") or "", expression.get("operator") or ""
     values, value = expression.get("values") or [], labels.get(key)
     match operator:

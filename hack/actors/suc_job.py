@@ -1,4 +1,4 @@
-"""The Job that the system-upgrade-controller makes for a Plan and a node, to the field."""
+"""The Job that the system-upgrade-controller creates for a Plan and a node, field by field."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LABEL_PLAN = "upgrade.cattle.io/plan"
 LABEL_VERSION = "upgrade.cattle.io/version"
 ANNOTATION_TTL = "upgrade.cattle.io/ttl-seconds-after-finished"
 ANNOTATION_APPLIED = "objectset.rio.cattle.io/applied"
-#: What a delayed completion adds to the time a finished Job is kept.
+#: Seconds that a delayed completion adds to a finished Job's TTL.
 _DELAY_MARGIN = 60
 
 
 def build(plan: Object, status: Object, node: Object, settings: UpgradeController, *, parallelism: int) -> Object:
-    """The Job as it is sent to the API server."""
+    """Build the Job as it is sent to the API server."""
     labels = _labels(plan, status, node)
     ttl = max(settings.ttl, int(delay_of(plan)) + _DELAY_MARGIN if delay_of(plan) else 0)
     spec: Object = {
@@ -63,13 +63,13 @@ def build(plan: Object, status: Object, node: Object, settings: UpgradeControlle
 
 
 def name_of(plan: Object, status: Object, node: Object) -> str:
-    """Practically always shortened, since the hash alone has 56 characters."""
+    """Return the Job's name, which is nearly always shortened: the hash alone has 56 characters."""
     short = objects.name(node).split(".")[0]
     return safe_concat_name("apply", objects.name(plan), "on", short, "with", status["latestHash"])
 
 
 def template_of(job: Object) -> Object:
-    """What cannot be changed in a Job: a difference means delete and create."""
+    """Return the immutable part of a Job: a difference requires delete and create."""
     text = objects.annotations_of(job).get(ANNOTATION_APPLIED) or ""
     try:
         applied = json.loads(gzip.decompress(base64.b64decode(text + "==")))
@@ -91,7 +91,7 @@ def _owner(plan: Object) -> Object:
 
 
 def _signed(job: Object, plan: Object) -> Object:
-    """Wrangler's marks on what it applies: whose set of objects it belongs to, and what it looked like."""
+    """Add wrangler's annotations for applied objects: the object set's owner and the applied object."""
     identity = (NAME, "upgrade.cattle.io/v1, Kind=Plan", objects.name(plan), objects.namespace(plan))
     metadata = job["metadata"]
     metadata["labels"]["objectset.rio.cattle.io/hash"] = hashlib.sha1(  # noqa: S324  # as wrangler has it
@@ -125,7 +125,7 @@ def _copied(pairs: dict[str, str], *, annotation: bool) -> dict[str, str]:
 
 
 def _deadline(plan: Object, settings: UpgradeController) -> int:
-    """Absent or negative: the controller's own; 0: none; a maximum caps all of them."""
+    """Return the deadline: absent or negative is the controller's default, 0 is none; a maximum caps it."""
     asked = objects.spec(plan).get("jobActiveDeadlineSecs")
     seconds = settings.deadline if asked is None or asked < 0 else int(asked)
     maximum = settings.deadline_maximum

@@ -1,6 +1,6 @@
-"""How the system-upgrade-controller judges a Plan: valid or not, which version and hash, which nodes next.
+"""How the system-upgrade-controller evaluates a Plan: validity, version, hash, and next nodes.
 
-Pure, after suc-observed.md, sections 1, 2, 4, 7 and 8.
+Pure functions, after observations of the real controller.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 def is_decodable(plan: Object) -> bool:
-    """Whether Go can decode it: the schema lets any text pass as a duration."""
+    """Report whether Go can decode the Plan: the schema accepts any text as a duration."""
     delay = objects.spec(plan).get("postCompleteDelay")
     return delay is None or _DURATION.match(delay) is not None
 
 
 def delay_of(plan: Object) -> float:
-    """spec.postCompleteDelay in seconds."""
+    """Return spec.postCompleteDelay in seconds."""
     text = objects.spec(plan).get("postCompleteDelay") or ""
     seconds = sum(float(number) * _UNITS[unit] for number, unit in _TERM.findall(text))
     return -seconds if text.startswith("-") else seconds
 
 
-def complaint_about(plan: Object, secrets: Secrets) -> str:
-    """Why the Plan is not valid, or nothing."""
+def invalid_reason(plan: Object, secrets: Secrets) -> str:
+    """Return why the Plan is invalid, or an empty string."""
     spec = objects.spec(plan)
     drain = spec.get("drain") or {}
     if drain.get("deleteLocalData") is not None and drain.get("deleteEmptydirData") is not None:
@@ -57,18 +57,18 @@ def complaint_about(plan: Object, secrets: Secrets) -> str:
 
 
 def counted_secrets(plan: Object) -> list[str]:
-    """The Secrets whose content is part of the hash."""
+    """Return the Secrets whose content is part of the hash."""
     listed = objects.spec(plan).get("secrets") or ()
     return [secret["name"] for secret in listed if not secret.get("ignoreUpdates")]
 
 
 def version_of(plan: Object) -> str:
-    """What the Plan resolves to; channels are not polled here."""
+    """Return the version that the Plan resolves to; channels are not polled."""
     return (objects.spec(plan).get("version") or "").replace("+", "-")
 
 
 def hash_of(plan: Object, version: str, secrets: Secrets) -> str:
-    """status.latestHash: SHA-224 over the version, the service account, the digest's fields and the Secrets."""
+    """Return status.latestHash: SHA-224 over version, service account, the digest's fields and the Secrets."""
     digest = hashlib.sha224()
     digest.update(version.encode())
     digest.update((objects.spec(plan).get("serviceAccountName") or "").encode())
@@ -100,11 +100,11 @@ def _secret_hash(secret: Object) -> str:
 
 
 def resolved(plan: Object, secrets: Secrets, *, at: str) -> Object:
-    """The status with Validated, LatestResolved, latestVersion and latestHash brought up to date."""
+    """Return the status with current Validated, LatestResolved, latestVersion and latestHash."""
     status = dict(objects.status(plan))
-    complaint, version = complaint_about(plan, secrets), version_of(plan)
-    if complaint or not version:
-        return _not_ready(status, complaint, at=at)
+    reason, version = invalid_reason(plan, secrets), version_of(plan)
+    if reason or not version:
+        return _not_ready(status, reason, at=at)
     digest = hash_of(plan, version, secrets)
     conditions = status.get("conditions") or []
     if status.get("latestVersion") != version or not conditions:
@@ -114,35 +114,35 @@ def resolved(plan: Object, secrets: Secrets, *, at: str) -> Object:
     return {**status, "latestVersion": version, "latestHash": digest, "conditions": conditions}
 
 
-def _not_ready(status: Object, complaint: str, *, at: str) -> Object:
+def _not_ready(status: Object, reason: str, *, at: str) -> Object:
     message = "plan is not valid and resolved"
     conditions = with_condition(
         status.get("conditions") or [], "Complete", "False", reason="NotReady", message=message, at=at
     )
-    if complaint:
-        conditions = with_condition(conditions, "Validated", "False", reason="Error", message=complaint, at=at)
+    if reason:
+        conditions = with_condition(conditions, "Validated", "False", reason="Error", message=reason, at=at)
     else:
         conditions = with_condition(conditions, "Validated", "True", reason="PlanIsValid", at=at)
-        said = "spec.version and spec.channel are both empty"
-        conditions = with_condition(conditions, "LatestResolved", "False", reason="Error", message=said, at=at)
+        message = "spec.version and spec.channel are both empty"
+        conditions = with_condition(conditions, "LatestResolved", "False", reason="Error", message=message, at=at)
     return {**status, "conditions": conditions}
 
 
 def is_ready(status: Object) -> bool:
-    """Whether nodes can be chosen."""
+    """Report whether nodes can be selected."""
     states = {entry["type"]: entry["status"] for entry in status.get("conditions") or ()}
     return states.get("Validated") == "True" and states.get("LatestResolved") == "True"
 
 
 def hostname(node: Object) -> str:
-    """What status.applying lists."""
+    """Return the host name, which status.applying lists."""
     return objects.labels(node).get(LABEL_HOSTNAME) or ""
 
 
 def select(plan: Object, status: Object, nodes: Iterable[Object]) -> list[Object]:
-    """The nodes to be served now, by name: those being served, then new ones up to the concurrency.
+    """Return the nodes to serve now, sorted by name: those in status.applying, then new ones up to the concurrency.
 
-    New ones come in the order of SHA-256(node UID, plan UID, hash). Raises SelectorError.
+    New nodes are ordered by SHA-256(node UID, plan UID, hash). Raises SelectorError.
     """
     digest, label = status["latestHash"], suc_node_label(objects.name(plan))
     selector = objects.spec(plan).get("nodeSelector")
@@ -164,7 +164,7 @@ def select(plan: Object, status: Object, nodes: Iterable[Object]) -> list[Object
 
 
 def served(status: Object, hostnames: list[str], *, at: str) -> Object:
-    """The status once these hosts are the ones being served; none: the Plan is complete."""
+    """Return the status with these hosts in applying; without hosts the Plan is complete."""
     if not hostnames:
         conditions = with_condition(status["conditions"], "Complete", "True", reason="Complete", at=at)
         return {key: value for key, value in status.items() if key != "applying"} | {"conditions": conditions}

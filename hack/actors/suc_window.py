@@ -1,4 +1,4 @@
-"""Whether a Plan's window is open: days of the week, and times of the day in a time zone."""
+"""The maintenance window of a Plan: days of the week, and times of day in a time zone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _DAYS = ("mo", "tu", "we", "th", "fr", "sa", "su")
 
 
 class WindowError(ValueError):
-    """A window that nobody can read."""
+    """An invalid window."""
 
 
 def is_open(window: Object, now: datetime) -> bool:
-    """Whether Jobs may be started. Raises WindowError."""
+    """Report whether the window is open. Raises WindowError."""
     try:
         local = now.astimezone(ZoneInfo(window.get("timeZone") or "UTC"))
         start = _time(window.get("startTime") or "00:00")

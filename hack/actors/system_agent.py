@@ -1,6 +1,6 @@
-"""rancher-system-agent on every node: applies the plan in the machine's Secret, which may bring another kubelet.
+"""rancher-system-agent on every node: applies the plan in the machine's Secret, which may upgrade the kubelet.
 
-Rancher's plan-secret controller, which then declares the plan applied, is played here too.
+It includes Rancher's plan-secret controller, which then marks the plan as applied.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-#: Seconds between looks at a machine that is down.
+#: Seconds between checks of a host that is down.
 _LOOK = 1.0
 
 
 class SystemAgent:
-    """Plays all of them."""
+    """Simulates the agents of all nodes."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context

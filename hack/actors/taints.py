@@ -1,4 +1,4 @@
-"""Taints, tolerations and affinity: where a Pod may run."""
+"""Taints, tolerations and node affinity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_EXECUTE = "NoExecute"
 
 
 def tolerates(pod: Object, taint: Object) -> bool:
-    """Whether one of the Pod's tolerations covers the taint."""
+    """Report whether one of the Pod's tolerations covers the taint."""
     return any(_covers(one, taint) for one in objects.spec(pod).get("tolerations") or ())
 
 
@@ -36,7 +36,7 @@ def _covers(toleration: Object, taint: Object) -> bool:
 
 
 def refusal(pod: Object, node: Object) -> str:
-    """Why the Pod may not run there, in the scheduler's words; nothing when it may."""
+    """Return the scheduler's reason against the node, or an empty string."""
     taints = list(objects.spec(node).get("taints") or ())
     if objects.spec(node).get("unschedulable"):
         taints.append({"key": UNSCHEDULABLE, "effect": NO_SCHEDULE})
@@ -48,7 +48,7 @@ def refusal(pod: Object, node: Object) -> str:
 
 
 def fits_node(pod: Object, node: Object) -> bool:
-    """Whether node selector and required node affinity allow the node."""
+    """Report whether node selector and required node affinity match the node."""
     labels, spec = objects.labels(node), objects.spec(pod)
     wanted = spec.get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in wanted.items()):

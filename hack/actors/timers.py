@@ -1,4 +1,4 @@
-"""How long things still take: a wait that begins when it is first asked about."""
+"""Timers that start at their first read."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ if TYPE_CHECKING:
 class Timers:
     """Deadlines by owner and name, on the loop's clock.
 
-    An actor that looks at the same thing again and again asks how much of a wait is left, and gets on with it when
-    nothing is.
+    An actor reads the remaining time at each reconcile and proceeds at zero.
     """
 
     def __init__(self) -> None:
         self._ends: dict[str, dict[Hashable, float]] = {}
 
     def left(self, owner: str, what: Hashable, seconds: float) -> float:
-        """Seconds left of the owner's wait; the first call starts it with that length, later lengths do not count."""
+        """Return the seconds left of the owner's timer; the first call starts it with that length."""
         now = asyncio.get_running_loop().time()
         end = self._ends.setdefault(owner, {}).setdefault(what, now + seconds)
         return max(0.0, end - now)
 
     def stop(self, owner: str, what: Hashable) -> None:
-        """Forget one wait: the next question starts it anew."""
+        """Remove one timer; the next read starts it again."""
         self._ends.get(owner, {}).pop(what, None)
 
     def forget(self, owner: str) -> None:
-        """Drop all waits of an owner that is gone."""
+        """Remove all timers of a deleted owner."""
         self._ends.pop(owner, None)

@@ -1,4 +1,4 @@
-"""The toolkit image's scripts, played: what each container waits for, changes, and ends with."""
+"""The toolkit image's scripts: what each container waits for, changes, and returns."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from hack.actors.repository import Repository
     from upgrade_manager.kube.objects import Object
 
-#: Seconds between looks at something that another part of the cluster has to do; not scaled down to nothing.
+#: Seconds between polls of a condition; never scaled to zero.
 _LOOK = 0.5
 _SHORTEST_LOOK = 0.05
-#: From so many nodes on, a volume must be healthy; with fewer, replicas are counted.
+#: The number of nodes from which volumes must be healthy; with fewer, replicas are counted.
 _MANY_NODES = 3
 _ENOUGH = 2
 #: Seconds that restore-vm waits for KubeVirt.
@@ -51,19 +51,19 @@ _PLAN = "HARVESTER_UPGRADEPLAN_NAME"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The container has exited."""
+    """The exit of a container."""
 
     code: int = 0
     message: str = ""
 
 
 if TYPE_CHECKING:
-    #: How a look at a running container ends: it has exited, or: look again in so many seconds, or never.
+    #: The progress of a running container: its exit, the seconds until the next poll, or None for never.
     Progress: TypeAlias = Ended | float | None
 
 
 class Toolkit:
-    """Plays all containers that end by themselves."""
+    """Simulates all containers that exit."""
 
     def __init__(self, context: ActorContext, repository: Repository) -> None:
         self._context = context
@@ -79,7 +79,7 @@ class Toolkit:
         self._charts = caches.of(MANAGED_CHARTS)
         self._timers = Timers()
         self._ledger = VMLedger(context, self._client)
-        #: What charts had observed before they were changed, by uid: their status is stale until that number grows.
+        #: The charts' observedGeneration before the change, by uid: their status is stale until it grows.
         self._observed: dict[str, int] = {}
         self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
             Work.PREPARE: self._prepare,
@@ -91,7 +91,7 @@ class Toolkit:
         }
 
     async def look(self, pod: Object) -> Progress:
-        """How far the running container is; called again and again, from whatever state. Raises KubeError."""
+        """Return the progress of the running container, from any state. Raises KubeError."""
         work, node = work_of(pod), objects.spec(pod).get("nodeName") or ""
         fault = self._context.scenario.fault_of(work, node)
         if fault is not None and (fault.attempts is None or self._failed_before(pod) < fault.attempts):
@@ -106,7 +106,7 @@ class Toolkit:
         return await script(pod) if script else self._left(pod, work) or Ended()
 
     def forget(self, pod: Object) -> None:
-        """The Pod is gone."""
+        """Forget a deleted Pod."""
         self._timers.forget(objects.uid(pod))
         self._ledger.forget(pod)
 
@@ -121,7 +121,7 @@ class Toolkit:
         siblings = self._pods.by_index(BY_OWNER, objects.owner_uid(pod))
         return sum(1 for one in siblings if objects.status(one).get("phase") == "Failed")
 
-    # The scripts. Each step is checked before it is made, so that every look starts from the top.
+    # The scripts. Each step checks its effect first, so that every poll starts from the top.
 
     async def _prepare(self, pod: Object) -> Progress:
         if not self._has_repository(pod):
@@ -193,7 +193,7 @@ class Toolkit:
         trouble = await self._ledger.start(node, plan)
         return Ended(1, trouble) if trouble else Ended()
 
-    # What they look at
+    # Conditions
 
     def _has_repository(self, pod: Object) -> bool:
         return self._repository.is_up(repo_service_name(env_of(pod)[_PLAN]))
@@ -229,7 +229,7 @@ class Toolkit:
         return all(self._is_sound(one, few=len(full) < _MANY_NODES) for one in running)
 
     def _is_sound(self, engine: Object, *, few: bool) -> bool:
-        """With few nodes a volume is never healthy for long: two replicas that can be written are enough."""
+        """Report whether the volume is usable; with few nodes two writable replicas are enough."""
         volume = self._volumes.store.get(objects.spec(engine).get("volumeName") or "", objects.namespace(engine))
         if volume is None:
             return True
@@ -247,7 +247,7 @@ class Toolkit:
             fresh and objects.is_condition_true(chart, "Ready") and summary.get("ready") == summary.get("desiredReady")
         )
 
-    # What they change
+    # Changes
 
     async def _set_taint(self, name: str, *, present: bool) -> None:
         node = self._nodes.store.get(name)
@@ -283,7 +283,7 @@ class Toolkit:
             await self._charts.seen(written)
 
     def _install(self, pod: Object, node: str) -> None:
-        """Install the operating system; the reboot waits for this Pod's end. Nothing to do where it runs already."""
+        """Install the operating system unless it runs; the reboot waits for the Pod's end."""
         wanted = self._context.scenario.release.os_image
         if self._context.hosts.of(node).os_image != wanted:
             self._context.hosts.install(node, wanted, reboot_after=objects.uid(pod))

@@ -1,8 +1,8 @@
-"""The system-upgrade-controller: Plans in cattle-system become Jobs, one a node, and end in node labels.
+"""The system-upgrade-controller: Plans in cattle-system create one Job per node and label the nodes.
 
-Two loops, as in the real one: Plans choose nodes and write Jobs, Jobs report to their Plan and are thrown out when it
-is not their turn. That they do not wait for each other is why a Job that starts paused is mostly deleted and made again
-(suc-observed.md, section 2).
+It has two loops, as the real one: Plans select nodes and write Jobs; Jobs report to their Plan and are deleted while
+their node is not in status.applying. The loops do not wait for each other, so a Job that is created paused is mostly
+deleted and created again, as observed with the real controller.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-#: Seconds between looks at a closed window, and at a Plan that stops everything.
+#: Requeue interval in seconds for a closed window, and for a Plan that blocks all others.
 _WINDOW_LOOK = 60.0
 _STUCK_LOOK = 20.0
-#: Seconds, at most, that it takes over a Job before it writes it; why its two loops come in each other's way.
+#: The most seconds between deciding on a Job and writing it; the reason why the two loops interfere.
 _PREPARATION = 0.015
-#: Its own rhythm when nobody can be asked for a Secret: they are read when a Plan is, not watched.
+#: The interval for reading Secrets, which are not watched.
 _SECRET_LOOK = 5.0
 
 
 class UpgradeController:
-    """Serves the Plans of one namespace."""
+    """Reconciles the Plans of one namespace."""
 
     def __init__(self, context: ActorContext, *, namespace: str = CATTLE_SYSTEM) -> None:
         self._context = context
@@ -52,12 +52,12 @@ class UpgradeController:
         self._nodes_cache = context.caches.of(NODES)
         self._plans: ControllerLoop[str] = ControllerLoop("SUC plan", self._sync, random=context.random, workers=2)
         self._jobs: ControllerLoop[str] = ControllerLoop("SUC job", self._follow, random=context.random, workers=2)
-        #: The resourceVersion of each Plan at which its Jobs were last written: they are written once for each.
+        #: The resourceVersion of each Plan for which its Jobs were last written.
         self._applied: dict[str, str] = {}
-        #: Held while a Job is judged and perhaps deleted, and while it is written: the real controller is slow enough
-        #: never to delete a Job that it has just started, and a simulated one must not do it either.
+        #: Held while a Job is checked or written: the real controller is slow enough
+        #: never to delete a Job that it just started, and the simulated one must not either.
         self._held: dict[str, asyncio.Lock] = {}
-        #: Uids of complete Jobs whose nodes have got their label: if one is to be done again, that Job is replaced.
+        #: Uids of complete Jobs whose nodes have their label: a repeat replaces that Job.
         self._counted: dict[str, None] = {}
         self._timers = Timers()
         self._plans_cache.subscribe(self._plan_changed)
@@ -77,7 +77,7 @@ class UpgradeController:
             group.create_task(self._plans.run(), name="SUC plans")
             group.create_task(self._jobs.run(), name="SUC jobs")
 
-    # What wakes it
+    # Event handlers
 
     def _plan_changed(self, change: Change) -> None:
         self._enqueue(change.obj)
@@ -86,13 +86,13 @@ class UpgradeController:
         job = change.obj
         if change.kind.value == "deleted":
             self._counted.pop(objects.uid(job), None)
-        if not self._is_ours(job):
+        if not self._is_managed(job):
             return
         self._enqueue_job(job)
         self._plans.add(objects.labels(job)[suc_job.LABEL_PLAN])
 
     def _node_changed(self, change: Change) -> None:
-        """A node's new labels count; its deletion does not."""
+        """Enqueue Plans when a node's labels change; a deletion is ignored."""
         if change.kind.value == "deleted" or _same_labels(change):
             return
         for plan in self._plans_cache.store.list():
@@ -104,13 +104,13 @@ class UpgradeController:
             self._plans.add(objects.name(plan))
 
     def _enqueue_job(self, job: Object) -> None:
-        if self._is_ours(job):
+        if self._is_managed(job):
             self._jobs.add(objects.name(job))
 
     def _is_served(self, plan: Object) -> bool:
         return objects.namespace(plan) == self._namespace and not self._settings.wedged
 
-    def _is_ours(self, job: Object) -> bool:
+    def _is_managed(self, job: Object) -> bool:
         labels = objects.labels(job)
         return (
             objects.namespace(job) == self._namespace
@@ -230,7 +230,7 @@ class UpgradeController:
                 await self._client.patch(JOBS, name, MergePatch({"spec": changed}), namespace=self._namespace)
 
     def _is_done_again(self, plan: Object, job: Object, node: Object) -> bool:
-        """Whether somebody took the label away that the Job brought: between choice and now it may only have come."""
+        """Report whether a user removed the label that the Job set: since the selection it can only appear."""
         now = self._nodes_cache.store.get(objects.name(node)) or node
         return objects.uid(job) in self._counted and suc_node_label(objects.name(plan)) not in objects.labels(now)
 
@@ -276,7 +276,7 @@ class UpgradeController:
             return None
 
     def _is_out_of_turn(self, plan: Object, job: Object, node: Object) -> bool:
-        """It looks for the node's name among host names, and so finds nothing where they differ."""
+        """Report whether the Job is not in status.applying; a node whose host name differs is never found there."""
         status = objects.status(plan)
         version = objects.labels(job).get(suc_job.LABEL_VERSION)
         return version != status.get("latestVersion") or objects.name(node) not in (status.get("applying") or ())
@@ -343,7 +343,7 @@ def _fits(plan: Object, node: Object) -> bool:
 
 
 def _has_other_template(existing: Object, wanted: Object) -> bool:
-    """A template cannot be changed in place."""
+    """Report whether the Pod template differs, which cannot be changed in place."""
     return bool(suc_job.template_of(existing) != objects.spec(wanted)["template"])
 
 

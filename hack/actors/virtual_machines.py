@@ -1,4 +1,4 @@
-"""KubeVirt's VM and VMI controllers: a VirtualMachine that should run has an instance, on a node that takes it."""
+"""KubeVirt's VM and VMI controllers: a VirtualMachine that should run has an instance on a fitting node."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Change
 
 NODE_LABEL = "kubevirt.io/nodeName"
-#: Seconds between looks for a node that takes an instance.
+#: Seconds between attempts to place an instance.
 _LOOK = 2.0
 
 
 class VirtualMachineController:
-    """Serves VirtualMachines of all namespaces."""
+    """Reconciles the VirtualMachines of all namespaces."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -67,7 +67,7 @@ class VirtualMachineController:
             return None
         if instance is not None and not is_final(instance) and objects.status(instance).get("phase") != "Running":
             return await self._boot(instance)
-        await self._tell(machine, instance)
+        await self._update_status(machine, instance)
         return None
 
     async def _create(self, machine: Object) -> None:
@@ -112,7 +112,7 @@ class VirtualMachineController:
         if objects.status(machine).get("stateChangeRequests"):
             await self._write_status(machine, {"stateChangeRequests": None})
 
-    async def _tell(self, machine: Object, instance: Object | None) -> None:
+    async def _update_status(self, machine: Object, instance: Object | None) -> None:
         up = instance is not None and objects.status(instance).get("phase") == "Running"
         wanted = {
             "printableStatus": "Running" if up else "Stopped" if instance is None else "Starting",
@@ -139,7 +139,7 @@ class VirtualMachineController:
 
 
 def _is_wanted(machine: Object, instance: Object | None) -> bool:
-    """Whether there should be an instance: by strategy, or by a request that was left in the status."""
+    """Report whether an instance should exist, by run strategy or by a request in the status."""
     actions = [one["action"] for one in objects.status(machine).get("stateChangeRequests") or ()]
     match objects.spec(machine).get("runStrategy"):
         case "Always":
@@ -154,7 +154,7 @@ def _is_wanted(machine: Object, instance: Object | None) -> bool:
 
 
 def running_on(node: str, status: Object, *, at: str) -> Object:
-    """A patch that makes an instance run there."""
+    """Build the patch that makes an instance run on the node."""
     conditions = with_condition(status.get("conditions") or [], "Ready", "True", at=at, time=TRANSITION)
     return {
         "metadata": {"labels": {NODE_LABEL: node}},
@@ -163,7 +163,7 @@ def running_on(node: str, status: Object, *, at: str) -> Object:
 
 
 def instance_of(machine: Object, *, node: str) -> Object:
-    """The instance of a machine as it is created; running there already when a node is given."""
+    """Build the instance of a VM, running if a node is given."""
     template = objects.spec(machine)["template"]
     devices = ((template.get("spec") or {}).get("domain") or {}).get("devices") or {}
     movable = devices.get("hostDevices") is None

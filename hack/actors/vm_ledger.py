@@ -1,4 +1,4 @@
-"""What the toolkit does about virtual machines that cannot move: shuts them down, notes them, starts them again."""
+"""The toolkit's handling of VMs that cannot migrate: shut down, record, and start again."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ DETECTOR, RESTORE = "vm-live-migrate-detector", "restore-vm"
 
 
 class VMLedger:
-    """The ConfigMap of a plan with the machines that were shut down, by node, and who writes and reads it."""
+    """The ConfigMap of a plan with the VMs that were shut down, by node, and the calls that use it."""
 
     def __init__(self, context: ActorContext, client: Client) -> None:
         self._context = context
         self._client = client
-        #: Pods whose detector has run: a script runs it once.
+        #: Pods whose detector has run; a script runs it once.
         self._detected: set[str] = set()
 
     def forget(self, pod: Object) -> None:
-        """The Pod is gone."""
+        """Forget a deleted Pod."""
         self._detected.discard(objects.uid(pod))
 
     async def shut_down(self, instances: list[Object], pod: Object, node: str) -> None:
-        """Stop the machines; where the plan asks for it they are noted before."""
+        """Stop the VMs, after recording them if the plan restores VMs."""
         plan = await self._plan(env_of(pod)[_PLAN])
         restores = plan is not None and bool(objects.spec(plan).get("restoreVM"))
         if plan is None or not restores or objects.uid(pod) in self._detected:
             await self.stop(instances)
             return
-        if await self._note(instances, objects.name(plan), node):
+        if await self._record(instances, objects.name(plan), node):
             name = f"{HARVESTER_SYSTEM}/{restore_vm_config_map(objects.name(plan))}"
-            await self._tell(plan, DETECTOR, "RestoreVMConfigMapCreated", f"ConfigMap {name} created")
+            await self._event(plan, DETECTOR, "RestoreVMConfigMapCreated", f"ConfigMap {name} created")
         await self.stop(instances)
         number = len(instances)
         text = f"Shutdown completed for {number} VM(s) on node {node}, success: {number}, failed: 0"
-        await self._tell(plan, DETECTOR, "VMShutdownCompleted", text)
+        await self._event(plan, DETECTOR, "VMShutdownCompleted", text)
         self._detected.add(objects.uid(pod))
 
     async def stop(self, instances: list[Object]) -> None:
-        """Order the machines to stop; one that does already is passed over."""
+        """Request a stop of each VM; a VM that is stopping is skipped."""
         for one in instances:
             if not objects.is_deleting(one):
                 await self._order(f"{objects.namespace(one)}/{objects.name(one)}", "stop")
 
     async def has_kubevirt(self) -> bool:
-        """Whether there is a KubeVirt that takes orders."""
+        """Report whether KubeVirt is deployed."""
         try:
             found = await self._client.get(KUBEVIRTS, "kubevirt", namespace=HARVESTER_SYSTEM)
         except NotFound:
@@ -66,18 +66,18 @@ class VMLedger:
         return objects.status(found).get("phase") == "Deployed"
 
     async def start(self, node: str, plan_name: str) -> str:
-        """Order the node's machines to start; what is said of those that could not be, empty where all could."""
-        noted = await self._noted(plan_name)
-        names = [name for name in noted.get(node, "").split(",") if name]
+        """Request a start of the node's VMs; return an error for those that could not start, or an empty string."""
+        recorded = await self._recorded(plan_name)
+        names = [name for name in recorded.get(node, "").split(",") if name]
         failed = [f"{name}: {trouble}" for name in names if (trouble := await self._start(name))]
         plan = await self._plan(plan_name)
         if plan is not None:
             good = len(names) - len(failed)
             text = f"node {node} during upgrade {plan_name}, success: {good}, failed: {len(failed)}"
             if failed:
-                await self._tell(plan, RESTORE, "RestoreVMFailed", f"Failed to restore VMs for {text}", warning=True)
+                await self._event(plan, RESTORE, "RestoreVMFailed", f"Failed to restore VMs for {text}", warning=True)
             else:
-                await self._tell(plan, RESTORE, "RestoreVMCompleted", f"Restored {len(names)} VMs for {text}")
+                await self._event(plan, RESTORE, "RestoreVMCompleted", f"Restored {len(names)} VMs for {text}")
         return f"{len(failed)} of {len(names)} VMs could not be started: {'; '.join(failed)}" if failed else ""
 
     async def _start(self, machine: str) -> str:
@@ -100,8 +100,8 @@ class VMLedger:
         path = f"/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/{action}"
         await self._client.raw("PUT", path, body={})
 
-    async def _note(self, instances: list[Object], plan: str, node: str) -> bool:
-        """Write down what is to be started again, once for a node: later they do not run. Whether the list is new."""
+    async def _record(self, instances: list[Object], plan: str, node: str) -> bool:
+        """Record the VMs to start again, once per node, and report whether the list is new."""
         running = [one for one in instances if not objects.is_condition_true(one, "Paused")]
         text = ",".join(f"{objects.namespace(one)}/{objects.name(one)}" for one in running)
         name = restore_vm_config_map(plan)
@@ -116,7 +116,7 @@ class VMLedger:
             await self._client.patch(CONFIG_MAPS, name, MergePatch({"data": {node: text}}), namespace=HARVESTER_SYSTEM)
         return False
 
-    async def _noted(self, plan: str) -> dict[str, str]:
+    async def _recorded(self, plan: str) -> dict[str, str]:
         try:
             found = await self._client.get(CONFIG_MAPS, restore_vm_config_map(plan), namespace=HARVESTER_SYSTEM)
         except NotFound:
@@ -129,8 +129,8 @@ class VMLedger:
         except NotFound:
             return None
 
-    async def _tell(self, plan: Object, source: str, reason: str, message: str, *, warning: bool = False) -> None:
-        """An event about the plan, as core/v1 recorders leave it."""
+    async def _event(self, plan: Object, source: str, reason: str, message: str, *, warning: bool = False) -> None:
+        """Record an event about the plan, as core/v1 recorders do."""
         at = self._context.timestamp()
         suffix = f".{self._context.random.getrandbits(64):016x}"
         event: Object = {

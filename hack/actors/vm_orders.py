@@ -1,4 +1,4 @@
-"""KubeVirt's subresource API: start and stop, after the table in external-apis.md 7.2."""
+"""KubeVirt's subresource API: start and stop."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines
 
 
 class VirtualMachineOrders:
-    """Answers PUT …/start and …/stop; both only leave a wish, which the VM controller follows."""
+    """Serves PUT …/start and …/stop; both leave a request in the status for the VM controller."""
 
     def __init__(self, context: ActorContext) -> None:
         self._client = context.client("virt-api")
-        #: Orders to start that are still to be refused, by namespace and name.
+        #: The number of start requests still to be refused, by namespace and name.
         self._refusals = {(one.namespace, one.name): one.failing_starts for one in context.scenario.vms.machines}
 
     async def start(self, request: Request, values: Mapping[str, str]) -> Response:
-        """Start the machine: 202, or 409 when it cannot be or runs already."""
+        """Start the VM: 202, or 409 when it cannot start or runs already."""
         machine, instance = await self._read(values)
         if machine is None:
             return _no_machine(values)
@@ -53,7 +53,7 @@ class VirtualMachineOrders:
         return accepted()
 
     async def stop(self, request: Request, values: Mapping[str, str]) -> Response:
-        """Stop the machine: 202, or 409 when nothing runs that could be stopped."""
+        """Stop the VM: 202, or 409 when it does not run."""
         machine, instance = await self._read(values)
         if machine is None:
             return _no_machine(values)

@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
 from upgrade_manager.nodes.drain import decide
-from upgrade_manager.nodes.effects import AnswerHook, Effect, ExpectOS, ForgetOS, StartJob
 from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.nodes.model import Hook, NodeView
+from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Effect, Hook, NodeView, SetPendingOS, StartJob
 
 if TYPE_CHECKING:
-    from upgrade_manager.nodes.decision import Decision
+    from upgrade_manager.nodes.model import Decision
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 PRE, POST = JobType.PRE_DRAIN, JobType.POST_DRAIN
-ASKED, ANSWERED = Hook(asked="D"), Hook(asked="D", answered="D")
+ASKED, ANSWERED = Hook(requested="D"), Hook(requested="D", acknowledged="D")
 VIEW = NodeView(
     name="n1",
     state=NodeState.IMAGE_PRELOADED,
@@ -31,8 +30,8 @@ VIEW = NodeView(
     secret="s1",  # noqa: S106  # its name
     jobs={},
 )
-ANSWER_PRE = AnswerHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D")  # noqa: S106
-ANSWER_POST = AnswerHook(secret="s1", annotation=ANNOTATION_POST_HOOK, value="D")  # noqa: S106
+ANSWER_PRE = AcknowledgeHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D")  # noqa: S106
+ANSWER_POST = AcknowledgeHook(secret="s1", annotation=ANNOTATION_POST_HOOK, value="D")  # noqa: S106
 
 
 def job(progress: Progress, *, failed: int = 0) -> JobState:
@@ -82,7 +81,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             replace(VIEW, pre_drain=ANSWERED, jobs={PRE: COMPLETE}), NodeState.PRE_DRAINED, (), id="answered once"
         ),
         pytest.param(
-            replace(VIEW, pre_drain=Hook(asked="D2", answered="D"), jobs={PRE: COMPLETE}),
+            replace(VIEW, pre_drain=Hook(requested="D2", acknowledged="D"), jobs={PRE: COMPLETE}),
             NodeState.PRE_DRAINED,
             (replace(ANSWER_PRE, value="D2"),),
             id="Rancher's options changed: answered again",
@@ -91,7 +90,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             replace(VIEW, pre_drain=ASKED, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, (), id="its Job failed"
         ),
         pytest.param(
-            replace(VIEW, pre_drain=Hook(asked="D2"), jobs={PRE: RUNNING}),
+            replace(VIEW, pre_drain=Hook(requested="D2"), jobs={PRE: RUNNING}),
             NodeState.PRE_DRAINING,
             (),
             id="the value changes while the Job runs: not answered before it is complete",
@@ -103,7 +102,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             id="Rancher takes its question back in a burst: nothing to answer",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, behind=True),
+            replace(VIEW, post_drain=ASKED, kubernetes_outdated=True),
             None,
             (),
             id="post-drain first, by an earlier upgrade: not answered before Rancher has come to the node",
@@ -118,7 +117,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             replace(VIEW, post_drain=ASKED, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="and is waited for"
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ASKED, post_drain=ASKED, behind=True),
+            replace(VIEW, pre_drain=ASKED, post_drain=ASKED, kubernetes_outdated=True),
             NodeState.PRE_DRAINING,
             (StartJob(node="n1", job_type=PRE),),
             id="both were left open: Rancher waits for the first answer",
@@ -156,7 +155,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
         pytest.param(
             replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}),
             NodeState.WAITING_REBOOT,
-            (ExpectOS(node="n1", os_image=NEW),),
+            (SetPendingOS(node="n1", os_image=NEW),),
             id="that Job is complete: the new OS is expected",
         ),
         pytest.param(
@@ -168,7 +167,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
         pytest.param(
             replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os="Harvester v1.5.0"),
             NodeState.WAITING_REBOOT,
-            (ExpectOS(node="n1", os_image=NEW),),
+            (SetPendingOS(node="n1", os_image=NEW),),
             id="an earlier upgrade's expectation is replaced",
         ),
         pytest.param(
@@ -180,7 +179,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
         pytest.param(
             replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW),
             NodeState.POST_DRAINED,
-            (ForgetOS(node="n1"), ANSWER_POST),
+            (ClearPendingOS(node="n1"), ANSWER_POST),
             id="back with the new OS: forgotten and answered",
         ),
         pytest.param(
@@ -204,7 +203,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
         pytest.param(
             replace(VIEW, state=NodeState.POST_DRAINED, post_drain=ASKED, pending_os=NEW),
             NodeState.POST_DRAINED,
-            (ForgetOS(node="n1"), ANSWER_POST),
+            (ClearPendingOS(node="n1"), ANSWER_POST),
             id="PostDrained stands, whatever became of its Jobs",
         ),
         pytest.param(
@@ -222,7 +221,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
         pytest.param(
             replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=ASKED, pending_os=NEW, os_image=NEW),
             NodeState.POST_DRAINED,
-            (ForgetOS(node="n1"), ANSWER_POST),
+            (ClearPendingOS(node="n1"), ANSWER_POST),
             id="and it is done when it is back",
         ),
         pytest.param(
@@ -244,15 +243,15 @@ def test_the_decision_follows_from_what_is_seen(
 def test_a_failure_names_the_job(hook: str) -> None:
     view = replace(VIEW, pre_drain=ASKED, jobs={PRE if hook == "pre" else POST: FAILED})
     decision = decide(view, release_os=NEW)
-    assert decision.failure == decision.note == "Job h/j failed"
+    assert decision.failure == decision.message == "Job h/j failed"
 
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 def test_failed_attempts_show_at_the_node_and_in_what_is_waited_for() -> None:
     view = replace(VIEW, pre_drain=ASKED, jobs={PRE: job(Progress.RUNNING, failed=1)})
     decision = decide(view, release_os=NEW)
-    assert decision.note == "1 failed attempts so far"
-    assert decision.waits_for == "node n1: Job h/j (1 failed attempts so far)"
+    assert decision.message == "1 failed attempts so far"
+    assert decision.progress == "n1: pre-drain Job h/j, attempt 2 of 7"
 
 
 @dataclass
@@ -299,28 +298,28 @@ class Protocol:
                 if kind not in self.jobs:
                     self.jobs[kind] = RUNNING
                     self.started.append(kind)
-            case AnswerHook(annotation=annotation, value=value):
+            case AcknowledgeHook(annotation=annotation, value=value):
                 kind = PRE if annotation == ANNOTATION_PRE_HOOK else POST
                 assert self.jobs[kind].progress is Progress.COMPLETE
                 if kind is PRE:
-                    self.pre = replace(self.pre, answered=value)
+                    self.pre = replace(self.pre, acknowledged=value)
                 else:
                     assert self.os_image == NEW
                     assert self.pending == ""
-                    self.post = replace(self.post, answered=value)
-            case ExpectOS(os_image=os_image):
+                    self.post = replace(self.post, acknowledged=value)
+            case SetPendingOS(os_image=os_image):
                 self.pending = os_image
-            case ForgetOS():
+            case ClearPendingOS():
                 self.pending = ""
 
     def world(self, event: str) -> None:
         """One step of the others, where it is their turn."""
         match event:
-            case "ask" if not self.pre.asked and not self.cleared:
-                self.pre = replace(self.pre, asked="D")
-            case "ask" if self.pre.answered == "D" and not self.post.asked and not self.cleared:
-                self.post = replace(self.post, asked="D")
-            case "clear" if self.post.asked and self.post.answered == self.post.asked:
+            case "ask" if not self.pre.requested and not self.cleared:
+                self.pre = replace(self.pre, requested="D")
+            case "ask" if self.pre.acknowledged == "D" and not self.post.requested and not self.cleared:
+                self.post = replace(self.post, requested="D")
+            case "clear" if self.post.requested and self.post.acknowledged == self.post.requested:
                 self.pre, self.post, self.cleared = Hook(), Hook(), True
             case "complete":
                 self.jobs = {

@@ -69,13 +69,13 @@ def test_the_cause_is_told_in_the_controllers_words(condition: dict[str, Any], c
         pytest.param(job(FAILED, failed=3), "", id="one that failed has a cause instead"),
         pytest.param(
             job(true("FailureTarget", reason="DeadlineExceeded"), failed=1),
-            "it has failed (DeadlineExceeded) and waits for its Pod to end, which a dead node never says",
+            "failed (DeadlineExceeded), but its Pod has not terminated; check whether its node is down",
             id="one that is over but whose Pod is on a dead node",
         ),
     ],
 )
 def test_trouble_is_told_while_it_runs(raw: dict[str, Any], trouble: str) -> None:
-    assert JobState.of(raw).trouble == trouble
+    assert JobState.of(raw).warning == trouble
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,4 @@ def test_whether_it_is_suspended_is_told_by_its_spec(
     ],
 )
 def test_nothing_will_come_of_a_job_that_is_said_to_fail(raw: dict[str, Any], *, given_up: bool) -> None:
-    assert JobState.of(raw).given_up is given_up
+    assert JobState.of(raw).is_failing is given_up

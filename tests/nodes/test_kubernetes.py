@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from upgrade_manager.nodes.kubernetes import is_older
+from upgrade_manager.nodes.node_view import is_older
 
 
 @pytest.mark.parametrize(

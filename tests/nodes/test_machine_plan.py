@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from upgrade_manager.nodes.machine_plan import (
-    all_asking,
-    answers_left,
+    acknowledgements,
     node_of,
-    post_drain,
-    pre_drain,
+    post_drain_hook,
+    pre_drain_hook,
     tier_of,
+    with_hooks,
 )
 from upgrade_manager.nodes.model import Hook
 
@@ -37,9 +37,9 @@ def with_(annotations: dict[str, str]) -> dict[str, Any]:
     ("annotations", "hook"),
     [
         pytest.param({}, Hook(), id="nobody asks"),
-        pytest.param({ASK_PRE: OPTIONS}, Hook(asked=OPTIONS), id="Rancher asks"),
-        pytest.param({ASK_PRE: OPTIONS, PRE: OPTIONS}, Hook(asked=OPTIONS, answered=OPTIONS), id="answered"),
-        pytest.param({ASK_PRE: OPTIONS, PRE: "old"}, Hook(asked=OPTIONS, answered="old"), id="asked anew"),
+        pytest.param({ASK_PRE: OPTIONS}, Hook(requested=OPTIONS), id="Rancher asks"),
+        pytest.param({ASK_PRE: OPTIONS, PRE: OPTIONS}, Hook(requested=OPTIONS, acknowledged=OPTIONS), id="answered"),
+        pytest.param({ASK_PRE: OPTIONS, PRE: "old"}, Hook(requested=OPTIONS, acknowledged="old"), id="asked anew"),
         pytest.param({ASK_PRE: ""}, Hook(), id="an empty question"),
         pytest.param({ASK_PRE: "true"}, Hook(), id="a question that is no drain options"),
         pytest.param({ASK_PRE: "{"}, Hook(), id="broken JSON"),
@@ -56,13 +56,13 @@ def with_(annotations: dict[str, str]) -> dict[str, Any]:
     ],
 )
 def test_a_question_counts_where_it_names_our_hook(annotations: dict[str, str], hook: Hook) -> None:
-    assert pre_drain(with_(annotations)) == hook
+    assert pre_drain_hook(with_(annotations)) == hook
 
 
 def test_the_second_question_has_an_answer_of_its_own() -> None:
     raw = with_({ASK_PRE: OPTIONS, ASK_POST: OPTIONS, PRE: OPTIONS})
-    assert not pre_drain(raw).open
-    assert post_drain(raw).open
+    assert not pre_drain_hook(raw).pending
+    assert post_drain_hook(raw).pending
 
 
 @pytest.mark.rule("nodes: a Secret belongs to a node by its label machine-name and the Machine's nodeRef")
@@ -84,8 +84,8 @@ def test_a_secret_without_labels_belongs_to_nobody() -> None:
 
 
 def test_old_answers_are_found() -> None:
-    assert answers_left(with_({PRE: "x", POST: "y", ASK_PRE: "z"})) == (PRE, POST)
-    assert answers_left({"metadata": {"name": "s"}}) == ()
+    assert acknowledgements(with_({PRE: "x", POST: "y", ASK_PRE: "z"})) == (PRE, POST)
+    assert acknowledgements({"metadata": {"name": "s"}}) == ()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_every_question_that_is_put_to_us_counts_answered_or_not() -> None:
         named("built-in", {ASK_PRE: "{}"}),
         named("none", {}),
     ]
-    assert all_asking(secrets) == ["answered", "open"]
+    assert with_hooks(secrets) == ["answered", "open"]
 
 
 def named(name: str, annotations: dict[str, str]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from upgrade_manager.nodes.model import Hook
     ("hook", "is_open"),
     [
         pytest.param(Hook(), False, id="nothing asked"),
-        pytest.param(Hook(answered="D"), False, id="an answer without a question"),
-        pytest.param(Hook(asked="D"), True, id="asked"),
-        pytest.param(Hook(asked="D", answered="D"), False, id="answered"),
-        pytest.param(Hook(asked="D", answered="D "), True, id="equal to the byte, or not at all"),
+        pytest.param(Hook(acknowledged="D"), False, id="an answer without a question"),
+        pytest.param(Hook(requested="D"), True, id="asked"),
+        pytest.param(Hook(requested="D", acknowledged="D"), False, id="answered"),
+        pytest.param(Hook(requested="D", acknowledged="D "), True, id="equal to the byte, or not at all"),
     ],
 )
 def test_a_hook_is_open_until_the_answer_equals_the_question(hook: Hook, is_open: bool) -> None:  # noqa: FBT001  # a table
-    assert hook.open is is_open
+    assert hook.pending is is_open

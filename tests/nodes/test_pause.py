@@ -9,10 +9,19 @@ import pytest
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState, merge
 from upgrade_manager.nodes import drain, single_node
-from upgrade_manager.nodes.effects import AnswerHook, Effect, ExpectOS, ForgetOS, RestoreVMs, ResumeJob, StartJob
 from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.nodes.model import Hook, NodeView
-from upgrade_manager.nodes.pause import begins, first_step
+from upgrade_manager.nodes.model import (
+    AcknowledgeHook,
+    ClearPendingOS,
+    Effect,
+    Hook,
+    NodeView,
+    RestoreVMs,
+    ResumeJob,
+    SetPendingOS,
+    StartJob,
+)
+from upgrade_manager.nodes.sequencing import start_or_pause, starts_upgrade
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 VIEW = NodeView(
@@ -22,7 +31,7 @@ VIEW = NodeView(
     ready=True,
     pending_os="",
     secret="s1",  # noqa: S106  # its name
-    pre_drain=Hook(asked="D"),
+    pre_drain=Hook(requested="D"),
     jobs={},
 )
 KINDS = [
@@ -76,7 +85,7 @@ def test_the_list_holds_back_a_beginning_and_stops_nothing(
     }
     recorded = begun if state == "begun" else NodeState(state) if state else None
     view = replace(VIEW, paused=listed, state=recorded, jobs={job_type: jobs[there]} if there else {})
-    step = first_step(view, job_type, begun=begun)
+    step = start_or_pause(view, job_type, running=begun)
     if not stands:
         assert step is None
         return
@@ -91,12 +100,6 @@ def test_the_list_holds_back_a_beginning_and_stops_nothing(
     assert step.effects == effects[does]
     # What is decided may be recorded: no decision is one that a record would swallow.
     assert merge(recorded, step.state) == step.state
-
-
-def test_what_a_held_node_waits_for_names_the_field() -> None:
-    step = first_step(replace(VIEW, paused=True), JobType.PRE_DRAIN, begun=NodeState.PRE_DRAINING)
-    assert step is not None
-    assert step.waits_for == "node n1 to be taken off spec.nodeUpgradeOption.pauseNodes"
 
 
 @pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
@@ -122,12 +125,12 @@ def test_both_kinds_of_cluster_ask_the_same_question() -> None:
         (ResumeJob(node="n", job_type=JobType.PRE_DRAIN), True),
         (StartJob(node="n", job_type=JobType.PRE_DRAIN, suspended=True), False),
         (StartJob(node="n", job_type=JobType.POST_DRAIN), False),
-        (AnswerHook(secret="s", annotation="a", value="v"), False),  # noqa: S106  # its name
-        (ExpectOS(node="n", os_image=NEW), False),
-        (ForgetOS(node="n"), False),
+        (AcknowledgeHook(secret="s", annotation="a", value="v"), False),  # noqa: S106  # its name
+        (SetPendingOS(node="n", os_image=NEW), False),
+        (ClearPendingOS(node="n"), False),
         (RestoreVMs(node="n"), False),
     ],
     ids=str,
 )
 def test_what_a_node_begins_with_is_on_record_before_it_is_done(effect: Effect, *, expected: bool) -> None:
-    assert begins(effect) is expected
+    assert starts_upgrade(effect) is expected

@@ -1,4 +1,4 @@
-"""Why the node upgrade does not end although every node is done: which of Rancher's questions is still there."""
+"""The hooks that hold up the end of the node upgrade although every node is done."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.nodes.pending_hooks import still_there
+from upgrade_manager.nodes.pending_hooks import remaining_hooks
 
-ASKED, ANSWER = "rke.cattle.io/post-drain", "management.harvesterhci.io/post-hook"
-QUESTION = json.dumps({"postDrainHooks": [{"annotation": ANSWER}]})
-GONE_ON = ", answered: Rancher to remove it when it has uncordoned the node"
-OLD = ", left by an earlier upgrade and not answered: to be removed by hand"
-FOREIGN = f" that does not ask for {ANSWER}: whoever set it has to answer or to remove it"
-UNMANAGED = ", not answered because the node is gone or lacks harvesterhci.io/managed=true: to be removed by hand"
+REQUEST, HOOK = "rke.cattle.io/post-drain", "management.harvesterhci.io/post-hook"
+OPTIONS = json.dumps({"postDrainHooks": [{"annotation": HOOK}]})
+ACKNOWLEDGED = "is acknowledged; waiting for Rancher to uncordon the node"
+STALE = "is pending since an earlier upgrade; remove it"
+FOREIGN = f"does not name {HOOK}; the controller that set it must acknowledge or remove it"
+UNMANAGED = "is pending, but the node does not exist or lacks harvesterhci.io/managed=true; remove it"
 
 
 def secret(name: str, machine: str, **annotations: str) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def machine(node: str) -> dict[str, Any]:
     return {"metadata": {}, "status": {"nodeRef": {"name": node}} if node else {}}
 
 
-MACHINES = {f"m-{node}": machine(node) for node in ("n1", "n2", "n3")} | {"unborn": machine("")}
+MACHINES = {f"m-{node}": machine(node) for node in ("n1", "n2", "n3")} | {"new": machine("")}
 
 
 @pytest.mark.rule(
@@ -34,27 +34,27 @@ MACHINES = {f"m-{node}": machine(node) for node in ("n1", "n2", "n3")} | {"unbor
     "nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step",
 )
 @pytest.mark.parametrize(
-    ("annotations", "machine_name", "is_driven", "awaited"),
+    ("annotations", "machine_name", "multi_node", "state"),
     [
-        pytest.param({ASKED: QUESTION, ANSWER: QUESTION}, "m-n1", True, GONE_ON, id="answered: Rancher's turn"),
-        pytest.param({ASKED: QUESTION}, "m-n1", True, GONE_ON, id="answered in this very look"),
-        pytest.param({ASKED: QUESTION, ANSWER: QUESTION}, "m-n3", True, GONE_ON, id="answered, and its node has left"),
-        pytest.param({ASKED: QUESTION, ANSWER: QUESTION}, "m-n1", False, GONE_ON, id="answered by an earlier upgrade"),
-        pytest.param({ASKED: QUESTION}, "m-n1", False, OLD, id="stale, on an only node"),
-        pytest.param({ASKED: QUESTION, ANSWER: "{}"}, "m-n1", False, OLD, id="stale, with a staler answer"),
-        pytest.param({ASKED: QUESTION}, "m-n3", True, UNMANAGED, id="of a node that has left"),
-        pytest.param({ASKED: "{}"}, "m-n1", True, FOREIGN, id="somebody else is asked"),
-        pytest.param({ASKED: ""}, "m-n1", True, FOREIGN, id="empty, as good as asked"),
-        pytest.param({ASKED: "x", ANSWER: "x"}, "m-n1", False, FOREIGN, id="our answer to somebody else's"),
+        pytest.param({REQUEST: OPTIONS, HOOK: OPTIONS}, "m-n1", True, ACKNOWLEDGED, id="acknowledged"),
+        pytest.param({REQUEST: OPTIONS}, "m-n1", True, ACKNOWLEDGED, id="acknowledged by this reconcile"),
+        pytest.param({REQUEST: OPTIONS, HOOK: OPTIONS}, "m-n3", True, ACKNOWLEDGED, id="acknowledged, node left"),
+        pytest.param({REQUEST: OPTIONS, HOOK: OPTIONS}, "m-n1", False, ACKNOWLEDGED, id="by an earlier upgrade"),
+        pytest.param({REQUEST: OPTIONS}, "m-n1", False, STALE, id="stale on a single node"),
+        pytest.param({REQUEST: OPTIONS, HOOK: "{}"}, "m-n1", False, STALE, id="stale with an older value"),
+        pytest.param({REQUEST: OPTIONS}, "m-n3", True, UNMANAGED, id="of a node that has left"),
+        pytest.param({REQUEST: "{}"}, "m-n1", True, FOREIGN, id="another controller's"),
+        pytest.param({REQUEST: ""}, "m-n1", True, FOREIGN, id="empty"),
+        pytest.param({REQUEST: "x", HOOK: "x"}, "m-n1", False, FOREIGN, id="another controller's, acknowledged"),
     ],
 )
 def test_a_question_is_told_with_its_node_its_state_and_who_has_to_act(
-    annotations: dict[str, str], machine_name: str, awaited: str, *, is_driven: bool
+    annotations: dict[str, str], machine_name: str, state: str, *, multi_node: bool
 ) -> None:
     secrets = [secret("s", machine_name, **annotations)]
     node = machine_name.removeprefix("m-")
-    found = still_there(secrets, MACHINES, managed={"n1", "n2"}, is_driven=is_driven)
-    assert found == [f"node {node}: Secret fleet-local/s with {ASKED}{awaited}"]
+    found = remaining_hooks(secrets, MACHINES, managed={"n1", "n2"}, multi_node=multi_node)
+    assert found == [f"{node}: {REQUEST} on Secret fleet-local/s {state}"]
 
 
 @pytest.mark.rule("nodes: a Machine without Node is logged and not fatal")
@@ -62,24 +62,24 @@ def test_a_question_is_told_with_its_node_its_state_and_who_has_to_act(
     "one",
     [
         pytest.param(secret("s", "m-n1"), id="cleared"),
-        pytest.param(secret("s", "m-n1", **{"rke.cattle.io/pre-drain": QUESTION, ANSWER: QUESTION}), id="another one"),
-        pytest.param(secret("s", "gone", **{ASKED: QUESTION}), id="of a Machine that is gone"),
-        pytest.param(secret("s", "", **{ASKED: QUESTION}), id="of no Machine"),
-        pytest.param(secret("s", "unborn", **{ASKED: QUESTION}), id="of a Machine without a node"),
+        pytest.param(secret("s", "m-n1", **{"rke.cattle.io/pre-drain": OPTIONS, HOOK: OPTIONS}), id="another one"),
+        pytest.param(secret("s", "deleted", **{REQUEST: OPTIONS}), id="of a Machine that is gone"),
+        pytest.param(secret("s", "", **{REQUEST: OPTIONS}), id="of no Machine"),
+        pytest.param(secret("s", "new", **{REQUEST: OPTIONS}), id="of a Machine without a node"),
         pytest.param({"metadata": {"name": "s"}}, id="a bare Secret"),
     ],
 )
 def test_nobody_waits_for_a_question_that_is(one: dict[str, Any]) -> None:
-    assert still_there([one], MACHINES, managed={"n1"}, is_driven=True) == []
+    assert remaining_hooks([one], MACHINES, managed={"n1"}, multi_node=True) == []
 
 
 @pytest.mark.rule("nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step")
 def test_each_node_is_told_in_order() -> None:
     names = {"a": "m-n2", "b": "m-n1", "c": "m-n2"}
-    secrets = [secret(name, machine_name, **{ASKED: QUESTION}) for name, machine_name in names.items()]
-    found = still_there(secrets, MACHINES, managed={"n1", "n2"}, is_driven=True)
-    assert [told.partition(" with ")[0] for told in found] == [
-        "node n1: Secret fleet-local/b",
-        "node n2: Secret fleet-local/a",
-        "node n2: Secret fleet-local/c",
+    secrets = [secret(name, machine_name, **{REQUEST: OPTIONS}) for name, machine_name in names.items()]
+    found = remaining_hooks(secrets, MACHINES, managed={"n1", "n2"}, multi_node=True)
+    assert [line.partition(" is ")[0] for line in found] == [
+        f"n1: {REQUEST} on Secret fleet-local/b",
+        f"n2: {REQUEST} on Secret fleet-local/a",
+        f"n2: {REQUEST} on Secret fleet-local/c",
     ]

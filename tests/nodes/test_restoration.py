@@ -7,10 +7,9 @@ import pytest
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes import drain, single_node
-from upgrade_manager.nodes.effects import AnswerHook, RestoreVMs
+from upgrade_manager.nodes.drain import restore_vms_failure
 from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.nodes.model import Hook, NodeView
-from upgrade_manager.nodes.restoration import complaint
+from upgrade_manager.nodes.model import AcknowledgeHook, Hook, NodeView, RestoreVMs
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 DONE = JobState(namespace="h", name="j", progress=Progress.COMPLETE)
@@ -21,9 +20,9 @@ BACK = NodeView(
     ready=True,
     pending_os=NEW,
     secret="s1",  # noqa: S106  # its name
-    post_drain=Hook(asked="D"),
+    post_drain=Hook(requested="D"),
     jobs={JobType.PRE_DRAIN: DONE, JobType.POST_DRAIN: DONE},
-    restores_vms=True,
+    restore_vms=True,
 )
 ONLY = replace(BACK, post_drain=Hook(), jobs={JobType.SINGLE_NODE_UPGRADE: DONE})
 
@@ -37,7 +36,7 @@ ONLY = replace(BACK, post_drain=Hook(), jobs={JobType.SINGLE_NODE_UPGRADE: DONE}
     ("change", "restores"),
     [
         pytest.param({}, True, id="the node is back"),
-        pytest.param({"restores_vms": False}, False, id="nobody has asked for it, or it is a witness"),
+        pytest.param({"restore_vms": False}, False, id="nobody has asked for it, or it is a witness"),
         pytest.param({"ready": False}, False, id="it has the OS, but is not Ready"),
         pytest.param({"os_image": OLD}, False, id="it is Ready, with the old OS"),
     ],
@@ -62,7 +61,7 @@ def test_once_it_is_on_record_that_the_node_is_back_no_job_is_made(view: NodeVie
 
 def test_rancher_gets_its_answer_first() -> None:
     effects = drain.decide(BACK, release_os=NEW).effects
-    assert isinstance(effects[-2], AnswerHook)
+    assert isinstance(effects[-2], AcknowledgeHook)
     assert effects[-1] == RestoreVMs(node="n1")
 
 
@@ -87,6 +86,6 @@ def test_rancher_gets_its_answer_first() -> None:
 )
 def test_a_failure_shows_at_the_node_and_fails_nothing(job: JobState | None, said: str) -> None:
     view = replace(BACK, state=NodeState.POST_DRAINED, jobs={JobType.RESTORE_VM: job} if job else {})
-    assert complaint(view) == said
+    assert restore_vms_failure(view) == said
     decision = drain.decide(view, release_os=NEW)
-    assert (decision.state, decision.note, decision.failure) == (NodeState.POST_DRAINED, said, "")
+    assert (decision.state, decision.message, decision.failure) == (NodeState.POST_DRAINED, said, "")

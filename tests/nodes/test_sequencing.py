@@ -6,10 +6,8 @@ import pytest
 
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.nodes.decision import Decision
-from upgrade_manager.nodes.effects import ResumeJob, StartJob
-from upgrade_manager.nodes.model import NodeView
-from upgrade_manager.nodes.sequencing import UNDER_WAY, in_turn
+from upgrade_manager.nodes.model import Decision, NodeView, ResumeJob, StartJob
+from upgrade_manager.nodes.sequencing import IN_PROGRESS, one_at_a_time
 
 
 def node(name: str, state: NodeState | None = NodeState.IMAGE_PRELOADED) -> NodeView:
@@ -25,39 +23,39 @@ IDLE = Decision(state=None)
 
 def left(name: str, tier: int | None) -> NodeView:
     """A node with a question of an earlier upgrade."""
-    return replace(node(name), left_over=True, tier=tier)
+    return replace(node(name), stale_hook=True, tier=tier)
 
 
 def started(pairs: list[tuple[NodeView, Decision]]) -> list[str]:
     return [view.name for view, decision in pairs if decision.effects]
 
 
-@pytest.mark.parametrize("state", sorted(UNDER_WAY))
+@pytest.mark.parametrize("state", sorted(IN_PROGRESS))
 def test_nothing_starts_while_another_node_is_away(state: NodeState) -> None:
-    pairs = in_turn([(node("a"), start("a")), (node("b", state), IDLE)])
+    pairs = one_at_a_time([(node("a"), start("a")), (node("b", state), IDLE)])
     assert started(pairs) == []
     held = pairs[0][1]
     assert held.state is None
-    assert held.waits_for == "node b to be done before node a"
+    assert held.progress == "a: waiting for node b"
 
 
 def test_a_node_that_is_under_way_goes_on_with_its_next_job() -> None:
-    pairs = in_turn([(node("a", NodeState.PRE_DRAINED), start("a", JobType.POST_DRAIN)), (node("b"), IDLE)])
+    pairs = one_at_a_time([(node("a", NodeState.PRE_DRAINED), start("a", JobType.POST_DRAIN)), (node("b"), IDLE)])
     assert started(pairs) == ["a"]
 
 
 def test_of_two_that_are_asked_at_once_the_first_goes_first() -> None:
-    assert started(in_turn([(node("a"), start("a")), (node("b"), start("b", JobType.POST_DRAIN))])) == ["a"]
+    assert started(one_at_a_time([(node("a"), start("a")), (node("b"), start("b", JobType.POST_DRAIN))])) == ["a"]
 
 
 @pytest.mark.parametrize("state", [None, NodeState.IMAGE_PRELOADED, NodeState.POST_DRAINED])
 def test_nodes_that_have_not_begun_or_are_done_hold_up_nobody(state: NodeState | None) -> None:
-    assert started(in_turn([(node("a"), start("a")), (node("b", state), IDLE)])) == ["a"]
+    assert started(one_at_a_time([(node("a"), start("a")), (node("b", state), IDLE)])) == ["a"]
 
 
 def test_a_node_that_is_seen_to_be_back_holds_up_nobody_although_its_record_is_old() -> None:
     back = Decision(state=NodeState.POST_DRAINED)
-    assert started(in_turn([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]
+    assert started(one_at_a_time([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]
 
 
 DONE = Decision(state=NodeState.POST_DRAINED)
@@ -96,7 +94,7 @@ DONE = Decision(state=NodeState.POST_DRAINED)
 def test_a_node_with_an_old_question_waits_until_ranchers_order_has_come_to_it(
     pairs: list[tuple[NodeView, Decision]], begun: list[str]
 ) -> None:
-    assert started(in_turn(pairs)) == begun
+    assert started(one_at_a_time(pairs)) == begun
 
 
 def hold(name: str) -> Decision:
@@ -140,4 +138,4 @@ PAUSED = NodeState.UPGRADE_PAUSED
     ],
 )
 def test_nodes_that_are_held_back_hold_up_nobody(pairs: list[tuple[NodeView, Decision]], acting: list[str]) -> None:
-    assert started(in_turn(pairs)) == acting
+    assert started(one_at_a_time(pairs)) == acting

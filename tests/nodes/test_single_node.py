@@ -9,16 +9,15 @@ import pytest
 
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
-from upgrade_manager.nodes.effects import Effect, ExpectOS, ForgetOS, StartJob
 from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.nodes.model import Hook, NodeView
+from upgrade_manager.nodes.model import ClearPendingOS, Effect, Hook, NodeView, SetPendingOS, StartJob
 from upgrade_manager.nodes.single_node import decide
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 JOB = JobType.SINGLE_NODE_UPGRADE
 VIEW = NodeView(name="n1", state=NodeState.IMAGE_PRELOADED, os_image=OLD, ready=True, pending_os="", jobs={})
 START = StartJob(node="n1", job_type=JOB)
-EXPECT, FORGET = ExpectOS(node="n1", os_image=NEW), ForgetOS(node="n1")
+EXPECT, FORGET = SetPendingOS(node="n1", os_image=NEW), ClearPendingOS(node="n1")
 UPGRADING, REBOOTING = NodeState.SINGLE_NODE_UPGRADING, NodeState.WAITING_REBOOT
 DONE, FAILED = NodeState.SINGLE_NODE_UPGRADED, NodeState.SINGLE_NODE_UPGRADE_FAILED
 
@@ -79,7 +78,7 @@ def view(
             view(state=DONE, os_image=NEW, pending_os=NEW), DONE, (FORGET,), id="a note that was left is removed"
         ),
         pytest.param(
-            replace(view(), pre_drain=Hook(asked="D"), post_drain=Hook(asked="D")),
+            replace(view(), pre_drain=Hook(requested="D"), post_drain=Hook(requested="D")),
             UPGRADING,
             (START,),
             id="stale questions",
@@ -94,15 +93,15 @@ def test_what_is_seen_decides(seen: NodeView, state: NodeState, effects: tuple[E
 def test_a_failure_says_why() -> None:
     failed = JobState(namespace="h", name="j", progress=Progress.FAILED, reason="R", message="m")
     decision = decide(replace(VIEW, jobs={JOB: failed}), release_os=NEW)
-    assert decision.failure == decision.note == "Job h/j failed: R: m"
+    assert decision.failure == decision.message == "Job h/j failed: R: m"
 
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 def test_failed_attempts_show_while_the_job_retries() -> None:
     running = JobState(namespace="h", name="j", progress=Progress.RUNNING, failed_attempts=1)
     decision = decide(replace(VIEW, jobs={JOB: running}), release_os=NEW)
-    assert decision.note == "1 failed attempts so far"
-    assert decision.waits_for == "node n1: Job h/j (1 failed attempts so far)"
+    assert decision.message == "1 failed attempts so far"
+    assert decision.progress == "n1: single-node-upgrade Job h/j, attempt 2 of 7"
 
 
 @pytest.mark.rule("nodes: the manager resumes after it went down with the single node's reboot")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy, without_our_hooks
+from upgrade_manager.nodes.upgrade_strategy import asks_us, generation, rke_config, upgrade_strategy, without_our_hooks
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 OURS = {

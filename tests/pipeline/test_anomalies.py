@@ -1,35 +1,25 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import structlog
 
 from tests.pipeline.test_node_view import QUESTION, machine, node, observed, secret
-from upgrade_manager.pipeline.anomalies import Oddities
-from upgrade_manager.pipeline.status import StatusPatch
+from upgrade_manager.nodes.anomalies import AnomalyLog
 
 ASKS = {"rke.cattle.io/pre-drain": QUESTION}
 
 
-def status(node_name: str, *, single: bool) -> StatusPatch:
-    status = {
-        "nodeUpgradeStatuses": {node_name: {"state": "ImagePreloaded"}},
-        **({"singleNode": node_name} if single else {}),
-    }
-    return StatusPatch({"metadata": {}, "status": status}, now=lambda: datetime.now(UTC))
-
-
-def heard(
-    *given: dict[str, Any], plan: str = "u", single: bool = False, left_over: frozenset[str] = frozenset()
+def logged(
+    *given: dict[str, Any], plan: str = "u", single: bool = False, stale: frozenset[str] = frozenset()
 ) -> list[tuple[str, str]]:
-    """What one process logs while it looks at these, one after the other."""
-    oddities = Oddities()
+    """Return what one process logs in a reconcile of each."""
+    log = AnomalyLog()
     with structlog.testing.capture_logs() as lines:
         for number, one in enumerate(given):
-            what = status("n1", single=single)
-            oddities.tell(what, observed(**one), plan=plan or str(number), left_over=left_over)
+            uid = plan or str(number)
+            log.record(observed(**one), plan_uid=uid, nodes=frozenset({"n1"}), single=single, stale=stale)
     return [(line["event"], line["name"]) for line in lines]
 
 
@@ -41,12 +31,12 @@ def heard(
     "nodes: a node that leaves is logged and blocks nothing",
 )
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         pytest.param({"nodes": [node("n1")]}, [], id="nothing is strange"),
         pytest.param(
             {"nodes": [node("n1")], "secrets": [secret("s", "gone", **ASKS)]},
-            [("question in a machine-plan Secret without a Machine", "s")],
+            [("pending hook on a machine-plan Secret without a Machine", "s")],
             id="a Secret without a Machine asks",
         ),
         pytest.param(
@@ -54,7 +44,7 @@ def heard(
         ),
         pytest.param(
             {"nodes": [node("n1")], "secrets": [secret("s", "m", **ASKS)], "machines": [machine("m", "")]},
-            [("question in a machine-plan Secret whose Machine has no node", "s")],
+            [("pending hook on a machine-plan Secret whose Machine has no node", "s")],
             id="a Machine without a node",
         ),
         pytest.param(
@@ -68,24 +58,24 @@ def heard(
         ),
         pytest.param(
             {"nodes": [node("n1"), node("n2")]},
-            [("node has joined since the node upgrade began", "n2")],
+            [("node joined during the node upgrade", "n2")],
             id="a node that joins",
         ),
-        pytest.param({}, [("node has left since the node upgrade began", "n1")], id="a node that leaves"),
+        pytest.param({}, [("node left during the node upgrade", "n1")], id="a node that leaves"),
     ],
 )
-def test_what_is_strange_is_logged_once(given: dict[str, Any], said: list[tuple[str, str]]) -> None:
-    assert heard(given, given, given) == said
+def test_what_is_strange_is_logged_once(given: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert logged(given, given, given) == expected
 
 
 PRE = "management.harvesterhci.io/pre-hook"
-EARLIER = "question of an earlier upgrade in a machine-plan Secret"
-FOREIGN = "question in a machine-plan Secret that is not put to us"
+EARLIER = "pending hook of an earlier upgrade on a machine-plan Secret"
+FOREIGN = "hook of another controller on a machine-plan Secret"
 
 
 @pytest.mark.rule("nodes: a stale hook is logged and not fatal")
 @pytest.mark.parametrize(
-    ("annotations", "left_over", "single", "said"),
+    ("annotations", "stale", "single", "expected"),
     [
         pytest.param(ASKS, [], False, [], id="asked in this upgrade"),
         pytest.param(ASKS, ["s"], False, [EARLIER], id="asked before this upgrade"),
@@ -98,19 +88,19 @@ FOREIGN = "question in a machine-plan Secret that is not put to us"
     ],
 )
 def test_a_question_that_is_not_this_upgrades_is_logged(
-    annotations: dict[str, str], left_over: list[str], said: list[str], *, single: bool
+    annotations: dict[str, str], stale: list[str], expected: list[str], *, single: bool
 ) -> None:
     given: dict[str, Any] = {
         "nodes": [node("n1")],
         "secrets": [secret("s", "m", **annotations)],
         "machines": [machine("m", "n1")],
     }
-    lines = heard(given, given, single=single, left_over=frozenset(left_over))
-    assert lines == [(line, "s") for line in said]
+    lines = logged(given, given, single=single, stale=frozenset(stale))
+    assert lines == [(line, "s") for line in expected]
 
 
 def test_what_ends_and_begins_again_is_logged_again_and_so_it_is_for_another_plan() -> None:
     odd: dict[str, Any] = {"nodes": []}
     well = {"nodes": [node("n1")]}
-    assert len(heard(odd, well, odd)) == 2
-    assert len(heard(odd, odd, plan="")) == 2
+    assert len(logged(odd, well, odd)) == 2
+    assert len(logged(odd, odd, plan="")) == 2

@@ -27,7 +27,7 @@ from upgrade_manager.kube.resources import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
+from upgrade_manager.nodes.upgrade_strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline.cleanup import tear_down
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.resources.image_list import ImageList

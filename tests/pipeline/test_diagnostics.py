@@ -84,7 +84,7 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
         pytest.param(
             job(conditions=[FAILURE_TARGET]),
             [],
-            "it has failed (DeadlineExceeded) and waits for its Pod to end, which a dead node never says",
+            "failed (DeadlineExceeded), but its Pod has not terminated; check whether its node is down",
             "",
             id="on a dead node",
         ),

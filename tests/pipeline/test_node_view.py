@@ -12,14 +12,14 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.job_state import Progress
-from upgrade_manager.pipeline.node_view import Aim, Judged, Observed, judged_nodes
+from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
 
 PRE = "management.harvesterhci.io/pre-hook"
 QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
 POST_QUESTION = json.dumps({"postDrainHooks": [{"annotation": "management.harvesterhci.io/post-hook"}]})
-AIM = Aim("Harvester v1.7.0", "v1.33.5+rke2r1", frozenset())
+TARGET = Target("Harvester v1.7.0", "v1.33.5+rke2r1", frozenset())
 OWNER = Owner(name="upgrade", uid="u")
 SPEC = UpgradePlanSpec.read({"version": "v1.7.0"})
 STATUS = StatusPatch(
@@ -61,12 +61,12 @@ def observed(**given: Any) -> Observed:
     return Observed(**{kind: stored(given.get(kind, [])) for kind in ("nodes", "secrets", "machines", "jobs")})
 
 
-def judged(seen: Observed, status: StatusPatch = STATUS) -> list[Judged]:
-    return judged_nodes(status, seen, owner=OWNER, spec=SPEC, aim=AIM)
+def decided(seen: Observed, status: StatusPatch = STATUS) -> list[Decided]:
+    return decide_all(status, seen, plan_uid=OWNER.uid, single=None, spec=SPEC, target=TARGET)
 
 
 def views(**given: Any) -> dict[str, Any]:
-    return {view.name: view for view, _ in judged(observed(**given))}
+    return {view.name: view for view, _ in decided(observed(**given))}
 
 
 @pytest.mark.rule(
@@ -90,7 +90,7 @@ def test_everything_about_a_node_comes_together() -> None:
         jobs=[job("n1", "pre-drain"), job("n2", "pre-drain")],
     )["n1"]
     assert (seen.state, seen.os_image, seen.ready) == (NodeState.PRE_DRAINING, "Harvester v1.6.1", True)
-    assert (seen.pending_os, seen.secret, seen.pre_drain.open) == ("Harvester v1.7.0", "s1", True)
+    assert (seen.pending_os, seen.secret, seen.pre_drain.pending) == ("Harvester v1.7.0", "s1", True)
     assert {kind: state.progress for kind, state in seen.jobs.items()} == {JobType.PRE_DRAIN: Progress.RUNNING}
 
 
@@ -143,15 +143,18 @@ def test_what_the_plan_asks_for_a_node_is_seen(
     spec: dict[str, Any], labels: dict[str, str], *, paused: bool, restores: bool
 ) -> None:
     seen = observed(nodes=[node("n1", labels=labels)])
-    ((view, _),) = judged_nodes(STATUS, seen, owner=OWNER, spec=UpgradePlanSpec.read(spec), aim=AIM)
-    assert (view.paused, view.restores_vms) == (paused, restores)
+    ((view, _),) = decide_all(
+        STATUS, seen, plan_uid=OWNER.uid, single=None, spec=UpgradePlanSpec.read(spec), target=TARGET
+    )
+    assert (view.paused, view.restore_vms) == (paused, restores)
 
 
 def test_a_node_is_judged_anew_when_it_is_listed_or_taken_off() -> None:
     seen = observed(nodes=[node("n1")])
     pausing = UpgradePlanSpec.read({"nodeUpgradeOption": {"pauseNodes": ["n1"]}})
     paused = [
-        judged_nodes(STATUS, seen, owner=OWNER, spec=spec, aim=AIM)[0][0].paused for spec in (SPEC, pausing, SPEC)
+        decide_all(STATUS, seen, plan_uid=OWNER.uid, single=None, spec=spec, target=TARGET)[0][0].paused
+        for spec in (SPEC, pausing, SPEC)
     ]
     assert paused == [False, True, False]
 
@@ -159,7 +162,7 @@ def test_a_node_is_judged_anew_when_it_is_listed_or_taken_off() -> None:
 def test_bare_objects_are_enough() -> None:
     seen = views(nodes=[node("n1")])["n1"]
     assert (seen.os_image, seen.ready, seen.pending_os, seen.secret, seen.jobs) == ("", False, "", "", {})
-    assert not seen.pre_drain.open
+    assert not seen.pre_drain.pending
 
 
 @pytest.mark.parametrize("kind", ["polish", ""])
@@ -173,7 +176,7 @@ def test_a_long_named_nodes_job_is_found_by_its_shortened_label() -> None:
     status = StatusPatch(
         {"metadata": {}, "status": {"nodeUpgradeStatuses": {name: {"state": "PreDraining"}}}}, now=STATUS._now
     )
-    ((seen, _),) = judged(observed(nodes=[node(name)], jobs=[job(name, "pre-drain")]), status)
+    ((seen, _),) = decided(observed(nodes=[node(name)], jobs=[job(name, "pre-drain")]), status)
     assert JobType.PRE_DRAIN in seen.jobs
 
 
@@ -212,20 +215,20 @@ def test_a_node_is_judged_anew_when_something_about_it_changes_and_only_then(kin
         "jobs": [versioned(job("n1", "pre-drain"), "1"), versioned(job("n9", "pre-drain"), "1")],
     }
     seen = observed(**given)
-    first = judged(seen)
-    assert [again is before for again, before in zip(judged(seen), first, strict=True)] == [True, True]
+    first = decided(seen)
+    assert [again is before for again, before in zip(decided(seen), first, strict=True)] == [True, True]
     getattr(seen, kind).put(obj)
-    news = judged(seen)
+    news = decided(seen)
     assert [again is before for again, before in zip(news, first, strict=True)] == [False, True]
     fresh = observed(**{name: getattr(seen, name).list() for name in given})
-    assert news == judged(fresh)
+    assert news == decided(fresh)
 
 
 def test_a_node_is_judged_anew_when_its_recorded_state_changes() -> None:
     seen = observed(nodes=[node("n1")])
-    (before,) = judged(seen)
+    (before,) = decided(seen)
     moved = {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PostDrained"}}}}
-    ((view, decision),) = judged(seen, StatusPatch(moved, now=STATUS._now))
+    ((view, decision),) = decided(seen, StatusPatch(moved, now=STATUS._now))
     assert (before[0].state, view.state, decision.state) == (NodeState.PRE_DRAINING, *[NodeState.POST_DRAINED] * 2)
 
 
@@ -238,7 +241,7 @@ def test_of_two_secrets_of_one_node_the_one_that_asks_counts(first: str) -> None
         secrets=[secret("s1", first), secret("s2", second, **{"rke.cattle.io/pre-drain": QUESTION})],
         machines=[machine("m1", "n1"), machine("m2", "n1")],
     )["n1"]
-    assert (seen.secret, seen.pre_drain.open) == ("s2", True)
+    assert (seen.secret, seen.pre_drain.pending) == ("s2", True)
 
 
 @pytest.mark.parametrize(
@@ -255,6 +258,6 @@ def test_a_node_is_compared_with_the_release_and_its_question_with_the_old_ones(
     one["metadata"]["labels"]["rke.cattle.io/etcd-role"] = "true"
     status = {"nodeInfo": {"kubeletVersion": kubelet}}
     seen = observed(nodes=[{**node("n1"), "status": status}], secrets=[one], machines=[machine("m1", "n1")])
-    aim = AIM._replace(left_over=left)
-    ((view, _),) = judged_nodes(STATUS, seen, owner=OWNER, spec=SPEC, aim=aim)
-    assert (view.behind, view.left_over, view.tier) == expected
+    target = TARGET._replace(stale=left)
+    ((view, _),) = decide_all(STATUS, seen, plan_uid=OWNER.uid, single=None, spec=SPEC, target=target)
+    assert (view.kubernetes_outdated, view.stale_hook, view.tier) == expected

@@ -28,6 +28,9 @@ async def suspend(stage: Stage, node: str) -> Any:
     return objects.spec(await stage.cluster.find(JOBS, f"up-node-upgrade-pre-drain-{node}", PLACE)).get("suspend")
 
 
+FIELD = "spec.nodeUpgradeOption.pauseNodes"
+
+
 async def begun(stage: Stage, *nodes: str) -> None:
     await stage.set_up("n1", "n2", "n3")
     await stage.enter()
@@ -47,14 +50,14 @@ async def test_held_back_and_let_go(stage: Stage, record: bool) -> None:  # noqa
         outcome = await stage.run(record=record)
         assert await suspend(stage, "n1") is True
         assert outcome == Waiting(
-            message="waiting for node n1 to be taken off spec.nodeUpgradeOption.pauseNodes (0 of 3 nodes done)"
+            message=f"n1 is paused (cordoned); remove it from {FIELD} to continue (0 of 3 nodes done)"
         )
     await listing(stage)
     outcome = await stage.run(record=record)
     assert await suspend(stage, "n1") is False
     assert (await stage.states())["n1"] == "PreDraining"
     job = "Job harvester-system/up-node-upgrade-pre-drain-n1"
-    assert outcome == Waiting(message=f"waiting for node n1: {job} (0 of 3 nodes done)")
+    assert outcome == Waiting(message=f"n1: pre-drain {job}, attempt 1 of 3 (0 of 3 nodes done)")
     # It has started: listing it once more does not stop it.
     await listing(stage, "n1")
     await stage.run(record=record)
@@ -123,11 +126,11 @@ async def test_the_message_names_who_is_held_back_beside_who_is_under_way(stage:
         await stage.rancher(node, pre=QUESTION)
     outcome = await stage.run()
     job = "Job harvester-system/up-node-upgrade-pre-drain-n2"
-    held = "nodes n1, n3 to be taken off spec.nodeUpgradeOption.pauseNodes"
+    paused = f"n1, n3 are paused (cordoned); remove them from {FIELD} to continue"
     assert await stage.states() == {"n1": "UpgradePaused", "n2": "PreDraining", "n3": "ImagePreloaded"}
     assert isinstance(outcome, Waiting)
-    assert outcome.message.startswith("waiting for node n1 to be taken off")
-    assert f"node n2: {job}" in outcome.message
+    assert outcome.message.startswith("n1 is paused (cordoned); remove it from")
+    assert f"n2: pre-drain {job}" in outcome.message
     await stage.finish("n2", "pre-drain", COMPLETE)
     await stage.run()
     await stage.rancher("n2", post=QUESTION)
@@ -136,7 +139,7 @@ async def test_the_message_names_who_is_held_back_beside_who_is_under_way(stage:
     await stage.reboot("n2")
     await stage.run()
     outcome = await stage.run()
-    assert outcome == Waiting(message=f"waiting for {held} (1 of 3 nodes done)")
+    assert outcome == Waiting(message=f"{paused} (1 of 3 nodes done)")
 
 
 async def test_let_go_while_another_node_is_away_it_waits_for_its_turn(stage: Stage) -> None:
@@ -149,7 +152,7 @@ async def test_let_go_while_another_node_is_away_it_waits_for_its_turn(stage: St
     outcome = await stage.run()
     assert await suspend(stage, "n1") is True
     assert isinstance(outcome, Waiting)
-    assert "node n2 to be done before node n1" in outcome.message
+    assert "n1: waiting for node n2" in outcome.message
 
 
 async def test_a_node_that_leaves_while_it_is_held_back_holds_up_nobody(stage: Stage) -> None:
@@ -161,4 +164,4 @@ async def test_a_node_that_leaves_while_it_is_held_back_holds_up_nobody(stage: S
     outcome = await stage.run()
     assert (await stage.states())["n2"] == "PreDraining"
     assert isinstance(outcome, Waiting)
-    assert "names n1, which no managed node is called" in outcome.message
+    assert "pauseNodes lists unknown node n1; ignored" in outcome.message

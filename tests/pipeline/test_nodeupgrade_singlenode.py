@@ -34,7 +34,8 @@ async def test_one_job_does_all_of_it(stage: Stage, record: bool) -> None:  # no
     assert await stage.cluster.names(JOBS) == ["up-node-upgrade-single-node-upgrade-n1"]
     await stage.finish("n1", "single-node-upgrade", COMPLETE)
     outcome = await stage.run()
-    assert outcome == Waiting(message=f'waiting for node n1 to come back with "{RELEASE["os"]}" (0 of 1 nodes done)')
+    rebooting = f"n1: rebooting from Harvester v1.6.1 into {RELEASE['os']}; check its console if this lasts"
+    assert outcome == Waiting(message=f"{rebooting} (0 of 1 nodes done)")
     assert await stage.states() == {"n1": "WaitingReboot"}
     assert objects.annotations_of(await stage.cluster.find(NODES, "n1"))[PENDING] == RELEASE["os"]
     await stage.reboot("n1")
@@ -74,8 +75,8 @@ async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(st
     await stage.finish("n1", "single-node-upgrade", COMPLETE)
     await stage.reboot("n1")
     await stage.rancher("n1", post="{}")
-    question = f"node n1: Secret fleet-local/s-n1 with rke.cattle.io/post-drain that does not ask for {POST}"
-    waits = f"waiting for {question}: whoever set it has to answer or to remove it (1 of 1 nodes done)"
+    hook = f"n1: rke.cattle.io/post-drain on Secret fleet-local/s-n1 does not name {POST}"
+    waits = f"{hook}; the controller that set it must acknowledge or remove it (1 of 1 nodes done)"
     assert await stage.run() == Waiting(message=waits)
     await stage.rancher("n1", post=None)
     assert await stage.run() == Completed()
@@ -93,7 +94,7 @@ async def test_a_stale_question_of_rancher_is_not_answered(stage: Stage) -> None
     await stage.reboot("n1")
     outcome = await stage.run()
     assert isinstance(outcome, Waiting)
-    assert "Secret fleet-local/s-n1 with rke.cattle.io/post-drain, left by an earlier upgrade" in outcome.message
+    assert "rke.cattle.io/post-drain on Secret fleet-local/s-n1 is pending since an earlier upgrade" in outcome.message
     assert await stage.answers("n1") == {}
 
 

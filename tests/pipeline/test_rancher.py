@@ -12,7 +12,7 @@ from upgrade_manager.api.keys import ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
-from upgrade_manager.nodes.strategy import asks_us, upgrade_strategy
+from upgrade_manager.nodes.upgrade_strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline import rancher
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import MissingObject

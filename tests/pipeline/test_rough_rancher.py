@@ -17,7 +17,7 @@ from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
-from upgrade_manager.nodes.strategy import upgrade_strategy
+from upgrade_manager.nodes.upgrade_strategy import upgrade_strategy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -89,7 +89,10 @@ async def test_a_node_that_comes_back_with_the_old_os_is_waited_for_and_nobody_e
             await stage.until_node("WaitingReboot")
             await asyncio.sleep(120)
             plan = await stage.plan()
-            waits = 'waiting for node node-0 to come back with "Harvester v1.8.0" (0 of 3 nodes done)'
+            waits = (
+                "node-0: rebooting from Harvester v1.7.1 into Harvester v1.8.0; check its console if this lasts "
+                "(0 of 3 nodes done)"
+            )
             assert condition(plan, "Progressing") == ("True", "NodeUpgrading", waits)
             assert condition(plan, "Degraded")[0] == "False"
             simulation.hosts.install("node-0", "Harvester v1.8.0", reboot_after="nobody")

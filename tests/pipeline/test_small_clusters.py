@@ -186,7 +186,8 @@ async def pods_that(stage: Stage, fits: Callable[[Object], bool]) -> list[Object
         ),
         pytest.param(
             {"unchanged_by_reboot": ["node-0"]},
-            'waiting for node node-0 to come back with "Harvester v1.8.0" (0 of 1 nodes done)',
+            "node-0: rebooting from Harvester v1.7.1 into Harvester v1.8.0; check its console if this lasts "
+            "(0 of 1 nodes done)",
             id="it comes back with the old system: waited for, in words",
         ),
     ],

@@ -187,8 +187,8 @@ class TestFollow:
             ),
             pytest.param(
                 [job("n1", "FailureTarget")],
-                "done on 0 of 5 nodes, now on n1; node n1: it has failed (FailureTarget) and waits for its Pod to end, "
-                "which a dead node never says",
+                "done on 0 of 5 nodes, now on n1; node n1: failed (FailureTarget), but its Pod has not terminated; "
+                "check whether its node is down",
                 id="a dead node",
             ),
             pytest.param(
@@ -225,7 +225,7 @@ class TestFollow:
         jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
         outcome = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
         assert isinstance(outcome, Waiting)
-        assert "node n1: it has failed (DeadlineExceeded) and waits for its Pod to end" in outcome.message
+        assert "node n1: failed (DeadlineExceeded), but its Pod has not terminated" in outcome.message
 
     @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
     @pytest.mark.parametrize(

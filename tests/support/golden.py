@@ -38,8 +38,8 @@ NAMED = (
     "Plan ",
     "Job ",
     "Secret ",
-    "node node-",
-    "Rancher to start with",
+    "node-",
+    "waiting for Rancher",
 )
 _WRITTEN = (200, 201)
 _HEADER = """\

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: Of a Job without backoffLimit, as the API server defaults it.
+DEFAULT_BACKOFF_LIMIT = 6
+
 
 class Progress(Enum):
-    """How far a Job is."""
+    """The progress of a Job."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -18,7 +21,7 @@ class Progress(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """A Job, as far as decisions need it; made from the raw object.
+    """A Job, as far as decisions need it.
 
     Only the conditions Complete and Failed decide: SuccessCriteriaMet and FailureTarget precede them, while Pods run.
     """
@@ -26,19 +29,19 @@ class JobState:
     namespace: str
     name: str
     progress: Progress
-    #: Of the deciding condition, and of the one that announces a failure while Pods still run; else empty.
+    #: Of Complete, Failed or FailureTarget; else empty.
     reason: str = ""
     message: str = ""
-    #: Attempts that failed so far.
     failed_attempts: int = 0
-    #: It exists, and has not been let run.
+    backoff_limit: int = DEFAULT_BACKOFF_LIMIT
     suspended: bool = False
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> JobState:
-        """Read it from the object, tolerating whatever is absent."""
-        metadata, status = job["metadata"], job.get("status") or {}
+        """Read the raw object; absent fields count as their defaults."""
+        metadata, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
         progress, condition = _decide(status.get("conditions") or [])
+        limit = spec.get("backoffLimit")
         return cls(
             namespace=metadata.get("namespace", ""),
             name=metadata["name"],
@@ -46,30 +49,36 @@ class JobState:
             reason=condition.get("reason", ""),
             message=condition.get("message", ""),
             failed_attempts=status.get("failed") or 0,
-            suspended=progress is Progress.RUNNING and bool((job.get("spec") or {}).get("suspend")),
+            backoff_limit=limit if isinstance(limit, int) else DEFAULT_BACKOFF_LIMIT,
+            suspended=progress is Progress.RUNNING and bool(spec.get("suspend")),
         )
 
     @property
     def cause(self) -> str:
-        """Why it failed, for a person: the object, then the controller's own words."""
-        return f"Job {self.namespace}/{self.name} failed" + (f": {self._said}" if self._said else "")
+        """Why it failed: the Job, then its condition."""
+        return f"Job {self.namespace}/{self.name} failed" + (f": {self._condition}" if self._condition else "")
 
     @property
-    def given_up(self) -> bool:
-        """Whether nothing will come of it any more, said by the controller or, on a dead node, only announced."""
-        return self.progress is Progress.FAILED or (self.progress is Progress.RUNNING and bool(self._said))
+    def is_failing(self) -> bool:
+        """True once it has failed, or (FailureTarget) fails as soon as its Pod terminates."""
+        return self.progress is Progress.FAILED or (self.progress is Progress.RUNNING and bool(self._condition))
 
     @property
-    def trouble(self) -> str:
-        """What is wrong with a Job that still runs, for a person; empty while all is well."""
+    def attempt(self) -> str:
+        """The number of the current attempt."""
+        return f"attempt {min(self.failed_attempts, self.backoff_limit) + 1} of {self.backoff_limit + 1}"
+
+    @property
+    def warning(self) -> str:
+        """The problem of a Job that runs; empty without one."""
         if self.progress is not Progress.RUNNING:
             return ""
-        if self._said:
-            return f"it has failed ({self._said}) and waits for its Pod to end, which a dead node never says"
+        if self._condition:
+            return f"failed ({self._condition}), but its Pod has not terminated; check whether its node is down"
         return f"{self.failed_attempts} failed attempts so far" if self.failed_attempts else ""
 
     @property
-    def _said(self) -> str:
+    def _condition(self) -> str:
         return ": ".join(part for part in (self.reason, self.message) if part)
 
 

@@ -1,3 +1,5 @@
+"""What decisions are made from (`Hook`, `NodeView`), what they are (`Decision`), and the effects that they need."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,41 +13,108 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """One of Rancher's two questions about a node: may I drain, may I go on."""
+    """Rancher's pre-drain or post-drain hook of one node."""
 
-    #: What Rancher set, byte for byte; empty while it does not ask.
-    asked: str = ""
-    #: What we answered last; Rancher goes on when both are equal.
-    answered: str = ""
+    #: The value that Rancher set, byte for byte; empty without a request to us.
+    requested: str = ""
+    #: The value that the manager acknowledged last.
+    acknowledged: str = ""
 
     @property
-    def open(self) -> bool:
-        """Whether Rancher waits for us."""
-        return bool(self.asked) and self.asked != self.answered
+    def pending(self) -> bool:
+        """True while Rancher waits for the hook to be acknowledged."""
+        return bool(self.requested) and self.requested != self.acknowledged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """Everything that is observed about one node while it is upgraded, from its Node, Secret and Jobs."""
+    """Everything observed about one node: from the plan, its Node, its machine-plan Secret and its Jobs."""
 
     name: str
     state: NodeState | None
     os_image: str
     ready: bool
-    #: The OS that we announced to be expected after the reboot; empty where none is.
+    #: The node's annotation pendingOSImage; empty without one.
     pending_os: str
     #: The machine-plan Secret; empty for a node that Rancher does not manage (yet).
     secret: str = ""
     pre_drain: Hook = Hook()
     post_drain: Hook = Hook()
     jobs: dict[JobType, JobState]
-    #: Whether its Kubernetes is older than the release's.
-    behind: bool = False
-    #: Whether an earlier upgrade has left a question about it open.
-    left_over: bool = False
-    #: Rancher's order: the lower ones first. None where Rancher does not say.
+    #: True while its Kubernetes is older than the release's.
+    kubernetes_outdated: bool = False
+    #: True if an earlier upgrade left a hook of it pending.
+    stale_hook: bool = False
+    #: Rancher upgrades lower tiers first; None for a machine without a role.
     tier: int | None = None
-    #: Whether the plan names it among the nodes to hold back.
+    #: True if pauseNodes lists it.
     paused: bool = False
-    #: Whether the VMs that were shut down for its sake are to be started again once it is back.
-    restores_vms: bool = False
+    #: True if its VMs are started again after its upgrade.
+    restore_vms: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartJob:
+    """Create the node's Job of that type, unless it exists."""
+
+    node: str
+    job_type: JobType
+    suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeJob:
+    """Resume the node's suspended Job of that type."""
+
+    node: str
+    job_type: JobType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgeHook:
+    """Copy Rancher's value, byte for byte, to the manager's annotation on the machine-plan Secret."""
+
+    secret: str
+    annotation: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPendingOS:
+    """Annotate the Node with the OS that it will report after its reboot."""
+
+    node: str
+    os_image: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearPendingOS:
+    """Remove that annotation."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreVMs:
+    """Start the VMs again that were shut down for the node's upgrade, where any are listed."""
+
+    node: str
+
+
+#: Data, so that decisions stay pure; each effect is idempotent.
+Effect = StartJob | ResumeJob | AcknowledgeHook | SetPendingOS | ClearPendingOS | RestoreVMs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The state of a node, and the effects that are due."""
+
+    #: None until Rancher has reached the node.
+    state: NodeState | None
+    #: For the plan's Progressing condition; empty once the node needs nothing.
+    progress: str = ""
+    effects: tuple[Effect, ...] = ()
+    #: For the node's status entry; empty without a problem.
+    message: str = ""
+    #: Why the node failed; empty if it did not.
+    failure: str = ""

@@ -1,7 +1,7 @@
-"""Rancher's second questions that are still there once every node is done: each of them holds up the end.
+"""Post-drain hooks that are still set once every node is done: each of them holds up the end of the phase.
 
-Rancher takes a question away when it has heard the answer and uncordoned the node. One that nobody answers stays until
-somebody removes it, so it is told which one that is, and why.
+Rancher removes a hook after it was acknowledged and the node is uncordoned. A hook that is not acknowledged stays until
+a user removes it, so the message names it.
 """
 
 from __future__ import annotations
@@ -16,36 +16,35 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 
-def still_there(
+def remaining_hooks(
     secrets: Iterable[Mapping[str, Any]],
     machines: Mapping[str, Mapping[str, Any]],
     *,
     managed: Collection[str],
-    is_driven: bool,
+    multi_node: bool,
 ) -> list[str]:
-    """Per node and Secret what is awaited, in words and in the nodes' order.
+    """Describe each post-drain hook that is set, in the nodes' order: node, Secret, and who has to act.
 
-    `managed` are the nodes whose questions we answer, in an upgrade that Rancher drives (`is_driven`). A Secret without
-    a Machine or a node is passed over: Rancher will never come back to it.
+    The manager acknowledges hooks of `managed` nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
+    skipped: Rancher does not come back to it.
     """
-    asking = [secret for secret in secrets if RKE_POST_DRAIN in (secret["metadata"].get("annotations") or {})]
-    by_node = sorted(((machine_plan.node_of(secret, machines), secret) for secret in asking), key=itemgetter(0))
+    hooked = [secret for secret in secrets if RKE_POST_DRAIN in (secret["metadata"].get("annotations") or {})]
+    by_node = sorted(((machine_plan.node_of(secret, machines), secret) for secret in hooked), key=itemgetter(0))
     return [
-        f"node {node}: Secret {FLEET_LOCAL}/{secret['metadata']['name']} with {RKE_POST_DRAIN}"
-        f"{_awaited(secret, is_managed=node in managed, is_driven=is_driven)}"
+        f"{node}: {RKE_POST_DRAIN} on Secret {FLEET_LOCAL}/{secret['metadata']['name']} "
+        f"{_state(secret, acknowledges=multi_node and node in managed, multi_node=multi_node)}"
         for node, secret in by_node
         if node
     ]
 
 
-def _awaited(secret: Mapping[str, Any], *, is_managed: bool, is_driven: bool) -> str:
-    """The state of the question, and who has to do what about it."""
-    hook = machine_plan.post_drain(secret)
-    if not hook.asked:
-        return f" that does not ask for {ANNOTATION_POST_HOOK}: whoever set it has to answer or to remove it"
-    if not hook.open or (is_driven and is_managed):
-        # All that is left to do for a node that is done is the answer, and every look gives it before it comes here.
-        return ", answered: Rancher to remove it when it has uncordoned the node"
-    if not is_driven:
-        return ", left by an earlier upgrade and not answered: to be removed by hand"
-    return f", not answered because the node is gone or lacks {MANAGED_LABEL}=true: to be removed by hand"
+def _state(secret: Mapping[str, Any], *, acknowledges: bool, multi_node: bool) -> str:
+    hook = machine_plan.post_drain_hook(secret)
+    if not hook.requested:
+        return f"does not name {ANNOTATION_POST_HOOK}; the controller that set it must acknowledge or remove it"
+    if not hook.pending or acknowledges:
+        # Every reconcile acknowledges the hooks of nodes that are done before it comes here.
+        return "is acknowledged; waiting for Rancher to uncordon the node"
+    if not multi_node:
+        return "is pending since an earlier upgrade; remove it"
+    return f"is pending, but the node does not exist or lacks {MANAGED_LABEL}=true; remove it"

@@ -1,11 +1,18 @@
-"""One node at a time, whatever Rancher asks.
+"""The order in which nodes are upgraded: one at a time, except the paused ones, which wait.
 
-Rancher counts unavailable machines per role only, and a question that an upgrade which failed has left open is still
-there when the next one begins. Two nodes that are away together can cost a cluster of three its quorum, so a node whose
-turn it is not waits until the other one is back.
+Rancher limits unavailable machines per role only, and a failed upgrade may leave hooks of several nodes pending. Two
+unavailable nodes can cost a cluster of three its quorum, so that a node waits while another one is upgraded.
 
-The order is Rancher's: it finishes one tier of machines before it turns to the next. A node of a later one with such an
-old question would be drained, and Rancher would not come to it before the others are done, which wait for it.
+Rancher finishes one tier of machines before the next. A node of a later tier with a stale hook therefore waits for the
+earlier tiers: otherwise it would be drained, and Rancher would not come to it before the others, which wait for it.
+
+A node in pauseNodes whose upgrade is due gets its first Job, suspended:
+
+    listed   -> Job suspended  UpgradePaused
+    removed  -> Job resumed    PreDraining, SingleNodeUpgrading
+
+A node that has started is not paused. Its start is recorded first (`starts_upgrade`), pinned to the plan's
+resourceVersion: if pauseNodes changed meanwhile, the write conflicts.
 """
 
 from __future__ import annotations
@@ -13,53 +20,84 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.nodes.effects import ResumeJob, StartJob
+from upgrade_manager.nodes.model import Decision, ResumeJob, StartJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from upgrade_manager.nodes.decision import Decision
-    from upgrade_manager.nodes.model import NodeView
+    from upgrade_manager.nodes.model import Effect, NodeView
 
-#: From the first Job to the return from the reboot.
-UNDER_WAY = frozenset(
+PAUSE_FIELD = "spec.nodeUpgradeOption.pauseNodes"
+#: The first Job of a node's upgrade.
+FIRST_JOBS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
+#: From the first Job to the end of the reboot.
+IN_PROGRESS = frozenset(
     {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED, NodeState.POST_DRAINING, NodeState.WAITING_REBOOT}
 )
 
 
-def in_turn(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeView, Decision]]:
-    """The same decisions, less the starts that would take a second node away; in the order given."""
+def start_or_pause(view: NodeView, job_type: JobType, *, running: NodeState) -> Decision | None:
+    """Start, pause or resume the node's first Job; None once it runs or has finished."""
+    job = view.jobs.get(job_type)
+    if job is not None and not job.suspended:
+        return None
+    if view.paused and not _is_started(view):
+        start = StartJob(node=view.name, job_type=job_type, suspended=True)
+        return Decision(state=NodeState.UPGRADE_PAUSED, effects=() if job else (start,))
+    effect: Effect = StartJob(node=view.name, job_type=job_type)
+    if job is not None:
+        effect = ResumeJob(node=view.name, job_type=job_type)
+    return Decision(state=running, effects=(effect,))
+
+
+def starts_upgrade(effect: Effect) -> bool:
+    """Return True for the effects after which the node cannot be paused."""
+    match effect:
+        case StartJob(job_type=job_type, suspended=suspended):
+            return job_type in FIRST_JOBS and not suspended
+        case ResumeJob():
+            return True
+        case _:
+            return False
+
+
+def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeView, Decision]]:
+    """Return the same decisions in the same order, without the starts that would make a second node unavailable."""
     pairs = list(decisions)
-    # What is seen now counts, not what was recorded: a node that has just come back holds up nobody any more.
-    busy = [view.name for view, decision in pairs if _state(view, decision) in UNDER_WAY]
+    # Observed, not recorded: a node that is back lets the next one start.
+    busy = [view.name for view, decision in pairs if _state_before(view, decision) in IN_PROGRESS]
     result = []
     for view, decision in pairs:
-        if not _starts(decision):
+        if not _starts_job(decision):
             result.append((view, decision))
             continue
-        is_held = decision.state is NodeState.UPGRADE_PAUSED
-        other = next((name for name in busy if name != view.name), "") or _earlier(view, pairs)
+        other = next((name for name in busy if name != view.name), "") or _earlier_tier(view, pairs)
         if other:
-            waits = f"node {other} to be done before node {view.name}"
-            result.append((view, replace(decision, state=None, effects=(), waits_for=waits)))
-        else:
-            # A node that is held back is not away: the others may go on.
-            busy += [] if is_held else [view.name]
-            result.append((view, decision))
+            waiting = f"{view.name}: waiting for node {other}"
+            result.append((view, replace(decision, state=None, effects=(), progress=waiting)))
+            continue
+        if decision.state is not NodeState.UPGRADE_PAUSED:
+            busy.append(view.name)
+        result.append((view, decision))
     return result
 
 
-def _earlier(view: NodeView, pairs: Iterable[tuple[NodeView, Decision]]) -> str:
-    """A node to which Rancher turns before it turns to this one, whose question is no proof that it has."""
-    if not view.left_over or view.tier is None or view.state in UNDER_WAY:
+def _is_started(view: NodeView) -> bool:
+    return view.state is not None and view.state.group > NodeState.UPGRADE_PAUSED.group
+
+
+def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> str:
+    """Return a node of an earlier tier that is not done, if this node's hook is stale."""
+    if not view.stale_hook or view.tier is None or view.state in IN_PROGRESS:
         return ""
-    before = (other for other, decision in pairs if _is_before(other, view.tier) and not _is_done(other, decision))
-    return next((other.name for other in before), "")
-
-
-def _is_before(view: NodeView, tier: int) -> bool:
-    return view.tier is not None and view.tier < tier
+    earlier = (
+        other.name
+        for other, decision in pairs
+        if other.tier is not None and other.tier < view.tier and not _is_done(other, decision)
+    )
+    return next(earlier, "")
 
 
 def _is_done(view: NodeView, decision: Decision) -> bool:
@@ -67,10 +105,10 @@ def _is_done(view: NodeView, decision: Decision) -> bool:
     return state is not None and state.upgraded
 
 
-def _starts(decision: Decision) -> bool:
-    return bool(decision.effects) and any(isinstance(effect, StartJob | ResumeJob) for effect in decision.effects)
+def _starts_job(decision: Decision) -> bool:
+    return any(isinstance(effect, StartJob | ResumeJob) for effect in decision.effects)
 
 
-def _state(view: NodeView, decision: Decision) -> NodeState | None:
-    """Where the node is before anything is started: its Job's start is no reason to hold the others up yet."""
-    return view.state if decision.state is None or _starts(decision) else decision.state
+def _state_before(view: NodeView, decision: Decision) -> NodeState | None:
+    """Return the state before the decision's Job starts: the start itself must not hold up other nodes."""
+    return view.state if decision.state is None or _starts_job(decision) else decision.state

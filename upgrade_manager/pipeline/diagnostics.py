@@ -33,8 +33,8 @@ async def account(ctx: ReconcileContext, job: Object) -> Waiting:
     waiting = f"waiting for Job {state.namespace}/{state.name}"
     if state.suspended:
         return Waiting(message=f"{waiting}: it is suspended; set its spec.suspend to false")
-    if state.given_up:
-        return Waiting(message=f"{waiting}: {state.trouble}")
+    if state.is_failing:
+        return Waiting(message=f"{waiting}: {state.warning}")
     message = f"{waiting}: {await attempt(ctx, state, limit=limit_of(job))}"
     status = objects.status(job)
     if status.get("ready"):

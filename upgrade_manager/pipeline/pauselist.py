@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.nodes.pause import LIST
-
 if TYPE_CHECKING:
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -19,8 +17,9 @@ def misnamed(ctx: ReconcileContext, nodes: Store) -> str:
     unknown = sorted(name for name in ctx.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
     if not unknown:
         return ""
-    text = f"{LIST} names {enumerated(unknown)}, which no managed node is called: nobody is held back by that"
-    ctx.events.warning(ctx.raw, "PauseNodesUnknown", f"{text}; correct the list", about=",".join(unknown))
+    plural = "s" if len(unknown) > 1 else ""
+    text = f"pauseNodes lists unknown node{plural} {enumerated(unknown)}; ignored"
+    ctx.events.warning(ctx.raw, "PauseNodesUnknown", text, about=",".join(unknown))
     return text
 
 

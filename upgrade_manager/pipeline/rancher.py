@@ -18,7 +18,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
-from upgrade_manager.nodes.strategy import asks_us, generation, rke_config, upgrade_strategy, without_our_hooks
+from upgrade_manager.nodes.upgrade_strategy import asks_us, generation, rke_config, upgrade_strategy, without_our_hooks
 from upgrade_manager.pipeline.errors import MissingObject
 
 if TYPE_CHECKING:

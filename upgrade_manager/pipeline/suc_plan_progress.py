@@ -152,9 +152,9 @@ def _at_work(nodes: list[str]) -> str:
 async def _trouble(ctx: ReconcileContext, work: Work) -> str:
     """The first Job that has not gone well so far, and may yet."""
     for node, job in work.nodes.items():
-        if job.state.trouble:
-            tried = not job.state.given_up
-            said = await attempt(ctx, job.state, limit=job.limit) if tried else job.state.trouble
+        if job.state.warning:
+            tried = not job.state.is_failing
+            said = await attempt(ctx, job.state, limit=job.limit) if tried else job.state.warning
             return f"; node {node}: {said}"
     return ""
 
@@ -234,4 +234,4 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan_obj
 
 
 def _note(state: JobState) -> str:
-    return state.cause if state.progress is Progress.FAILED else state.trouble
+    return state.cause if state.progress is Progress.FAILED else state.warning

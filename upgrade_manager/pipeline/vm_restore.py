@@ -39,13 +39,13 @@ async def start(ctx: ReconcileContext, node: str) -> None:
 async def report(ctx: ReconcileContext) -> None:
     """Tell of the Jobs that have failed, once each."""
     for job in await _jobs(ctx):
-        if job.given_up:
+        if job.is_failing:
             await _tell(ctx, job)
 
 
 async def unfinished(ctx: ReconcileContext) -> list[JobState]:
     """The Jobs that still may come to something."""
-    return [job for job in await _jobs(ctx) if job.progress is Progress.RUNNING and not job.given_up]
+    return [job for job in await _jobs(ctx) if job.progress is Progress.RUNNING and not job.is_failing]
 
 
 async def _jobs(ctx: ReconcileContext) -> list[JobState]:

@@ -18,37 +18,42 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SECRETS
 from upgrade_manager.nodes import machine_plan, pending_hooks
-from upgrade_manager.nodes.effects import AnswerHook, ExpectOS, ForgetOS, RestoreVMs, ResumeJob, StartJob
-from upgrade_manager.nodes.job_state import Progress
-from upgrade_manager.nodes.pause import LIST, begins
-from upgrade_manager.nodes.sequencing import in_turn
+from upgrade_manager.nodes.anomalies import AnomalyLog
+from upgrade_manager.nodes.drain import job_progress
+from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.nodes.model import (
+    AcknowledgeHook,
+    ClearPendingOS,
+    RestoreVMs,
+    ResumeJob,
+    SetPendingOS,
+    StartJob,
+)
+from upgrade_manager.nodes.node_view import Observed, Target, decide_all
+from upgrade_manager.nodes.sequencing import PAUSE_FIELD, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import overrides, rancher
-from upgrade_manager.pipeline.anomalies import Oddities
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.lastwords import with_last_words
-from upgrade_manager.pipeline.node_view import Aim, Observed, judged_nodes
 from upgrade_manager.pipeline.pauselist import enumerated, misnamed
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.initialize import single_node
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
 from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.vm_restore import report, start
-from upgrade_manager.resources.jobs import node_job, node_job_name, resume
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name, resume
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.decision import Decision
-    from upgrade_manager.nodes.effects import Effect
-    from upgrade_manager.nodes.model import NodeView
+    from upgrade_manager.nodes.model import Decision, Effect, NodeView
+    from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.node_view import Judged
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
 #: Nodes that a message names; more would help nobody.
 NAMED = 3
-NOBODY_BUSY = "Rancher to start with the next node"
+NOBODY_BUSY = "waiting for Rancher to upgrade the next node"
 log = structlog.get_logger(__name__)
 
 
@@ -61,7 +66,7 @@ class NodeUpgrade(Phase):
     name = PhaseName.NODE_UPGRADE
 
     def __init__(self) -> None:
-        self._oddities = Oddities()
+        self._anomalies = AnomalyLog()
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Note what is going to be changed, then change it; every node begins as preloaded."""
@@ -95,10 +100,10 @@ class NodeUpgrade(Phase):
             await ctx.persist()
         observed = Observed(nodes=nodes, secrets=secrets, machines=machines, jobs=jobs)
         aim = _aim(ctx)
-        self._oddities.tell(ctx.status, observed, plan=ctx.owner.uid, left_over=aim.left_over)
-        spec = ctx.plan.spec
-        judged = judged_nodes(ctx.status, observed, owner=ctx.owner, spec=spec, aim=aim)
-        decisions = in_turn(judged)
+        uid, known = ctx.owner.uid, ctx.status.known_nodes()
+        self._anomalies.record(observed, plan_uid=uid, nodes=known, single=bool(single), stale=aim.stale)
+        decided = decide_all(ctx.status, observed, plan_uid=uid, single=single, spec=ctx.plan.spec, target=aim)
+        decisions = one_at_a_time(decided)
         if not decisions:
             missing = f"Node {single} does not exist or does not carry" if single else "no Node carries"
             raise BadCluster(f"{missing} the label {MANAGED_LABEL}=true any more; put it back")
@@ -124,28 +129,28 @@ async def _originals(ctx: ReconcileContext) -> dict[str, str]:
         found.update(await overrides.originals(ctx))
 
     await together(settings(), rancher.read_cluster(ctx), ctx.watch(MACHINE_PLANS))
-    asking = machine_plan.all_asking((await ctx.watch(MACHINE_PLANS)).list())
+    asking = machine_plan.with_hooks((await ctx.watch(MACHINE_PLANS)).list())
     return found | rancher.original(await rancher.read_cluster(ctx), asking=asking)
 
 
-def _aim(ctx: ReconcileContext) -> Aim:
+def _aim(ctx: ReconcileContext) -> Target:
     release = ctx.status["releaseMetadata"]
-    return Aim(release["os"], release.get("kubernetes") or "", rancher.left_over(ctx))
+    return Target(release["os"], release.get("kubernetes") or "", rancher.left_over(ctx))
 
 
-async def _carry_out(ctx: ReconcileContext, decisions: list[Judged]) -> None:
+async def _carry_out(ctx: ReconcileContext, decisions: list[Decided]) -> None:
     """Do what is due at once, and take down where the nodes are."""
     for view, decision in decisions:
         for effect in decision.effects:
-            if not begins(effect) and not isinstance(effect, RestoreVMs):
+            if not starts_upgrade(effect) and not isinstance(effect, RestoreVMs):
                 await _apply(ctx, effect)
         if decision.state is not None and not _restores(decision):
-            ctx.status.move_node(view.name, decision.state, message=decision.note)
+            ctx.status.move_node(view.name, decision.state, message=decision.message)
 
 
-async def _begin(ctx: ReconcileContext, decisions: list[Judged], outcome: PhaseResult) -> None:
+async def _begin(ctx: ReconcileContext, decisions: list[Decided], outcome: PhaseResult) -> None:
     """Let nodes begin, once that is on record: which fails where the plan has been changed meanwhile."""
-    effects = [effect for _, decision in decisions for effect in decision.effects if begins(effect)]
+    effects = [effect for _, decision in decisions for effect in decision.effects if starts_upgrade(effect)]
     if not effects:
         return
     if isinstance(outcome, Waiting):
@@ -156,12 +161,12 @@ async def _begin(ctx: ReconcileContext, decisions: list[Judged], outcome: PhaseR
         await _apply(ctx, effect)
 
 
-async def _restore_vms(ctx: ReconcileContext, decisions: list[Judged]) -> None:
+async def _restore_vms(ctx: ReconcileContext, decisions: list[Decided]) -> None:
     """Last of all, for it may fail and must hold up nobody; only then the node counts as done."""
     for view, decision in decisions:
         if decision.state is not None and _restores(decision):
             await start(ctx, view.name)
-            ctx.status.move_node(view.name, decision.state, message=decision.note)
+            ctx.status.move_node(view.name, decision.state, message=decision.message)
 
 
 def _restores(decision: Decision) -> bool:
@@ -176,11 +181,11 @@ async def _apply(ctx: ReconcileContext, effect: Effect) -> None:
             await ctx.ensure(JOBS, job)
         case ResumeJob(node=node, job_type=job_type):
             await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
-        case AnswerHook(secret=secret, annotation=annotation, value=value):
+        case AcknowledgeHook(secret=secret, annotation=annotation, value=value):
             await _annotate_secret(ctx, secret, {annotation: value})
-        case ExpectOS(node=node, os_image=os_image):
+        case SetPendingOS(node=node, os_image=os_image):
             await _note_os(ctx, node, os_image)
-        case ForgetOS(node=node):
+        case ClearPendingOS(node=node):
             await _note_os(ctx, node, None)
 
 
@@ -202,7 +207,7 @@ async def _note_os(ctx: ReconcileContext, node: str, os_image: str | None) -> No
 async def _forget_old_answers(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
     """Remove an earlier upgrade's answers: Rancher asks the same words again, and would not wait for us."""
     for secret in secrets:
-        left = machine_plan.answers_left(secret)
+        left = machine_plan.acknowledgements(secret)
         if left:
             log.info("old drain hook answers removed", secret=objects.name(secret), answers=left)
             await _annotate_secret(ctx, objects.name(secret), dict.fromkeys(left))
@@ -220,14 +225,17 @@ def _waits_for(ctx: ReconcileContext, decision: Decision) -> str:
     for effect in decision.effects:
         if isinstance(effect, StartJob | ResumeJob) and decision.state is not NodeState.UPGRADE_PAUSED:
             name = node_job_name(ctx.owner, node=effect.node, job_type=effect.job_type)
-            return f"node {effect.node}: Job {HARVESTER_SYSTEM}/{name}"
-    return decision.waits_for
+            job = JobState(
+                namespace=HARVESTER_SYSTEM, name=name, progress=Progress.RUNNING, backoff_limit=BACKOFF_LIMIT
+            )
+            return job_progress(effect.node, effect.job_type, job)
+    return decision.progress
 
 
-def _judge(ctx: ReconcileContext, decisions: list[Judged], observed: Observed, *, aside: str) -> PhaseResult:
+def _judge(ctx: ReconcileContext, decisions: list[Decided], observed: Observed, *, aside: str) -> PhaseResult:
     pending = [judged for judged in decisions if judged[1].state is None or not judged[1].state.upgraded]
     if pending:
-        shown = "; ".join([*_held(pending), *_busy(ctx, pending)[:NAMED]]) or NOBODY_BUSY
+        shown = "; ".join([*_held(ctx, pending), *_busy(ctx, pending)[:NAMED]]) or NOBODY_BUSY
         done = len(decisions) - len(pending)
         return Waiting(message=_waiting_for(shown, done=done, nodes=len(decisions), aside=aside))
     asking = _asking(observed, is_driven=ctx.status["singleNode"] is None)
@@ -240,18 +248,21 @@ def _asking(observed: Observed, *, is_driven: bool) -> str:
     """Which of Rancher's questions are not taken back yet, by node; empty where all are."""
     machines = {objects.name(machine): machine for machine in observed.machines.list()}
     managed = set(observed.nodes.derive(objects.name))
-    found = pending_hooks.still_there(observed.secrets.list(), machines, managed=managed, is_driven=is_driven)
+    found = pending_hooks.remaining_hooks(observed.secrets.list(), machines, managed=managed, multi_node=is_driven)
     return "; ".join([*found[:NAMED], *([f"{len(found) - NAMED} more"] if len(found) > NAMED else [])])
 
 
-def _held(pending: list[Judged]) -> list[str]:
+def _held(ctx: ReconcileContext, pending: list[Decided]) -> list[str]:
     """Who is held back, all of them together."""
     names = [view.name for view, decision in pending if decision.state is NodeState.UPGRADE_PAUSED]
-    plural = "s" if len(names) > 1 else ""
-    return [f"node{plural} {enumerated(names)} to be taken off {LIST}"] if names else []
+    if not names:
+        return []
+    cordoned = "" if ctx.status["singleNode"] else " (cordoned)"
+    verb, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
+    return [f"{enumerated(names)} {verb} paused{cordoned}; remove {pronoun} from {PAUSE_FIELD} to continue"]
 
 
-def _busy(ctx: ReconcileContext, pending: list[Judged]) -> list[str]:
+def _busy(ctx: ReconcileContext, pending: list[Decided]) -> list[str]:
     """What the others wait for that have begun, or may and do not yet."""
     return [
         _waits_for(ctx, decision)
@@ -262,4 +273,4 @@ def _busy(ctx: ReconcileContext, pending: list[Judged]) -> list[str]:
 
 
 def _waiting_for(what: str, *, done: int, nodes: int, aside: str) -> str:
-    return f"waiting for {what} ({done} of {nodes} nodes done)" + (f"; {aside}" if aside else "")
+    return f"{what} ({done} of {nodes} nodes done)" + (f"; {aside}" if aside else "")

@@ -29,7 +29,7 @@ def upgrade_strategy(rke: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_our_hooks(strategy: Any) -> dict[str, Any] | None:
-    """A strategy as it was before an upgrade that did not put it back; None where it is none."""
+    """Return a strategy as it was before an upgrade that did not put it back; None where it is none."""
     if not isinstance(strategy, dict):
         return None
     return {name: _cleaned(value) if isinstance(value, dict) else value for name, value in strategy.items()}
@@ -48,7 +48,7 @@ def generation(cluster: Mapping[str, Any]) -> int:
 
 
 def rke_config(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """The RKE part of the cluster's spec, which may be null."""
+    """Return the RKE part of the cluster's spec, which may be null."""
     return (cluster.get("spec") or {}).get("rkeConfig") or {}
 
 

@@ -1,0 +1,238 @@
+"""Joins the observed objects per node, and decides about each node.
+
+One of a thousand nodes is upgraded at a time. What is derived from one version of an object is therefore cached with it
+in its store, and a node is decided about again only when an input changes. The cache never changes a decision.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_JOB_TYPE, LABEL_NODE, WITNESS_LABEL, JobType
+from upgrade_manager.api.names import label_value
+from upgrade_manager.kube import objects
+from upgrade_manager.nodes import drain, machine_plan, single_node
+from upgrade_manager.nodes.job_state import JobState
+from upgrade_manager.nodes.model import Hook, NodeView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from upgrade_manager.api.node_states import NodeState
+    from upgrade_manager.api.spec import UpgradePlanSpec
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.nodes.model import Decision
+
+Decided: TypeAlias = "tuple[NodeView, Decision]"
+#: The kubelet reports no pre-release, and Rancher compares no build.
+_RELEASE = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?![0-9])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The stores with objects of nodes."""
+
+    nodes: Store
+    #: Machine-plan Secrets.
+    secrets: Store
+    machines: Store
+    jobs: Store
+
+
+class Target(NamedTuple):
+    """What all nodes have in common."""
+
+    release_os: str
+    release_kubernetes: str
+    #: Secrets with a hook of an earlier upgrade.
+    stale: frozenset[str]
+
+
+class Recorded(Protocol):
+    """The node states in the plan's status."""
+
+    def has_node(self, node: str) -> bool:
+        """Return True if the node takes part."""
+        ...
+
+    def node_state(self, node: str) -> NodeState | None:
+        """Return the node's state, if it is known."""
+        ...
+
+
+def decide_all(
+    recorded: Recorded, observed: Observed, *, plan_uid: str, single: str | None, spec: UpgradePlanSpec, target: Target
+) -> list[Decided]:
+    """Decide about every node that takes part: recorded when the phase began, or with a pending hook.
+
+    On a `single` node cluster only that node takes part: Rancher upgrades no node that joins it.
+    """
+    paused = frozenset(spec.node_upgrade_option.pause_nodes)
+    machine_plans = _machine_plans(observed.secrets, observed.machines)
+    jobs = _jobs(observed.jobs, plan_uid)
+    result = []
+    for cached in observed.nodes.derive(_CachedNode):
+        machine_plan_ = machine_plans.get(cached.name, _NO_MACHINE_PLAN)
+        takes_part = recorded.has_node(cached.name) or machine_plan_.pending
+        if cached.name == single or (takes_part and not single):
+            inputs = _Inputs(
+                recorded.node_state(cached.name),
+                machine_plan_,
+                jobs.get(cached.label, _NO_JOBS),
+                target,
+                cached.name == single,
+                cached.name in paused,
+                spec.restore_vm,
+            )
+            result.append(cached.decide(inputs))
+    return result
+
+
+def is_older(reported: str, release: str) -> bool:
+    """Return True if a node's Kubernetes is older than the release's; False if either cannot be parsed.
+
+    v1.33.5-rc1+rke2r1 and v1.33.5+rke2r2 are equal, as they are to Rancher.
+    """
+    have, want = _parse(reported), _parse(release)
+    return have is not None and want is not None and have < want
+
+
+def _parse(version: str) -> tuple[int, int, int] | None:
+    match = _RELEASE.match(version.strip())
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+_NO_HOOK = Hook()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MachinePlan:
+    """What decisions need of a machine-plan Secret."""
+
+    secret: str = ""
+    machine: str = ""
+    pre_drain: Hook = _NO_HOOK
+    post_drain: Hook = _NO_HOOK
+    tier: int | None = None
+
+    @property
+    def pending(self) -> bool:
+        """True while Rancher waits for the manager."""
+        return self.pre_drain.pending or self.post_drain.pending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NodeJob:
+    """What decisions need of a node's Job."""
+
+    plan_uid: str
+    #: The value of its node label.
+    node: str
+    job_type: JobType
+    state: JobState
+
+
+_NO_MACHINE_PLAN = _MachinePlan()
+_NO_JOBS: list[_NodeJob] = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """The inputs of a decision besides the Node itself."""
+
+    state: NodeState | None
+    machine_plan: _MachinePlan
+    jobs: list[_NodeJob]
+    target: Target
+    is_single: bool
+    paused: bool
+    restore_vms: bool
+
+
+class _CachedNode:
+    """One version of a Node, and the latest decision about it."""
+
+    def __init__(self, node: Object) -> None:
+        self.name = objects.name(node)
+        #: Its name in the labels of Jobs.
+        self.label = label_value(self.name)
+        self._node = node
+        self._latest: tuple[_Inputs, Decided] | None = None
+
+    def decide(self, inputs: _Inputs) -> Decided:
+        """Return the latest decision, unless an input has changed."""
+        if self._latest is None or self._latest[0] != inputs:
+            view = self._view(inputs)
+            decide = single_node.decide if inputs.is_single else drain.decide
+            self._latest = inputs, (view, decide(view, release_os=inputs.target.release_os))
+        return self._latest[1]
+
+    def _view(self, inputs: _Inputs) -> NodeView:
+        node, plan = self._node, inputs.machine_plan
+        info = objects.status(node).get("nodeInfo") or {}
+        return NodeView(
+            name=self.name,
+            state=inputs.state,
+            os_image=info.get("osImage", ""),
+            ready=objects.is_condition_true(node, "Ready"),
+            pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
+            secret=plan.secret,
+            pre_drain=plan.pre_drain,
+            post_drain=plan.post_drain,
+            jobs={job.job_type: job.state for job in inputs.jobs},
+            kubernetes_outdated=is_older(info.get("kubeletVersion", ""), inputs.target.release_kubernetes),
+            stale_hook=plan.secret in inputs.target.stale,
+            tier=plan.tier,
+            paused=inputs.paused,
+            # A witness runs no VMs.
+            restore_vms=inputs.restore_vms and WITNESS_LABEL not in objects.labels(node),
+        )
+
+
+def _machine_plans(secrets: Store, machines: Store) -> Mapping[str, _MachinePlan]:
+    """By node; of two Secrets the one with a pending hook. Secrets without a Machine or a node are left out."""
+    nodes = dict(machines.derive(_node_of))
+    result: dict[str, _MachinePlan] = {}
+    for plan in secrets.derive(_read_secret):
+        node = nodes.get(plan.machine)
+        if node and (node not in result or (plan.pending and not result[node].pending)):
+            result[node] = plan
+    return result
+
+
+def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
+    result: dict[str, list[_NodeJob]] = {}
+    for job in jobs.derive(_read_job):
+        if job is not None and job.plan_uid == plan_uid:
+            result.setdefault(job.node, []).append(job)
+    return result
+
+
+def _node_of(machine: Object) -> tuple[str, str]:
+    return objects.name(machine), machine_plan.node_of_machine(machine)
+
+
+def _read_secret(secret: Object) -> _MachinePlan:
+    return _MachinePlan(
+        secret=objects.name(secret),
+        machine=machine_plan.machine_of(secret),
+        pre_drain=machine_plan.pre_drain_hook(secret),
+        post_drain=machine_plan.post_drain_hook(secret),
+        tier=machine_plan.tier_of(secret),
+    )
+
+
+def _read_job(job: Object) -> _NodeJob | None:
+    """None for a Job of no node or of an unknown type."""
+    labels = objects.labels(job)
+    if labels.get(LABEL_JOB_TYPE) not in JobType.__members__.values() or LABEL_NODE not in labels:
+        return None
+    return _NodeJob(
+        plan_uid=objects.owner_uid(job),
+        node=labels[LABEL_NODE],
+        job_type=JobType(labels[LABEL_JOB_TYPE]),
+        state=JobState.of(job),
+    )

@@ -5,12 +5,12 @@ import structlog
 from structlog.testing import capture_logs
 
 from upgrade_manager.kube.errors import Conflict, Forbidden, Gone, Throttled, Transient
-from upgrade_manager.runtime.error_log import FailureLog, fingerprint
-from upgrade_manager.runtime.result import TerminalError
+from upgrade_manager.runtime.error_log import ErrorLog, fingerprint
+from upgrade_manager.runtime.result import RetryError, TerminalError
 
 
-def new_log() -> FailureLog[str]:
-    return FailureLog(structlog.get_logger())
+def new_log() -> ErrorLog:
+    return ErrorLog(structlog.get_logger())
 
 
 def raised(error: Exception) -> Exception:
@@ -25,6 +25,7 @@ def raised(error: Exception) -> Exception:
     [
         (Conflict("x"), "warning"),
         (Gone("x"), "warning"),
+        (RetryError("x"), "warning"),
         (Throttled("x", retry_after=1), "warning"),
         (Transient("x"), "warning"),
         (TimeoutError(), "warning"),
@@ -35,14 +36,14 @@ def raised(error: Exception) -> Exception:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
 )
-def test_levels(error: Exception, level: str) -> None:
+def test_transient_errors_are_warnings_without_traceback(error: Exception, level: str) -> None:
     with capture_logs() as lines:
         new_log().failed("a", error, failures=1)
     assert lines[0]["log_level"] == level
     assert ("exc_info" in lines[0]) is (level == "error")
 
 
-def test_each_distinct_failure_of_each_key_is_told_once() -> None:
+def test_each_distinct_error_of_each_key_is_logged_once() -> None:
     log = new_log()
     with capture_logs() as lines:
         for _ in range(3):
@@ -52,7 +53,7 @@ def test_each_distinct_failure_of_each_key_is_told_once() -> None:
     assert [line["log_level"] for line in lines] == ["error"] * 3 + ["debug"] * 6
 
 
-def test_a_failure_after_a_success_is_told_again() -> None:
+def test_an_error_is_logged_again_after_a_success() -> None:
     log = new_log()
     with capture_logs() as lines:
         log.failed("a", ValueError("x"), failures=1)
@@ -62,7 +63,7 @@ def test_a_failure_after_a_success_is_told_again() -> None:
     assert [line["log_level"] for line in lines] == ["error", "info", "error"]
 
 
-def test_failures_remembered_of_a_key_are_bounded() -> None:
+def test_remembered_errors_of_a_key_are_bounded() -> None:
     log = new_log()
     with capture_logs():
         for number in range(1000):
@@ -70,7 +71,7 @@ def test_failures_remembered_of_a_key_are_bounded() -> None:
     assert len(log._seen["a"]) == 16
 
 
-def test_the_line_that_raised_tells_failures_apart() -> None:
+def test_errors_raised_on_different_lines_are_distinct() -> None:
     here = raised(ValueError("x"))
     assert fingerprint(here) == fingerprint(raised(ValueError("x")))
     assert fingerprint(here) != fingerprint(ValueError("x"))

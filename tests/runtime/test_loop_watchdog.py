@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from prometheus_client import Histogram
 from structlog.testing import capture_logs
 
 from upgrade_manager.runtime.healthz import Unhealthy
@@ -18,22 +19,23 @@ def block(seconds: float) -> None:
 
 
 async def test_the_time_by_which_timers_are_late_is_observed() -> None:
-    late: list[float] = []
-    lag = LoopLag(observe=late.append)
+    lag = Histogram("lag", "Lag.", buckets=(1, 10), registry=None)
+    watchdog = LoopLag(lag=lag)
     with capture_logs() as lines:
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(lag.run())
+            task = group.create_task(watchdog.run())
             await asyncio.sleep(0.9)
             block(3)
             await asyncio.sleep(0.5)
             task.cancel()
-    assert late[0] == pytest.approx(0)
-    assert late[1] == pytest.approx(2.9)
+    samples = {(sample.name, sample.labels.get("le")): sample.value for sample in next(iter(lag.collect())).samples}
+    assert samples["lag_bucket", "1.0"] == 1
+    assert samples["lag_sum", None] == pytest.approx(2.9)
     assert [line["seconds"] for line in lines] == [2.9]
 
 
 async def test_health_fails_when_timers_do_not_run() -> None:
-    lag = LoopLag(observe=lambda _: None)
+    lag = LoopLag(lag=Histogram("lag", "Lag.", registry=None))
     await lag.check()
     async with asyncio.TaskGroup() as group:
         task = group.create_task(lag.run())

@@ -60,7 +60,7 @@ async def get(url: str, **headers: str) -> AsyncIterator[aiohttp.ClientResponse]
 )
 async def test_the_scraper_chooses_the_format(accept: str, content_type: str, *, end: bool) -> None:
     metrics = Metrics(CollectorRegistry())
-    metrics.controller("plans")
+    metrics.reconciles("plans")
     server = plain_metrics_server(metrics, address=ANY_PORT)
     async with running(server) as place, get(f"http://{place}", Accept=accept) as answer:
         text = await answer.text()

@@ -43,7 +43,7 @@ async def test_a_program_that_fails_is_one_clear_error(
 
 def test_the_process_that_asks_never_loads_the_library_that_makes_certificates() -> None:
     code = (
-        "import asyncio, sys; from upgrade_manager.runtime import metricsserver, selfsigned;"
+        "import asyncio, sys; from upgrade_manager.runtime import metrics_server, self_signed;"
         "asyncio.run(self_signed.self_signed()); sys.exit('cryptography' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own interpreter

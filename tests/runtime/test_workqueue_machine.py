@@ -1,4 +1,4 @@
-"""The queue's invariants under any sequence of calls and any passing of time, against a model of what it promises."""
+"""The work queue under any sequence of calls and any passage of time, compared to a model of its contract."""
 
 from __future__ import annotations
 
@@ -10,28 +10,26 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hack.virtual_time import VirtualEventLoop
-from upgrade_manager.runtime.lanes import Priority
-from upgrade_manager.runtime.rate_limiter import ItemExponential
-from upgrade_manager.runtime.workqueue import ShutDown, WorkQueue
+from tests.support.runtime_queue import new_queue
+from upgrade_manager.runtime.workqueue import ShutDown
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 KEYS = st.sampled_from("abcde")
-PRIORITIES = st.sampled_from([Priority.LOW, Priority.NORMAL])
 SECONDS = st.sampled_from([-1.0, 0.0, 1.0, 2.0, 5.0, 50.0])
 
 
 class WorkQueueMachine(RuleBasedStateMachine):
-    """The model: for each key whether it is in work, and the moment from which it needs work, if it does."""
+    """The model: keys in processing, and since when each key needs work."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner(loop_factory=VirtualEventLoop)
         self.loop = self.runner.get_loop()
-        self.queue: WorkQueue[str] = WorkQueue("machine", limiter=ItemExponential(base=1.0, cap=8.0), aging=10.0)
-        self.in_work: set[str] = set()
-        #: From when on a key needs work; absent when it does not.
+        self.queue = new_queue(max_delay=8.0)
+        self.processing: set[str] = set()
+        #: Loop time from which a key needs work.
         self.needs: dict[str, float] = {}
         self.failures: dict[str, int] = {}
         self.closed = False
@@ -43,9 +41,9 @@ class WorkQueueMachine(RuleBasedStateMachine):
     def run(self, step: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(step)
 
-    def call(self, function: Any, *args: Any, **options: Any) -> Any:
+    def call(self, function: Any, *args: Any) -> Any:
         async def step() -> Any:
-            return function(*args, **options)
+            return function(*args)
 
         return self.run(step())
 
@@ -55,17 +53,17 @@ class WorkQueueMachine(RuleBasedStateMachine):
             self.needs[key] = min(due, self.needs.get(key, due))
 
     def due(self) -> set[str]:
-        """Keys that a worker may get now."""
-        return {key for key, due in self.needs.items() if due <= self.loop.time()} - self.in_work
+        """Return the keys that a worker may get now."""
+        return {key for key, due in self.needs.items() if due <= self.loop.time()} - self.processing
 
-    @rule(key=KEYS, priority=PRIORITIES)
-    def add(self, key: str, priority: Priority) -> None:
-        self.call(self.queue.add, key, priority=priority)
+    @rule(key=KEYS)
+    def add(self, key: str) -> None:
+        self.call(self.queue.add, key)
         self.need(key, 0)
 
-    @rule(key=KEYS, seconds=SECONDS, priority=st.none() | PRIORITIES)
-    def add_after(self, key: str, seconds: float, priority: Priority | None) -> None:
-        self.call(self.queue.add_after, key, seconds, priority=priority)
+    @rule(key=KEYS, seconds=SECONDS)
+    def add_after(self, key: str, seconds: float) -> None:
+        self.call(self.queue.add_after, key, seconds)
         self.need(key, seconds)
 
     @rule(key=KEYS)
@@ -100,21 +98,21 @@ class WorkQueueMachine(RuleBasedStateMachine):
                 self.run(self.queue.get())
             except ShutDown:
                 return
-            raise AssertionError("a closed and empty queue handed something out")
+            raise AssertionError("a queue that is shut down and empty returned a key")
         key = self.run(step())
         if key is None:
-            assert not expected, f"{expected} need work and nobody gets them"
+            assert not expected, f"{expected} need work but are not ready"
             return
         assert key in expected
         del self.needs[key]
-        self.in_work.add(key)
+        self.processing.add(key)
 
-    @precondition(lambda self: self.in_work)
+    @precondition(lambda self: self.processing)
     @rule(data=st.data())
     def done(self, data: st.DataObject) -> None:
-        key = data.draw(st.sampled_from(sorted(self.in_work)))
+        key = data.draw(st.sampled_from(sorted(self.processing)))
         self.call(self.queue.done, key)
-        self.in_work.remove(key)
+        self.processing.remove(key)
 
     @precondition(lambda self: not self.closed and self.loop.time() > 20)
     @rule()
@@ -125,33 +123,23 @@ class WorkQueueMachine(RuleBasedStateMachine):
         self.needs = {key: due for key, due in self.needs.items() if due <= now}
 
     @invariant()
-    def it_knows_what_the_model_knows(self) -> None:
-        now = self.call(self.queue.statistics)
-        later = {key for key, due in self.needs.items() if due > self.loop.time()}
-        assert now.ready == len(self.due())
-        assert now.delayed == len(later)
-        assert now.processing == len(self.in_work)
+    def sets_are_those_of_the_model(self) -> None:
+        delayed = {key for key, due in self.needs.items() if due > self.loop.time()}
+        assert set(self.queue._ready) == self.due()
+        assert set(self.queue._timers) == delayed
+        assert set(self.queue._processing) == self.processing
+        assert self.queue._dirty == self.needs.keys() & self.processing - delayed
         assert all(self.queue.num_requeues(key) == self.failures.get(key, 0) for key in "abcde")
 
-    @invariant()
-    def its_sets_are_as_documented(self) -> None:
-        queue = self.queue
-        for key in "abcde":
-            in_work, again = key in queue._processing, key in queue._again
-            ready, delayed = key in queue._ready, key in queue._delays
-            assert not (ready and (in_work or again or delayed))
-            assert not (again and (not in_work or delayed))
-        assert (queue._timer is None) is (len(queue._delays) == 0)
-
     def teardown(self) -> None:
-        """Whatever happened, all that needs work gets it, each key once, within the time that it was promised."""
-        for key in sorted(self.in_work):
+        """Every key that needs work is handed out once, within its delay."""
+        for key in sorted(self.processing):
             self.call(self.queue.done, key)
         expected = set(self.needs)
-        self.in_work.clear()
+        self.processing.clear()
         self.run(asyncio.sleep(100))
         got = []
-        while self.call(self.queue.statistics).ready:
+        while self.queue._ready:
             got.append(self.run(self.queue.get()))
             self.call(self.queue.done, got[-1])
         assert sorted(got) == sorted(expected)

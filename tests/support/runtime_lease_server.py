@@ -1,4 +1,4 @@
-"""One lease behind as many bad lines as there are candidates."""
+"""An API server with one lease, and a breakable transport to it for each candidate."""
 
 from __future__ import annotations
 
@@ -10,40 +10,42 @@ from enum import Enum
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from prometheus_client import CollectorRegistry
+
 from hack.virtual_time import virtual_now
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
-from upgrade_manager.runtime.leader_election import UNMEASURED, LeaderElector
+from upgrade_manager.runtime.leader_election import LeaderElector
+from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from upgrade_manager.kube.transport import Stream
-    from upgrade_manager.runtime.leader_election import LeaderMetrics
 
 NAME, NAMESPACE = "manager.example", "harvester-system"
 
 
 class Line(Enum):
-    """What happens to requests on the way."""
+    """The state of a transport."""
 
     GOOD = "good"
-    #: Nothing gets through, and one is told.
+    #: Requests fail at once.
     DOWN = "down"
-    #: Nothing gets through, and nobody is told.
+    #: Requests hang.
     HANGING = "hanging"
-    #: Requests get through, their answers do not.
+    #: Requests arrive, but their responses are lost.
     LOSING = "losing"
-    #: As HANGING, and nothing ends the call for a hundred seconds, not even cancelling it.
+    #: Requests hang for 100 s and ignore cancellation.
     STUCK = "stuck"
-    #: The server fails.
+    #: Requests are answered with status 500.
     FAILING = "failing"
 
 
 @dataclass
 class LeaseServer:
-    """Keeps the lease, under optimistic locking, and its history."""
+    """Stores the lease with optimistic locking."""
 
     lease: dict[str, Any] | None = None
     version: int = 0
@@ -72,16 +74,23 @@ class LeaseServer:
     @property
     def spec(self) -> dict[str, Any]:
         assert self.lease is not None
-        return dict(self.lease["spec"])
+        spec: dict[str, Any] = self.lease["spec"]
+        return spec
+
+    def set_holder(self, identity: str) -> None:
+        """Write the lease as another client would."""
+        assert self.lease is not None
+        self.spec["holderIdentity"] = identity
+        self.store(self.lease)
 
 
 @dataclass
 class LeaseLine:
-    """A candidate's transport."""
+    """The transport of a candidate."""
 
     server: LeaseServer
     line: Line = Line.GOOD
-    #: Seconds for a request to get there, and for the answer to get back.
+    #: Seconds for a request to arrive, and for its response.
     delay: float = 0.01
     requests: list[str] = field(default_factory=list)
 
@@ -108,7 +117,7 @@ class LeaseLine:
 
 
 async def _cling(seconds: float) -> None:
-    """Sleep so long in spite of being cancelled, and be cancelled then."""
+    """Sleep in spite of cancellation, then be cancelled."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while (left := until - loop.time()) > 0:
@@ -125,10 +134,16 @@ def _status(code: int, reason: str) -> Response:
     return Response(status=code, body=json.dumps({"kind": "Status", "code": code, "reason": reason}).encode())
 
 
-def candidate(line: LeaseLine, identity: str, *, metrics: LeaderMetrics = UNMEASURED, seed: int = 1) -> LeaderElector:
-    """An elector at the end of a line."""
+def candidate(line: LeaseLine, identity: str, *, metrics: Metrics | None = None, seed: int = 1) -> LeaderElector:
+    """Return an elector that uses this transport."""
     random = Random(f"{identity}-{seed}")
     client = Client(line, user_agent=identity, random=random)
     return LeaderElector(
-        client, name=NAME, namespace=NAMESPACE, identity=identity, random=random, now=virtual_now, metrics=metrics
+        client,
+        name=NAME,
+        namespace=NAMESPACE,
+        identity=identity,
+        random=random,
+        now=virtual_now,
+        metrics=metrics or Metrics(CollectorRegistry()),
     )

@@ -7,9 +7,8 @@ from upgrade_manager import __version__
 from upgrade_manager.kube.client import Client
 from upgrade_manager.pipeline.context import Settings
 from upgrade_manager.pipeline.controller import Dependencies, PlanController
-from upgrade_manager.runtime.fence import Fence
 from upgrade_manager.runtime.kube_metrics import InformerMetrics
-from upgrade_manager.runtime.leader_election import LeaderElector, new_identity
+from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, new_identity
 from upgrade_manager.runtime.loop_watchdog import LoopLag
 from upgrade_manager.runtime.manager import Manager, Stage
 from upgrade_manager.runtime.metrics_server import metrics_server, plain_metrics_server
@@ -43,10 +42,12 @@ class Outside:
 def assemble(outside: Outside, options: RunOptions, metrics: Metrics) -> Manager:
     """Wire the manager; nothing runs yet."""
     elector = _elector(outside, options, metrics) if options.leader_elect else None
-    fenced = Fence(outside.transport, is_leader=lambda: elector.is_leader) if elector else outside.transport
+    transport = outside.transport
+    if elector is not None:
+        transport = LeaderTransport(transport, is_leader=lambda: elector.is_leader)
     controller = PlanController(
         Dependencies(
-            client=_client(outside, fenced),
+            client=_client(outside, transport),
             fetcher=outside.fetcher,
             certificates=outside.certificates,
             settings=Settings(
@@ -80,7 +81,7 @@ def _elector(outside: Outside, options: RunOptions, metrics: Metrics) -> LeaderE
         identity=new_identity(outside.random),
         random=outside.random,
         now=outside.clock.now,
-        metrics=metrics.leader(LEASE),
+        metrics=metrics,
     )
 
 
@@ -95,7 +96,7 @@ def _add_servers(manager: Manager, outside: Outside, options: RunOptions, metric
 
 
 def _probes(manager: Manager, controller: PlanController, elector: LeaderElector | None, metrics: Metrics) -> Probes:
-    lag = LoopLag(observe=metrics.loop_lag.observe)
+    lag = LoopLag(lag=metrics.loop_lag)
     manager.add(Stage.OTHERS, "loop-lag", lag.run)
     probes = Probes()
     probes.healthz.add("loop", lag.check)

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import structlog
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from upgrade_manager import __version__
 from upgrade_manager.cli import gc_tuning
@@ -62,7 +62,7 @@ async def _serve(options: RunOptions, clock: SystemClock) -> None:
     connection = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     async with AsyncExitStack() as stack:
         metrics = Metrics(CollectorRegistry())
-        metrics.watch_process()
+        ProcessCollector(registry=metrics.registry)
         transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestMetrics(metrics)))
         fetcher = await stack.enter_async_context(HttpFetcher(user_agent=USER_AGENT))
         outside = Outside(

@@ -20,7 +20,7 @@ from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy
-from upgrade_manager.runtime.rate_limiter import ItemExponential, spread
+from upgrade_manager.runtime.rate_limiter import ItemExponentialFailureRateLimiter, jitter
 from upgrade_manager.runtime.workqueue import WorkQueue
 
 if TYPE_CHECKING:
@@ -74,12 +74,14 @@ class PlanController:
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._queue: WorkQueue[str] = WorkQueue(
+        self._queue = WorkQueue(
             NAME,
-            limiter=ItemExponential(
-                base=RETRY_BASE, cap=RETRY_CAP / (1 + RETRY_SPREAD), jitter=spread(deps.random, RETRY_SPREAD)
+            limiter=ItemExponentialFailureRateLimiter(
+                base_delay=RETRY_BASE,
+                max_delay=RETRY_CAP / (1 + RETRY_SPREAD),
+                jitter=jitter(deps.random, RETRY_SPREAD),
             ),
-            metrics=deps.metrics.queue(NAME),
+            metrics=deps.metrics,
         )
         self._events = EventRecorder(deps.client, component=COMPONENT, now=deps.clock.now, random=deps.random)
         #: Runs in every replica, so that a new leader begins with a warm cache.
@@ -94,7 +96,7 @@ class PlanController:
         collector = PlanCollector(self.plans.store, now=deps.clock.now)
         deps.metrics.on_scrape(collector.refresh)
         deps.metrics.registry.register(collector)
-        self._controller: Controller[str] | None = None
+        self._controller: Controller | None = None
 
     async def run(self) -> None:
         """Work until cancelled; only the leader may."""
@@ -143,7 +145,7 @@ class PlanController:
         if not self.plans.is_synced:
             raise Unhealthy("the UpgradePlans are not listed yet")
 
-    def _new_controller(self, informers: Informers) -> Controller[str]:
+    def _new_controller(self, informers: Informers) -> Controller:
         deps = self._deps
         reconciler = PlanReconciler(
             client=deps.client,
@@ -163,7 +165,7 @@ class PlanController:
             reconcile=reconciler.reconcile,
             queue=self._queue,
             random=deps.random,
-            metrics=deps.metrics.controller(NAME),
+            metrics=deps.metrics,
         )
 
     def _informer(self, plan: str, spec: InformerSpec) -> Informer:

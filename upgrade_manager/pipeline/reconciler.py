@@ -17,7 +17,7 @@ from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.status import StatusPatch
-from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
+from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,7 +133,7 @@ class PlanReconciler:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise RetryError(
+            raise ReconcileTimeout(
                 f"a step was not done within {STEP_LIMIT:.0f} s, because the API server answers very slowly; it is "
                 "taken up again"
             ) from error

@@ -1,212 +1,140 @@
-"""Workers that take keys from a queue and hand each to a reconcile function (controller-runtime's controller loop)."""
+"""Takes keys from a work queue and reconciles them (controller-runtime's controller)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import uuid
-from enum import StrEnum
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.runtime.error_log import EXPECTED, FailureLog
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.runtime.error_log import EXPECTED, ErrorLog
 from upgrade_manager.runtime.healthz import Unhealthy
-from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter, Result, TerminalError
+from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, Result, TerminalError
 from upgrade_manager.runtime.workqueue import ShutDown
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
     from random import Random
 
-    from structlog.typing import FilteringBoundLogger
-
+    from upgrade_manager.runtime.metrics import Metrics
     from upgrade_manager.runtime.workqueue import WorkQueue
 
-__all__ = ["Controller", "ControllerMetrics", "Done", "Label", "Requeue", "RequeueAfter", "Result", "TerminalError"]
-
-K = TypeVar("K", bound="Hashable")
-
-#: Seconds after which a run counts as hung (observability.md, probes).
-HUNG_AFTER = 60.0
-#: Seconds that runs get to end by themselves when the controller stops.
-DRAIN = 0.5
+#: Seconds after which a reconcile counts as hung (observability.md, probes).
+HANG_TIMEOUT = 60.0
+#: Seconds for running and queued reconciles to end when the controller stops.
+DRAIN_TIMEOUT = 0.5
 
 
-class Label(StrEnum):
-    """How a run ended; values of the label `result`."""
+class Controller:
+    """Runs `reconcile(key)` for each key of `queue`, one at a time.
 
-    SUCCESS = "success"
-    ERROR = "error"
-    REQUEUE = "requeue"
-    REQUEUE_AFTER = "requeue_after"
-
-
-class ControllerMetrics(Protocol):
-    """Who wants to know; `NoControllerMetrics` when nobody does."""
-
-    def workers(self, limit: int) -> None:
-        """The controller has so many workers."""
-        ...
-
-    def active(self, change: int) -> None:
-        """So many more workers are busy."""
-        ...
-
-    def finished(self, result: Label, seconds: float) -> None:
-        """A run ended."""
-        ...
-
-    def failed(self, *, terminal: bool, bug: bool, timed_out: bool) -> None:
-        """A run ended in an error of this nature."""
-        ...
-
-
-class NoControllerMetrics:
-    """Keeps nothing."""
-
-    def workers(self, limit: int) -> None:
-        """Keep nothing."""
-
-    def active(self, change: int) -> None:
-        """Keep nothing."""
-
-    def finished(self, result: Label, seconds: float) -> None:
-        """Keep nothing."""
-
-    def failed(self, *, terminal: bool, bug: bool, timed_out: bool) -> None:
-        """Keep nothing."""
-
-
-UNMEASURED = NoControllerMetrics()
-
-
-class Controller(Generic[K]):
-    """Runs `reconcile(key)` for every key of `queue`, in `workers` tasks, until cancelled.
-
-    An exception requeues the key after the rate limiter's wait, except `TerminalError`. `Done`, `RequeueAfter` and
-    `TerminalError` reset that wait. `done` is called last, so a requeue arrives while the key is still in processing. A
-    reconcile longer than `timeout` seconds, if given, is cancelled and counts as an error; one longer than 60 seconds
-    fails `check`.
+    An exception requeues the key after the rate limiter's delay, except `TerminalError`. `Done`, `RequeueAfter` and
+    `TerminalError` reset that delay.
     """
 
-    def __init__(  # noqa: PLR0913  # a controller is wired once, by name
+    def __init__(
         self,
         name: str,
         *,
-        reconcile: Callable[[K], Awaitable[Result]],
-        queue: WorkQueue[K],
+        reconcile: Callable[[str], Awaitable[Result]],
+        queue: WorkQueue,
         random: Random,
-        workers: int = 1,
-        metrics: ControllerMetrics = UNMEASURED,
-        log: FilteringBoundLogger | None = None,
-        timeout: float | None = None,
-        drain: float = DRAIN,
+        metrics: Metrics,
     ) -> None:
         self.name = name
         self._reconcile = reconcile
         self._queue = queue
         self._random = random
-        self._workers = workers
-        self._metrics = metrics
-        self._log: FilteringBoundLogger = structlog.get_logger(__name__) if log is None else log
-        self._failures: FailureLog[K] = FailureLog(self._log)
-        self._timeout = timeout
-        self._drain = drain
-        metrics.workers(workers)
+        self._metrics = metrics.controller(name)
+        self._reconciles = metrics.reconciles(name)
+        self._errors = ErrorLog(structlog.get_logger(__name__))
+        self._metrics.max_concurrent_reconciles.set(1)
 
     async def run(self) -> None:
-        """Work until cancelled, or until the queue is shut down and empty.
+        """Reconcile until cancelled or until the queue is shut down and empty.
 
-        When cancelled, the queue gets no new work, and what is in it has `drain` seconds to end; then runs are
-        cancelled. Nothing of this controller runs any more when this returns.
+        On cancellation, keys in the queue have `DRAIN_TIMEOUT` seconds to be reconciled.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._work(), name=f"{self.name}-{n}") for n in range(self._workers)]
+            worker = group.create_task(self._work(), name=self.name)
             try:
-                await asyncio.wait(tasks)
+                await asyncio.wait({worker})
             finally:
-                # Leaving the group by the cancellation cancels the workers that are still busy then.
-                await self._queue.shut_down_with_drain(self._drain)
+                await self._queue.shut_down_with_drain(DRAIN_TIMEOUT)
 
     async def check(self) -> None:
-        """Liveness: raises Unhealthy while a run hangs."""
-        longest = self._queue.statistics().longest_run
-        if longest > HUNG_AFTER:
-            raise Unhealthy(f"controller {self.name}: a reconcile has been running for {longest:.0f} s")
+        """Liveness: raise Unhealthy while a reconcile hangs."""
+        seconds = self._queue.longest_run()
+        if seconds > HANG_TIMEOUT:
+            raise Unhealthy(f"controller {self.name}: a reconcile has been running for {seconds:.0f} s")
 
     async def _work(self) -> None:
         with contextlib.suppress(ShutDown):
             while True:
                 key = await self._queue.get()
                 try:
-                    with self._context(key):
+                    with self._log_context(key):
                         await self._handle(key)
                 finally:
+                    # Last, so that a requeue arrives while the key is still in processing.
                     self._queue.done(key)
 
     @contextlib.contextmanager
-    def _context(self, key: K) -> Iterator[None]:
-        """Give the run an id in every log line, and drop whatever it binds beside that when it ends."""
+    def _log_context(self, key: str) -> Iterator[None]:
+        """Bind a reconcile id to all log lines, and afterwards drop everything that the reconcile has bound."""
         before = structlog.contextvars.get_contextvars()
         reconcile_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
-        structlog.contextvars.bind_contextvars(controller=self.name, key=str(key), reconcile_id=reconcile_id)
-        self._metrics.active(1)
+        structlog.contextvars.bind_contextvars(controller=self.name, key=key, reconcile_id=reconcile_id)
         try:
             yield
         finally:
-            self._metrics.active(-1)
             structlog.contextvars.clear_contextvars()
             structlog.contextvars.bind_contextvars(**before)
 
-    async def _handle(self, key: K) -> None:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        result = await self._outcome(key)
-        self._metrics.finished(result, loop.time() - started)
+    async def _handle(self, key: str) -> None:
+        started = loop_time()
+        with self._metrics.active_workers.track_inprogress():
+            result = await self._run_reconcile(key)
+        self._reconciles[result].inc()
+        self._metrics.time.observe(loop_time() - started)
 
-    async def _outcome(self, key: K) -> Label:
-        limit = asyncio.timeout(self._timeout)
+    async def _run_reconcile(self, key: str) -> str:
+        """Reconcile the key, requeue it as the result demands, and return the value of the label `result`."""
         try:
-            outcome = await self._within(limit, key)
+            result = await self._reconcile(key)
         except asyncio.CancelledError as error:
-            if _being_cancelled():
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
                 raise
-            # Something that the run waited for was cancelled, not the run: a failure like any other.
-            return self._failed(key, RuntimeError(f"a cancelled wait: {error!r}"), timed_out=False)
+            # A task that the reconcile waited for was cancelled, not the reconcile.
+            return self._failed(key, RuntimeError(f"an awaited task was cancelled: {error!r}"))
         except Exception as error:  # noqa: BLE001  # one bad key must not end the worker
-            return self._failed(key, error, timed_out=limit.expired())
-        self._failures.succeeded(key)
-        return self._succeeded(key, outcome)
+            return self._failed(key, error)
+        self._errors.succeeded(key)
+        return self._succeeded(key, result)
 
-    async def _within(self, limit: asyncio.Timeout, key: K) -> Result:
-        async with limit:
-            outcome = await self._reconcile(key)
-        if not isinstance(outcome, Result):
-            raise TypeError(f"the reconcile of {self.name} returned {outcome!r}, which is no outcome")
-        return outcome
-
-    def _succeeded(self, key: K, outcome: Result) -> Label:
-        if isinstance(outcome, Requeue):
+    def _succeeded(self, key: str, result: Result) -> str:
+        if isinstance(result, Requeue):
             self._queue.add_rate_limited(key)
-            return Label.REQUEUE
+            return "requeue"
         self._queue.forget(key)
-        if isinstance(outcome, Done):
-            return Label.SUCCESS
-        self._queue.add_after(key, outcome.seconds)
-        return Label.REQUEUE_AFTER
+        if isinstance(result, Done):
+            return "success"
+        self._queue.add_after(key, result.seconds)
+        return "requeue_after"
 
-    def _failed(self, key: K, error: Exception, *, timed_out: bool) -> Label:
-        terminal = isinstance(error, TerminalError)
-        self._metrics.failed(terminal=terminal, bug=not isinstance(error, EXPECTED), timed_out=timed_out)
-        self._failures.failed(key, error, failures=self._queue.num_requeues(key) + 1)
-        if terminal:
+    def _failed(self, key: str, error: Exception) -> str:
+        is_terminal = isinstance(error, TerminalError)
+        self._metrics.errors.inc()
+        self._metrics.terminal_errors.inc(is_terminal)
+        self._metrics.panics.inc(not isinstance(error, EXPECTED))
+        self._metrics.timeouts.inc(isinstance(error, ReconcileTimeout))
+        self._errors.failed(key, error, failures=self._queue.num_requeues(key) + 1)
+        if is_terminal:
             self._queue.forget(key)
         else:
             self._queue.add_rate_limited(key)
-        return Label.ERROR
-
-
-def _being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+        return "error"

@@ -1,8 +1,7 @@
-"""One leader among several processes, by a Lease (client-go's tools/leaderelection, with its known gaps closed).
+"""Elects one leader among several replicas with a Lease (client-go's tools/leaderelection).
 
-Nothing here compares clocks of different machines. A candidate takes a lease over when it has seen its record unchanged
-for the whole lease duration on its own monotonic clock. A leader counts its renewal from before the request was sent,
-so it stops `Timing.lease - Timing.deadline` seconds before anyone can take over, whatever the network does.
+Clocks of different machines are never compared: a candidate takes over a lease that it has seen unchanged for
+LEASE_DURATION on its own clock. A leader counts RENEW_DEADLINE from before it sent the last successful renewal.
 """
 
 from __future__ import annotations
@@ -10,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import socket
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from upgrade_manager.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Transient
 from upgrade_manager.kube.resources import LEASES
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.lease import (
-    Timing,
+    LEASE_DURATION,
+    RENEW_DEADLINE,
+    REQUEST_TIMEOUT,
+    RETRY_PERIOD,
     duration_of,
     held_lease,
     holder_of,
@@ -28,10 +29,11 @@ from upgrade_manager.runtime.lease import (
     record_of,
     released_lease,
 )
-from upgrade_manager.runtime.rate_limiter import spread
+from upgrade_manager.runtime.rate_limiter import jitter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from random import Random
 
@@ -39,61 +41,30 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.runtime.metrics import Metrics
 
-#: A candidate waits between 1 and 1 + this times `Timing.retry`, so that candidates do not come in step.
+#: A candidate polls after RETRY_PERIOD times 1 to 2.2, so that candidates do not poll at the same time.
 ACQUIRE_JITTER = 1.2
-#: Seconds past the lease duration after which a leader without renewal is unhealthy.
-TOLERANCE = 20.0
+#: Seconds after LEASE_DURATION at which a leader without renewal is unhealthy.
+HEALTH_TOLERANCE = 20.0
+_READS = frozenset({"GET", "HEAD"})
 
 
 class LeaseLost(Exception):
-    """We do not lead any more: the work must have stopped before anything else happens."""
+    """This process is no longer the leader and must stop its work at once."""
 
 
-class LeaderMetrics(Protocol):
-    """Who wants to know; `NoLeaderMetrics` when nobody does."""
-
-    def leading(self, *, is_leader: bool) -> None:
-        """We lead, or do not."""
-        ...
-
-    def slow_path(self) -> None:
-        """A renewal had to read the lease first."""
-        ...
-
-
-class NoLeaderMetrics:
-    """Keeps nothing."""
-
-    def leading(self, *, is_leader: bool) -> None:
-        """Keep nothing."""
-
-    def slow_path(self) -> None:
-        """Keep nothing."""
-
-
-UNMEASURED = NoLeaderMetrics()
-
-
-def new_identity(random: Random, *, hostname: str = "") -> str:
-    """This process among all candidates: the host's (in a cluster the pod's) name and a UUID."""
-    return f"{hostname or socket.gethostname()}_{uuid.UUID(int=random.getrandbits(128), version=4)}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Sighting:
-    """A lease as last read or written."""
-
-    lease: Object
-    #: Local time at which its record was first seen as it is.
-    at: float
+def new_identity(random: Random) -> str:
+    """Return a unique identity for this process: the host name, which is the Pod's, and a UUID."""
+    return f"{socket.gethostname()}_{uuid.UUID(int=random.getrandbits(128), version=4)}"
 
 
 class LeaderElector:
-    """Gets and keeps the lease `namespace`/`name` for `identity`.
+    """Acquires, renews and releases a lease.
 
-    Use: `acquire()`; then run `renew()` and `watch()` beside the work, and stop the work as soon as either raises
-    LeaseLost; when the work has fully stopped, stop both and `release()`. One object serves for one term after another.
+    After `acquire()`, run `renew()` and `watch()` beside the work, and stop the work when either raises LeaseLost. Call
+    `release()` only after all work has stopped. One elector serves any number of terms.
     """
 
     def __init__(
@@ -105,119 +76,107 @@ class LeaderElector:
         identity: str,
         random: Random,
         now: Callable[[], datetime],
-        timing: Timing | None = None,
-        metrics: LeaderMetrics = UNMEASURED,
+        metrics: Metrics,
     ) -> None:
         self.name = name
         self.identity = identity
-        self.timing = timing or Timing()
         self._client = client
         self._namespace = namespace
-        self._jitter = spread(random, ACQUIRE_JITTER)
+        self._jitter = jitter(random, ACQUIRE_JITTER)
         self._now = now
-        self._metrics = metrics
+        self._metrics = metrics.leader_election(name)
         self._log: FilteringBoundLogger = structlog.get_logger(__name__, lease=f"{namespace}/{name}", identity=identity)
-        self._seen = _Sighting({}, float("-inf"))
-        #: Whether we sent a write that may have made the lease ours, so that it has to be given up.
-        self._claimed = False
-        #: Local time before the request that last made or kept us leader; None while we do not lead.
-        self._renewed: float | None = None
-        self._failing = False
-        metrics.leading(is_leader=False)
+        #: The lease as last read or written, and the loop time at which its record was first seen.
+        self._observed: Object = {}
+        self._observed_at = float("-inf")
+        #: Whether a request may have made this process the holder, so that the lease must be released.
+        self._is_claimed = False
+        #: Loop time before the last successful renewal was sent; None while not leading.
+        self._renewed_at: float | None = None
+        self._is_failing = False
 
     @property
     def is_leader(self) -> bool:
-        """Whether we may act now: we hold the lease and its renewal is younger than the deadline."""
-        return self._renewed is not None and loop_time() < self._renewed + self.timing.deadline
-
-    @property
-    def leader(self) -> str:
-        """The identity that was last seen to hold the lease; empty when nobody's was."""
-        return holder_of(self._seen.lease)
+        """True while the last renewal is younger than RENEW_DEADLINE."""
+        return self._renewed_at is not None and loop_time() < self._renewed_at + RENEW_DEADLINE
 
     async def acquire(self) -> None:
-        """Wait until we lead, for ever if need be; no failure of the API ends the wait."""
-        while not await self._try(self._take):  # noqa: ASYNC110  # the lease is elsewhere: only asking tells
-            await asyncio.sleep(self._pause())
-        self._metrics.leading(is_leader=True)
+        """Wait until this process is the leader, however often requests fail."""
+        while not await self._try(self._acquire):  # noqa: ASYNC110  # only polling shows a change of the lease
+            await asyncio.sleep(self._poll_interval())
+        self._metrics.master_status.set(1)
         self._log.info("became leader")
 
     async def renew(self) -> None:
-        """Keep the lease until cancelled. Raises LeaseLost as soon as someone else is seen to hold it."""
+        """Renew the lease until cancelled. Raises LeaseLost when another process holds it."""
         while True:
-            await asyncio.sleep(self.timing.retry)
-            await self._try(self._keep)
+            await asyncio.sleep(RETRY_PERIOD)
+            await self._try(self._renew)
 
     async def watch(self) -> None:
-        """Raises LeaseLost when no renewal succeeded within the deadline.
-
-        Stands apart from `renew` so that no request, however it hangs, can hold it up.
-        """
-        while self._renewed is not None:
-            left = self._renewed + self.timing.deadline - loop_time()
-            if left <= 0:
-                raise self._lost(f"no renewal succeeded within {self.timing.deadline:g} s")
-            await asyncio.sleep(left)
+        """Raise LeaseLost when the lease is not renewed in time; separate from `renew`, whose requests may hang."""
+        while self._renewed_at is not None:
+            seconds = self._renewed_at + RENEW_DEADLINE - loop_time()
+            if seconds <= 0:
+                raise self._lost(f"not renewed within {RENEW_DEADLINE:g} s")
+            await asyncio.sleep(seconds)
 
     async def release(self) -> None:
-        """Give the lease up, so that others need not wait for it to run out; only once all work has stopped.
-
-        Tries until the deadline, then leaves it to run out; never raises for the API's failures.
-        """
-        if not self._claimed:
+        """Give up the lease so that another candidate can lead at once; on failure it expires instead."""
+        if not self._is_claimed:
             return
-        self._resign()
+        self._stop_leading()
         try:
-            async with asyncio.timeout(self.timing.deadline):
-                while not await self._try(self._free):  # noqa: ASYNC110  # the same
-                    await asyncio.sleep(self.timing.retry)
+            async with asyncio.timeout(RENEW_DEADLINE):
+                while not await self._try(self._release):  # noqa: ASYNC110  # each attempt is a request
+                    await asyncio.sleep(RETRY_PERIOD)
         except TimeoutError:
-            self._log.warning("lease not released", hint="others wait until it runs out")
+            self._log.warning("lease not released; it expires", seconds=LEASE_DURATION)
 
     async def check(self) -> None:
-        """Liveness: raises Unhealthy when we still lead by our own account, long after the lease has run out."""
-        limit = self.timing.lease + TOLERANCE
-        if self._renewed is not None and loop_time() > self._renewed + limit:
-            raise Unhealthy(f"lease {self.name}: leading, but not renewed for more than {limit:g} s")
+        """Liveness: raise Unhealthy when this process still counts as leader long after the lease has expired."""
+        limit = LEASE_DURATION + HEALTH_TOLERANCE
+        if self._renewed_at is not None and loop_time() > self._renewed_at + limit:
+            raise Unhealthy(f"lease {self.name}: not renewed for more than {limit:g} s by its leader")
 
-    async def _try(self, step: Callable[[float], Awaitable[bool]]) -> bool:
-        """One attempt, given its time; every failure is a reason for the next, and the first of a row is told."""
+    async def _try(self, attempt: Callable[[float], Awaitable[bool]]) -> bool:
+        """Run one attempt; False when it fails. Only the first of consecutive failures is a warning."""
         try:
-            done = await step(loop_time())
+            succeeded = await attempt(loop_time())
         except (KubeError, TimeoutError) as error:
-            tell = self._log.debug if self._failing else self._log.warning
-            tell("lease attempt failed", error=str(error) or f"no answer within {self.timing.call:g} s")
-            self._failing = True
+            log = self._log.debug if self._is_failing else self._log.warning
+            log("lease request failed", error=str(error) or f"timed out after {REQUEST_TIMEOUT:g} s")
+            self._is_failing = True
             return False
-        self._failing = False
-        return done
+        self._is_failing = False
+        return succeeded
 
-    async def _take(self, started: float) -> bool:
-        """Create, take over or find the lease ours; False while someone else holds it."""
+    async def _acquire(self, started: float) -> bool:
+        """Create or take over the lease; False while another process holds it."""
         try:
             lease = await self._read()
         except NotFound:
             return await self._create(started)
-        if holder_of(lease) not in {"", self.identity} and self._left() > 0:
+        if holder_of(lease) not in {"", self.identity} and self._seconds_to_expiry() > 0:
             return False
-        return await self._write(lease, started)
+        return await self._hold(lease, started)
 
-    async def _keep(self, started: float) -> bool:
-        """Renew from what we last wrote; when that is not what is stored, from what is."""
-        if self.leader == self.identity:
+    async def _renew(self, started: float) -> bool:
+        """Update the lease as last written, without reading it first unless that fails."""
+        if holder_of(self._observed) == self.identity:
             try:
-                return await self._write(self._seen.lease, started)
+                return await self._hold(self._observed, started)
             except (Conflict, NotFound):
-                self._metrics.slow_path()
+                self._metrics.slowpath.inc()
         try:
             lease = await self._read()
         except NotFound:
             return await self._create(started)
         if holder_of(lease) not in {"", self.identity}:
             raise self._lost(f"{holder_of(lease)} holds it")
-        return await self._write(lease, started)
+        return await self._hold(lease, started)
 
-    async def _free(self, started: float) -> bool:  # noqa: ARG002  # a step like the others
+    async def _release(self, _started: float) -> bool:
         try:
             lease = await self._read()
         except NotFound:
@@ -225,71 +184,80 @@ class LeaderElector:
         if holder_of(lease) != self.identity:
             return True
         await self._update(released_lease(lease, now=self._now()))
-        self._claimed = False
+        self._is_claimed = False
         self._log.info("released the lease")
         return True
 
     async def _read(self) -> Object:
-        async with asyncio.timeout(self.timing.call):
+        async with asyncio.timeout(REQUEST_TIMEOUT):
             lease = await self._client.get(LEASES, self.name, namespace=self._namespace)
-        self._saw(lease)
+        self._observe(lease)
         return lease
 
     async def _create(self, started: float) -> bool:
-        lease = new_lease(
-            self.name,
-            namespace=self._namespace,
-            identity=self.identity,
-            duration=self.timing.lease,
-            now=self._now(),
-        )
-        self._claimed = True
+        lease = new_lease(self.name, namespace=self._namespace, identity=self.identity, now=self._now())
+        self._is_claimed = True
         try:
-            async with asyncio.timeout(self.timing.call):
-                self._saw(await self._client.create(LEASES, lease, namespace=self._namespace))
+            async with asyncio.timeout(REQUEST_TIMEOUT):
+                self._observe(await self._client.create(LEASES, lease, namespace=self._namespace))
         except AlreadyExists:
             return False
-        self._renewed = started
+        self._renewed_at = started
         return True
 
-    async def _write(self, lease: Object, started: float) -> bool:
-        self._claimed = True
-        await self._update(
-            held_lease(lease, identity=self.identity, duration=self.timing.lease, now=self._now()),
-        )
-        self._renewed = started
+    async def _hold(self, lease: Object, started: float) -> bool:
+        self._is_claimed = True
+        await self._update(held_lease(lease, identity=self.identity, now=self._now()))
+        self._renewed_at = started
         return True
 
     async def _update(self, lease: Object) -> None:
-        async with asyncio.timeout(self.timing.call):
-            self._saw(await self._client.update(LEASES, lease))
+        async with asyncio.timeout(REQUEST_TIMEOUT):
+            self._observe(await self._client.update(LEASES, lease))
 
-    def _saw(self, lease: Object) -> None:
-        """Note the lease; the time only when its record changed."""
-        if record_of(self._seen.lease) == record_of(lease):
-            self._seen = _Sighting(lease, self._seen.at)
-            return
-        if holder_of(lease) not in {"", self.leader}:
-            self._log.info("new leader seen", leader=holder_of(lease))
-        self._seen = _Sighting(lease, loop_time())
+    def _observe(self, lease: Object) -> None:
+        """Record the lease, and the time if its record has changed."""
+        if record_of(self._observed) != record_of(lease):
+            if holder_of(lease) not in {"", holder_of(self._observed)}:
+                self._log.info("new leader elected", leader=holder_of(lease))
+            self._observed_at = loop_time()
+        self._observed = lease
 
-    def _left(self) -> float:
-        """Seconds until the record has not changed for as long as its own holder promised to renew it in."""
-        return self._seen.at + duration_of(self._seen.lease, default=self.timing.lease) - loop_time()
+    def _seconds_to_expiry(self) -> float:
+        return self._observed_at + duration_of(self._observed) - loop_time()
 
-    def _pause(self) -> float:
-        """Until the next look: the jittered period, or the end of the lease that runs out within it.
+    def _poll_interval(self) -> float:
+        """The jittered retry period, or the time to the lease's expiry if that is sooner."""
+        interval = self._jitter(RETRY_PERIOD)
+        expiry = self._seconds_to_expiry()
+        return expiry if 0 < expiry < interval else interval
 
-        The latter keeps the time after a leader's death below a lease and one period, where client-go needs two.
-        """
-        pause = self._jitter(self.timing.retry)
-        left = self._left()
-        return left if 0 < left < pause else pause
+    def _stop_leading(self) -> None:
+        self._renewed_at = None
+        self._metrics.master_status.set(0)
 
-    def _resign(self) -> None:
-        self._renewed = None
-        self._metrics.leading(is_leader=False)
+    def _lost(self, reason: str) -> LeaseLost:
+        self._stop_leading()
+        return LeaseLost(f"leader election lost: lease {self._namespace}/{self.name}: {reason}")
 
-    def _lost(self, why: str) -> LeaseLost:
-        self._resign()
-        return LeaseLost(f"leader election lost: lease {self._namespace}/{self.name}: {why}")
+
+class LeaderTransport:
+    """A transport that refuses writes while this process is not the leader.
+
+    Losing the lease cancels all work, but after a long stop of the whole process some work may run before its
+    cancellation does.
+    """
+
+    def __init__(self, inner: Transport, *, is_leader: Callable[[], bool]) -> None:
+        self._inner = inner
+        self._is_leader = is_leader
+
+    async def send(self, request: Request) -> Response:
+        """Pass on the request. Raises Transient for a write without the lease."""
+        if request.method not in _READS and not self._is_leader():
+            raise Transient(f"{request.method} {request.path} refused: this process is not the leader")
+        return await self._inner.send(request)
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Pass on the request: streams only read."""
+        return self._inner.open(request)

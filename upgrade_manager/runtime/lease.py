@@ -1,8 +1,7 @@
-"""What a Lease says, and what is written into it (coordination.k8s.io/v1, as client-go's LeaseLock fills it)."""
+"""The Lease object of an election (coordination.k8s.io/v1), filled as by client-go's LeaseLock."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -14,61 +13,46 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Seconds of an election; the defaults are client-go's. Raises ValueError for values that cannot be safe.
-
-    lease > deadline: a leader stops before others may start. deadline > 1.2 · retry: one try fits in at least.
-    """
-
-    #: How long others wait for a sign of life.
-    lease: float = 15.0
-    #: How long after its last renewal a leader stops.
-    deadline: float = 10.0
-    #: Between two tries.
-    retry: float = 2.0
-
-    def __post_init__(self) -> None:
-        if not self.lease > self.deadline > 1.2 * self.retry > 0:
-            raise ValueError(f"leader election: need lease > deadline > 1.2 x retry > 0, not {self}")
-
-    @property
-    def call(self) -> float:
-        """For one request, so that none that hangs eats the whole deadline."""
-        return max(1.0, self.deadline / 2)
+#: Seconds without a change of the lease after which a candidate takes it over (client-go's default, as the next two).
+LEASE_DURATION = 15.0
+#: Seconds since its last renewal after which a leader stops: less than LEASE_DURATION, so that it stops first.
+RENEW_DEADLINE = 10.0
+#: Seconds between two attempts.
+RETRY_PERIOD = 2.0
+#: Seconds for one request, so that one that hangs does not use up the deadline.
+REQUEST_TIMEOUT = RENEW_DEADLINE / 2
 
 
 def micro_time(moment: datetime) -> str:
-    """Kubernetes' MicroTime: `2025-11-21T09:00:00.000000Z`."""
+    """Format as Kubernetes' MicroTime: `2025-11-21T09:00:00.000000Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def record_of(lease: Object) -> dict[str, Any]:
-    """The part of a lease that tells a change; whatever else is in the object does not matter."""
+    """Return the election record, whose changes extend the lease."""
     return dict(lease.get("spec") or {})
 
 
 def holder_of(lease: Object) -> str:
-    """The identity of who holds it; empty when it is free."""
+    """Return the identity of the holder; empty without one."""
     return str(record_of(lease).get("holderIdentity") or "")
 
 
-def duration_of(lease: Object, *, default: float) -> float:
-    """Seconds that its holder promised to renew it in."""
+def duration_of(lease: Object) -> float:
+    """Seconds for which the lease is valid after a change."""
     seconds = record_of(lease).get("leaseDurationSeconds")
-    return float(seconds) if isinstance(seconds, int) and seconds > 0 else default
+    return float(seconds) if isinstance(seconds, int) and seconds > 0 else LEASE_DURATION
 
 
-def new_lease(name: str, *, namespace: str, identity: str, duration: float, now: datetime) -> Object:
-    """A lease that its first holder creates."""
+def new_lease(name: str, *, namespace: str, identity: str, now: datetime) -> Object:
+    """Return a new lease held by `identity`."""
     return {
         "apiVersion": LEASES.api_version,
         "kind": LEASES.kind,
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "holderIdentity": identity,
-            "leaseDurationSeconds": ceil(duration),
+            "leaseDurationSeconds": ceil(LEASE_DURATION),
             "acquireTime": micro_time(now),
             "renewTime": micro_time(now),
             "leaseTransitions": 0,
@@ -76,13 +60,10 @@ def new_lease(name: str, *, namespace: str, identity: str, duration: float, now:
     }
 
 
-def held_lease(lease: Object, *, identity: str, duration: float, now: datetime) -> Object:
-    """The lease as taken over by `identity`, or as renewed where that holds it already.
-
-    Everything that is not an elector's, such as labels and fields of newer servers, stays.
-    """
+def held_lease(lease: Object, *, identity: str, now: datetime) -> Object:
+    """Return the lease renewed by `identity`, or taken over; unknown fields and labels are kept."""
     old = record_of(lease)
-    spec = old | {"leaseDurationSeconds": ceil(duration), "renewTime": micro_time(now)}
+    spec = old | {"leaseDurationSeconds": ceil(LEASE_DURATION), "renewTime": micro_time(now)}
     if holder_of(lease) != identity:
         spec |= {
             "holderIdentity": identity,
@@ -93,12 +74,11 @@ def held_lease(lease: Object, *, identity: str, duration: float, now: datetime) 
 
 
 def released_lease(lease: Object, *, now: datetime) -> Object:
-    """The lease as free for anyone at once; the transitions stay."""
-    stamp = micro_time(now)
-    spec = record_of(lease) | {
+    """Return the lease without a holder, so that a candidate can take it at once."""
+    released = {
         "holderIdentity": "",
         "leaseDurationSeconds": 1,
-        "acquireTime": stamp,
-        "renewTime": stamp,
+        "acquireTime": micro_time(now),
+        "renewTime": micro_time(now),
     }
-    return {**lease, "spec": spec}
+    return {**lease, "spec": record_of(lease) | released}

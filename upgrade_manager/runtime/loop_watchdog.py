@@ -11,7 +11,7 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.runtime.healthz import Unhealthy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from prometheus_client import Histogram
 
 #: Seconds between two looks.
 PERIOD = 0.5
@@ -24,8 +24,8 @@ HUNG_AFTER = 60.0
 class LoopLag:
     """Sleeps, and observes by how much the loop woke it too late; `check` fails when it was not woken at all."""
 
-    def __init__(self, *, observe: Callable[[float], None]) -> None:
-        self._observe = observe
+    def __init__(self, *, lag: Histogram) -> None:
+        self._lag = lag
         self._log = structlog.get_logger(__name__)
         #: Loop time of the last look; None before the first.
         self._beat: float | None = None
@@ -39,7 +39,7 @@ class LoopLag:
             now = loop.time()
             late = max(0.0, now - self._beat - PERIOD)
             self._beat = now
-            self._observe(late)
+            self._lag.observe(late)
             if late > _TOLD:
                 self._log.warning("event loop stalled", seconds=round(late, 3))
 

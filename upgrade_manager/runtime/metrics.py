@@ -1,280 +1,169 @@
-"""Every metric of the runtime, under the names and labels that controller-runtime and client-go use for them.
-
-One `Metrics` object is made at start and holds the registry that was passed in, so two managers in one process share
-nothing. A series exists, at 0, from the moment its owner is known. Layers above declare their own metrics on
-`Metrics.registry` and bring those that are computed from state up to date in a function given to `on_scrape`.
-"""
+"""Metrics of the runtime, with the names, labels and buckets of controller-runtime and client-go."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
-
-from upgrade_manager.runtime.controller import Label
-from upgrade_manager.runtime.lanes import Priority
+from prometheus_client import Counter, Gauge, Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from prometheus_client import CollectorRegistry
 
-    from upgrade_manager.runtime.workqueue import Statistics
-
-#: client-go's: 10 ns to 1000 s in powers of ten.
+#: Values of the label `result` of reconciles.
+RESULTS = ("success", "error", "requeue", "requeue_after")
+#: client-go's buckets: 10 ns to 1000 s in powers of ten.
 QUEUE_BUCKETS = tuple(10.0**power for power in range(-8, 4))
-#: controller-runtime's, for the time of a reconcile.
+#: controller-runtime's buckets for the duration of a reconcile.
 RECONCILE_BUCKETS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
     *(1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0),
     *(40.0, 50.0, 60.0),
 )
-#: For the time by which the event loop's timers are late: the target is below 50 ms.
+#: Buckets for the lag of the event loop, which should stay below 50 ms.
 LAG_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 60.0)
 
-
-class Metrics:
-    """The runtime's metrics on one registry; its methods give each part the view that it reports to."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.registry = registry
-        self._queue = _QueueFamilies.on(registry)
-        self._controller = _ControllerFamilies.on(registry)
-        self._leader = _LeaderFamilies.on(registry)
-        self._refreshers: list[Callable[[], None]] = []
-        self.loop_lag = Histogram(
-            "event_loop_lag_seconds",
-            "By how much the event loop's timers are late.",
-            buckets=LAG_BUCKETS,
-            registry=registry,
-        )
-
-    def watch_process(self) -> None:
-        """Add the `process_*` metrics: memory, processor time, open files; once in a process."""
-        ProcessCollector(registry=self.registry)
-
-    def on_scrape(self, refresh: Callable[[], None]) -> None:
-        """Call `refresh` on the event loop before every scrape; it sets gauges and must be quick."""
-        self._refreshers.append(refresh)
-
-    def refresh(self) -> None:
-        """Bring computed gauges up to date; the metrics server calls it on the loop, then renders in a thread."""
-        for refresh in self._refreshers:
-            refresh()
-
-    def queue(self, name: str, *, controller: str = "") -> PrometheusQueueMetrics:
-        """What a `WorkQueue` of that name reports to; the controller has the same name unless given."""
-        return PrometheusQueueMetrics(self._queue, name, controller or name, on_scrape=self.on_scrape)
-
-    def controller(self, name: str) -> PrometheusControllerMetrics:
-        """What a `Controller` of that name reports to."""
-        return PrometheusControllerMetrics(self._controller, name)
-
-    def leader(self, name: str) -> PrometheusLeaderMetrics:
-        """What the elector of that lease reports to."""
-        return PrometheusLeaderMetrics(self._leader, name)
+M = TypeVar("M", bound="QueueMetrics | ControllerMetrics | LeaderElectionMetrics")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _QueueFamilies:
+class QueueMetrics:
+    """Metrics of a work queue."""
+
     depth: Gauge
     adds: Counter
     retries: Counter
-    waited: Histogram
-    worked: Histogram
-    unfinished: Gauge
-    longest: Gauge
-
-    @classmethod
-    def on(cls, registry: CollectorRegistry) -> _QueueFamilies:
-        labels = ("name", "controller")
-        return cls(
-            depth=Gauge(
-                "workqueue_depth", "Keys that are ready, by priority.", (*labels, "priority"), registry=registry
-            ),
-            adds=Counter("workqueue_adds", "Keys that came to need work.", labels, registry=registry),
-            retries=Counter("workqueue_retries", "Keys that were put off by a delay.", labels, registry=registry),
-            waited=Histogram(
-                "workqueue_queue_duration_seconds",
-                "How long a key was ready before a worker took it.",
-                labels,
-                buckets=QUEUE_BUCKETS,
-                registry=registry,
-            ),
-            worked=Histogram(
-                "workqueue_work_duration_seconds",
-                "How long a worker had a key.",
-                labels,
-                buckets=QUEUE_BUCKETS,
-                registry=registry,
-            ),
-            unfinished=Gauge(
-                "workqueue_unfinished_work_seconds",
-                "Time spent so far on keys that are being worked on, summed; growing steadily means a stuck worker.",
-                labels,
-                registry=registry,
-            ),
-            longest=Gauge(
-                "workqueue_longest_running_processor_seconds",
-                "How long the longest run has been going on.",
-                labels,
-                registry=registry,
-            ),
-        )
-
-
-class PrometheusQueueMetrics:
-    """A queue's metrics; see `workqueue.QueueMetrics`."""
-
-    def __init__(
-        self,
-        families: _QueueFamilies,
-        name: str,
-        controller: str,
-        *,
-        on_scrape: Callable[[Callable[[], None]], None],
-    ) -> None:
-        self._depths = {p: families.depth.labels(name, controller, str(int(p))) for p in Priority}
-        self._adds = families.adds.labels(name, controller)
-        self._retries = families.retries.labels(name, controller)
-        self._waited = families.waited.labels(name, controller)
-        self._worked = families.worked.labels(name, controller)
-        self._unfinished = families.unfinished.labels(name, controller)
-        self._longest = families.longest.labels(name, controller)
-        self._on_scrape = on_scrape
-
-    def watch(self, statistics: Callable[[], Statistics]) -> None:
-        """Ask for the running work at every scrape."""
-
-        def refresh() -> None:
-            now = statistics()
-            self._unfinished.set(now.unfinished)
-            self._longest.set(now.longest_run)
-
-        self._on_scrape(refresh)
-
-    def depth(self, priority: Priority, keys: int) -> None:
-        """Set the depth of a class."""
-        self._depths[priority].set(keys)
-
-    def added(self) -> None:
-        """Count an add."""
-        self._adds.inc()
-
-    def retried(self) -> None:
-        """Count a retry."""
-        self._retries.inc()
-
-    def waited(self, seconds: float) -> None:
-        """Observe a wait."""
-        self._waited.observe(seconds)
-
-    def worked(self, seconds: float) -> None:
-        """Observe a run."""
-        self._worked.observe(seconds)
+    queue_duration: Histogram
+    work_duration: Histogram
+    unfinished_work: Gauge
+    longest_running_processor: Gauge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ControllerFamilies:
-    total: Counter
+class ControllerMetrics:
+    """Metrics of a controller, except `reconcile_total`, which has the label `result` too."""
+
     errors: Counter
-    terminal: Counter
+    terminal_errors: Counter
     panics: Counter
     timeouts: Counter
     time: Histogram
-    limit: Gauge
-    active: Gauge
-
-    @classmethod
-    def on(cls, registry: CollectorRegistry) -> _ControllerFamilies:
-        prefix = "controller_runtime_"
-
-        def counter(name: str, text: str, *more: str) -> Counter:
-            return Counter(prefix + name, text, ("controller", *more), registry=registry)
-
-        def gauge(name: str, text: str) -> Gauge:
-            return Gauge(prefix + name, text, ("controller",), registry=registry)
-
-        return cls(
-            total=counter("reconcile", "Reconciles, by how they ended.", "result"),
-            errors=counter("reconcile_errors", "Reconciles that failed, for whatever reason."),
-            terminal=counter("terminal_reconcile_errors", "Reconciles that failed and are not tried again."),
-            panics=counter("reconcile_panics", "Reconciles that failed by a mistake in the program."),
-            timeouts=counter("reconcile_timeouts", "Reconciles that were cancelled because they took too long."),
-            time=Histogram(
-                prefix + "reconcile_time_seconds",
-                "How long a reconcile took.",
-                ("controller",),
-                buckets=RECONCILE_BUCKETS,
-                registry=registry,
-            ),
-            limit=gauge("max_concurrent_reconciles", "Workers of the controller."),
-            active=gauge("active_workers", "Workers that are busy."),
-        )
-
-
-class PrometheusControllerMetrics:
-    """A controller's metrics; see `controller.ControllerMetrics`."""
-
-    def __init__(self, families: _ControllerFamilies, name: str) -> None:
-        self._total = {result: families.total.labels(name, result.value) for result in Label}
-        self._errors = families.errors.labels(name)
-        self._terminal = families.terminal.labels(name)
-        self._panics = families.panics.labels(name)
-        self._timeouts = families.timeouts.labels(name)
-        self._time = families.time.labels(name)
-        self._limit = families.limit.labels(name)
-        self._active = families.active.labels(name)
-
-    def workers(self, limit: int) -> None:
-        """Set the number of workers."""
-        self._limit.set(limit)
-
-    def active(self, change: int) -> None:
-        """Move the number of busy workers."""
-        self._active.inc(change)
-
-    def finished(self, result: Label, seconds: float) -> None:
-        """Count and observe a run."""
-        self._total[result].inc()
-        self._time.observe(seconds)
-
-    def failed(self, *, terminal: bool, bug: bool, timed_out: bool) -> None:
-        """Count a failure under each of its natures."""
-        self._errors.inc()
-        for counter, applies in ((self._terminal, terminal), (self._panics, bug), (self._timeouts, timed_out)):
-            counter.inc(applies)
+    max_concurrent_reconciles: Gauge
+    active_workers: Gauge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _LeaderFamilies:
-    master: Gauge
-    slow: Counter
+class LeaderElectionMetrics:
+    """Metrics of a leader elector."""
 
-    @classmethod
-    def on(cls, registry: CollectorRegistry) -> _LeaderFamilies:
-        return cls(
-            master=Gauge(
-                "leader_election_master_status", "1 while this process holds the lease.", ("name",), registry=registry
-            ),
-            slow=Counter(
-                "leader_election_slowpath", "Renewals that had to read the lease first.", ("name",), registry=registry
-            ),
+    master_status: Gauge
+    slowpath: Counter
+
+
+class Metrics:
+    """The runtime's metrics on one registry. Each series starts at 0 when its owner is created.
+
+    Other packages declare their metrics on `registry`, and set computed gauges in a function given to `on_scrape`.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.loop_lag = Histogram(
+            "event_loop_lag_seconds", "Delay of the event loop's timers.", buckets=LAG_BUCKETS, registry=registry
         )
+        self._queue = _queue_metrics(registry)
+        self._controller = _controller_metrics(registry)
+        self._leader = _leader_election_metrics(registry)
+        self._reconciles = Counter(
+            "controller_runtime_reconcile", "Reconciles by result.", ("controller", "result"), registry=registry
+        )
+        self._callbacks: list[Callable[[], None]] = []
+
+    def queue(self, name: str) -> QueueMetrics:
+        """Return the metrics of the work queue of this controller."""
+        return _labelled(self._queue, name, name)
+
+    def controller(self, name: str) -> ControllerMetrics:
+        """Return the metrics of this controller."""
+        return _labelled(self._controller, name)
+
+    def reconciles(self, name: str) -> dict[str, Counter]:
+        """Return the counters of this controller's reconciles by result."""
+        return {result: self._reconciles.labels(name, result) for result in RESULTS}
+
+    def leader_election(self, name: str) -> LeaderElectionMetrics:
+        """Return the metrics of the elector of this lease."""
+        return _labelled(self._leader, name)
+
+    def on_scrape(self, callback: Callable[[], None]) -> None:
+        """Call `callback` on the event loop before every scrape; it must be quick."""
+        self._callbacks.append(callback)
+
+    def refresh(self) -> None:
+        """Update computed gauges before a scrape."""
+        for callback in self._callbacks:
+            callback()
 
 
-class PrometheusLeaderMetrics:
-    """An elector's metrics; see `leaderelection.LeaderMetrics`."""
+def _labelled(families: M, *values: str) -> M:
+    """Return the series of these families with these label values."""
+    series: dict[str, Any] = {field.name: getattr(families, field.name).labels(*values) for field in fields(families)}
+    return replace(families, **series)
 
-    def __init__(self, families: _LeaderFamilies, name: str) -> None:
-        self._master = families.master.labels(name)
-        self._slow = families.slow.labels(name)
 
-    def leading(self, *, is_leader: bool) -> None:
-        """Set whether we lead."""
-        self._master.set(is_leader)
+def _queue_metrics(registry: CollectorRegistry) -> QueueMetrics:
+    def gauge(name: str, text: str) -> Gauge:
+        return Gauge(f"workqueue_{name}", text, ("name", "controller"), registry=registry)
 
-    def slow_path(self) -> None:
-        """Count a renewal that took the long way."""
-        self._slow.inc()
+    def counter(name: str, text: str) -> Counter:
+        return Counter(f"workqueue_{name}", text, ("name", "controller"), registry=registry)
+
+    def histogram(name: str, text: str) -> Histogram:
+        return Histogram(f"workqueue_{name}", text, ("name", "controller"), buckets=QUEUE_BUCKETS, registry=registry)
+
+    return QueueMetrics(
+        depth=gauge("depth", "Ready keys."),
+        adds=counter("adds", "Keys added."),
+        retries=counter("retries", "Keys added with a delay."),
+        queue_duration=histogram("queue_duration_seconds", "Time a key was ready before its run."),
+        work_duration=histogram("work_duration_seconds", "Duration of a run."),
+        unfinished_work=gauge("unfinished_work_seconds", "Sum of the durations of current runs; growing means stuck."),
+        longest_running_processor=gauge("longest_running_processor_seconds", "Duration of the longest current run."),
+    )
+
+
+def _controller_metrics(registry: CollectorRegistry) -> ControllerMetrics:
+    def counter(name: str, text: str) -> Counter:
+        return Counter(f"controller_runtime_{name}", text, ("controller",), registry=registry)
+
+    def gauge(name: str, text: str) -> Gauge:
+        return Gauge(f"controller_runtime_{name}", text, ("controller",), registry=registry)
+
+    return ControllerMetrics(
+        errors=counter("reconcile_errors", "Reconciles that failed."),
+        terminal_errors=counter("terminal_reconcile_errors", "Reconciles that failed and are not retried."),
+        panics=counter("reconcile_panics", "Reconciles that failed because of a bug."),
+        timeouts=counter("reconcile_timeouts", "Reconciles that timed out."),
+        time=Histogram(
+            "controller_runtime_reconcile_time_seconds",
+            "Duration of a reconcile.",
+            ("controller",),
+            buckets=RECONCILE_BUCKETS,
+            registry=registry,
+        ),
+        max_concurrent_reconciles=gauge("max_concurrent_reconciles", "Workers of the controller."),
+        active_workers=gauge("active_workers", "Workers that are busy."),
+    )
+
+
+def _leader_election_metrics(registry: CollectorRegistry) -> LeaderElectionMetrics:
+    return LeaderElectionMetrics(
+        master_status=Gauge(
+            "leader_election_master_status", "1 while this process holds the lease.", ("name",), registry=registry
+        ),
+        slowpath=Counter(
+            "leader_election_slowpath", "Renewals that had to read the lease first.", ("name",), registry=registry
+        ),
+    )

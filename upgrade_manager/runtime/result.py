@@ -1,4 +1,4 @@
-"""What a reconcile says about what comes next (controller-runtime's Result, as one choice instead of three fields)."""
+"""What a reconcile returns or raises, and when its key is reconciled next (controller-runtime's Result and errors)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing left to do until something changes."""
+    """Reconcile again when something changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Not finished and nobody will tell us: try again after the rate limiter's wait. Not a failure."""
+    """Reconcile again after the rate limiter's delay, without an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequeueAfter:
-    """Look again in so many seconds, or earlier if something changes; 0 or less is at once."""
+    """Reconcile again in so many seconds, or earlier when something changes."""
 
     seconds: float
 
@@ -27,8 +27,12 @@ Result: TypeAlias = Done | Requeue | RequeueAfter
 
 
 class TerminalError(Exception):
-    """Trying again cannot help: counted and logged, and the key rests until something about it changes."""
+    """A retry cannot help: the key is reconciled again only when something changes."""
 
 
 class RetryError(Exception):
-    """Something outside is not as it must be, which may change: tried again, and logged as no fault of ours."""
+    """The environment is not as required: retried after the rate limiter's delay, and logged without a traceback."""
+
+
+class ReconcileTimeout(RetryError):
+    """The reconcile exceeded its time limit."""

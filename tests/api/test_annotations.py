@@ -7,39 +7,8 @@ from hypothesis import strategies as st
 from upgrade_manager.api import keys
 from upgrade_manager.api.annotations import BadAnnotation, Flag, PlanAnnotations
 
-EXACT = [
-    pytest.param("skip_webhook", keys.ANNOTATION_SKIP_WEBHOOK, id="skip-webhook"),
-    pytest.param(
-        "skip_single_replica_detached",
-        keys.ANNOTATION_SKIP_SINGLE_REPLICA_DETACHED,
-        id="skip-single-replica-detached-vol",
-    ),
-    pytest.param("allow_deletion", keys.ANNOTATION_ALLOW_DELETION, id="allow-deletion"),
-]
 
-
-@pytest.mark.parametrize(("field", "key"), EXACT)
-@pytest.mark.parametrize(
-    ("value", "flag"),
-    [
-        ("true", Flag.TRUE),
-        ("false", Flag.FALSE),
-        ("True", Flag.BAD),
-        ("1", Flag.BAD),
-        ("", Flag.BAD),
-        (" true", Flag.BAD),
-    ],
-)
-def test_what_takes_safety_away_is_spelt_as_documented(field: str, key: str, value: str, flag: Flag) -> None:
-    assert getattr(PlanAnnotations({key: value}), field) is flag
-
-
-@pytest.mark.parametrize("field", ["skip_webhook", "skip_single_replica_detached", "allow_deletion", "skip_disk_check"])
-def test_a_flag_may_be_absent(field: str) -> None:
-    assert getattr(PlanAnnotations({}), field) is Flag.ABSENT
-
-
-def test_only_true_switches_on() -> None:
+def test_only_true_is_truthy() -> None:
     assert [flag for flag in Flag if flag] == [Flag.TRUE]
 
 
@@ -49,13 +18,15 @@ def test_only_true_switches_on() -> None:
         *[(text, Flag.TRUE) for text in ("1", "t", "T", "true", "TRUE", "True")],
         *[(text, Flag.FALSE) for text in ("0", "f", "F", "false", "FALSE", "False")],
         *[(text, Flag.BAD) for text in ("", "yes", "tRUE", "2", "true ")],
+        (None, Flag.ABSENT),
     ],
 )
-def test_the_disk_check_is_skipped_by_any_boolean_of_go(value: str, flag: Flag) -> None:
-    assert PlanAnnotations({keys.ANNOTATION_SKIP_DISK_CHECK: value}).skip_disk_check is flag
+def test_skip_disk_check_accepts_go_booleans(value: str | None, flag: Flag) -> None:
+    raw = {} if value is None else {keys.ANNOTATION_SKIP_DISK_CHECK: value}
+    assert PlanAnnotations(raw).skip_disk_check is flag
 
 
-def test_a_bad_flag_is_explained() -> None:
+def test_bad_flag_message() -> None:
     annotations = PlanAnnotations({keys.ANNOTATION_SKIP_DISK_CHECK: "maybe"})
     assert str(annotations.bad_flag(keys.ANNOTATION_SKIP_DISK_CHECK)) == (
         "Annotation management.harvesterhci.io/skip-garbage-collection-threshold-check is 'maybe'; "
@@ -63,7 +34,7 @@ def test_a_bad_flag_is_explained() -> None:
     )
 
 
-def test_a_long_value_is_not_repeated_as_a_whole() -> None:
+def test_a_long_value_is_truncated_in_messages() -> None:
     assert len(str(BadAnnotation(key="k", value="x" * 100_000, expected="short"))) < 200
 
 
@@ -72,12 +43,12 @@ def test_a_long_value_is_not_repeated_as_a_whole() -> None:
     ("value", "days"),
     [("1", 1), ("7", 7), ("+30", 30), ("007", 7), ("999999999999999999", 999_999_999_999_999_999)],
 )
-def test_days_are_read(value: str, days: int) -> None:
+def test_days_are_positive_integers(value: str, days: int) -> None:
     assert PlanAnnotations({keys.ANNOTATION_MIN_CERTS_DAYS: value}).min_certs_days == days
 
 
 @pytest.mark.rule("api: the default of min-certs-expiration-in-day is 7")
-def test_seven_days_where_nothing_is_said() -> None:
+def test_days_default_to_seven() -> None:
     assert PlanAnnotations({}).min_certs_days == 7
 
 
@@ -85,7 +56,7 @@ def test_seven_days_where_nothing_is_said() -> None:
 @pytest.mark.parametrize(
     "value", ["", "0", "000", "-1", "7.5", "7d", " 7", "1_0", "\u0667", "9" * 5000, "0x7"], ids=lambda text: text[:10]
 )
-def test_days_that_are_no_positive_number_are_bad(value: str) -> None:
+def test_invalid_days_are_rejected(value: str) -> None:
     days = PlanAnnotations({keys.ANNOTATION_MIN_CERTS_DAYS: value}).min_certs_days
     assert isinstance(days, BadAnnotation)
     assert keys.ANNOTATION_MIN_CERTS_DAYS in str(days)
@@ -105,7 +76,7 @@ def test_days_that_are_no_positive_number_are_bad(value: str) -> None:
         pytest.param(" me/toolkit ", "me/toolkit", id="spaces around it"),
     ],
 )
-def test_the_toolkits_image_may_be_another(value: str | None, image: str) -> None:
+def test_toolkit_image_drops_tag_and_digest(value: str | None, image: str) -> None:
     raw = {} if value is None else {keys.ANNOTATION_TOOLKIT_IMAGE: value}
     assert PlanAnnotations(raw).toolkit_image == image
 
@@ -115,13 +86,13 @@ def test_the_toolkits_image_may_be_another(value: str | None, image: str) -> Non
     ["", ":v2", "/toolkit", "me//toolkit", "me/Tool kit", "me/TOOLKIT", "me/toolkit/", "$(id)", "a" * 300],
     ids=lambda text: text[:12] or "empty",
 )
-def test_what_is_no_image_is_bad(value: str) -> None:
+def test_an_invalid_toolkit_image_is_rejected(value: str) -> None:
     image = PlanAnnotations({keys.ANNOTATION_TOOLKIT_IMAGE: value}).toolkit_image
     assert isinstance(image, BadAnnotation)
     assert "container image" in str(image)
 
 
-def test_what_the_manager_kept_is_read_back() -> None:
+def test_recorded_originals_are_read_back() -> None:
     assert PlanAnnotations({}).replenishment_interval is None
     assert PlanAnnotations({keys.ANNOTATION_REPLENISHMENT_INTERVAL: "600"}).replenishment_interval == "600"
     assert not PlanAnnotations({}).descheduler_was_enabled
@@ -129,12 +100,9 @@ def test_what_the_manager_kept_is_read_back() -> None:
 
 
 @given(st.text())
-def test_no_value_makes_reading_fail(value: str) -> None:
-    annotations = PlanAnnotations(
-        dict.fromkeys(
-            (keys.ANNOTATION_SKIP_WEBHOOK, keys.ANNOTATION_MIN_CERTS_DAYS, keys.ANNOTATION_TOOLKIT_IMAGE), value
-        )
-    )
-    assert isinstance(annotations.skip_webhook, Flag)
+def test_reading_never_fails(value: str) -> None:
+    used = (keys.ANNOTATION_SKIP_DISK_CHECK, keys.ANNOTATION_MIN_CERTS_DAYS, keys.ANNOTATION_TOOLKIT_IMAGE)
+    annotations = PlanAnnotations(dict.fromkeys(used, value))
+    assert isinstance(annotations.skip_disk_check, Flag)
     assert isinstance(annotations.min_certs_days, int | BadAnnotation)
     assert isinstance(annotations.toolkit_image, str | BadAnnotation)

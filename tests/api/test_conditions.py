@@ -36,9 +36,7 @@ FOREIGN: dict[str, Any] = {"type": "Paused", "status": "Unknown", "severity": "l
 WAITING = Condition(
     type=PROGRESSING, status=TRUE, reason="ISODownloading", message="image up-iso: 40 %", observed_generation=2
 )
-ENDED = Condition(
-    type=PROGRESSING, status=FALSE, reason="Succeeded", message="UpgradePlan has completed", observed_generation=2
-)
+ENDED = Condition(type=PROGRESSING, status=FALSE, reason="Succeeded", message="Upgraded", observed_generation=2)
 
 statuses = st.sampled_from([TRUE, FALSE, "Unknown"])
 conditions = st.builds(Condition, type=st.sampled_from([PROGRESSING, DEGRADED, "Other"]), status=statuses)
@@ -48,7 +46,7 @@ conditions = st.builds(Condition, type=st.sampled_from([PROGRESSING, DEGRADED, "
     "api: conditions are a map by type of metav1.Condition",
     "api: times are RFC 3339, UTC, in whole seconds",
 )
-def test_a_first_condition_gets_the_time() -> None:
+def test_a_new_condition_gets_the_current_time() -> None:
     assert set_condition(None, WAITING, NOW) == [
         {
             "type": "Progressing",
@@ -72,27 +70,27 @@ def test_a_first_condition_gets_the_time() -> None:
         pytest.param({"type": PROGRESSING}, WAITING, NOW, id="no status: now"),
     ],
 )
-def test_the_transition_time_moves_only_with_the_status(old: dict[str, Any], new: Condition, time: datetime) -> None:
+def test_transition_time_changes_only_with_the_status(old: dict[str, Any], new: Condition, time: datetime) -> None:
     (found,) = set_condition([old], new, NOW)
     assert found["lastTransitionTime"] == format_time(time)
     assert found["reason"] == new.reason
 
 
-def test_other_conditions_unknown_fields_and_the_order_survive() -> None:
-    before = [FOREIGN, {**OLD, "owner": "someone"}, {"type": DEGRADED, "status": FALSE}]
+def test_other_conditions_fields_and_order_are_kept() -> None:
+    before = [FOREIGN, {**OLD, "owner": "x"}, {"type": DEGRADED, "status": FALSE}]
     untouched = copy.deepcopy(before)
     after = set_condition(before, ENDED, NOW)
     assert [entry["type"] for entry in after] == ["Paused", "Progressing", "Degraded"]
     assert after[0] == FOREIGN
-    assert after[1]["owner"] == "someone"
+    assert after[1]["owner"] == "x"
     assert before == untouched
 
 
-def test_a_doubled_condition_becomes_one() -> None:
+def test_a_duplicate_condition_is_removed() -> None:
     assert len(set_condition([OLD, OLD], WAITING, NOW)) == 1
 
 
-def test_a_message_is_cut_to_what_the_server_accepts() -> None:
+def test_a_long_message_is_truncated() -> None:
     long = Condition(type=DEGRADED, status=TRUE, reason="ReconcileError", message="x" * (MAX_MESSAGE + 1))
     (found,) = set_condition([], long, NOW)
     assert len(found["message"]) == MAX_MESSAGE
@@ -100,17 +98,17 @@ def test_a_message_is_cut_to_what_the_server_accepts() -> None:
 
 
 @pytest.mark.parametrize("conditions", [None, "none", {}, 3, [None, "x", 3]], ids=repr)
-def test_what_is_no_list_of_conditions_counts_as_empty(conditions: object) -> None:
+def test_invalid_conditions_count_as_empty(conditions: object) -> None:
     assert find_condition(conditions, PROGRESSING) is None
     assert len(set_condition(conditions, WAITING, NOW)) == 1
 
 
-def test_a_condition_is_found_by_its_type() -> None:
+def test_find_condition_by_type() -> None:
     assert find_condition([FOREIGN, OLD], PROGRESSING) == OLD
 
 
 @given(st.lists(conditions), st.integers(0, 3600))
-def test_setting_the_same_again_changes_nothing(run: list[Condition], later: int) -> None:
+def test_setting_a_condition_is_idempotent(run: list[Condition], later: int) -> None:
     raw: list[dict[str, Any]] = []
     for condition in run:
         raw = set_condition(raw, condition, NOW)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STORED = Path(__file__).parents[2] / "deploy" / "crds" / "management.harvesterhci.io_upgradeplans.yaml"
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
-#: What a structural schema may hold, and kubectl's explain understands.
+#: Keywords of a structural schema that kubectl explain understands.
 ALLOWED = {
     "type",
     "format",
@@ -53,7 +53,7 @@ def schema() -> dict[str, Any]:
 
 
 def nodes(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every schema node with its path; lists as `[]` and maps as `{}`."""
+    """Yield every schema node with its path; lists as `[]` and maps as `{}`."""
     yield path, node
     for name, child in node.get("properties", {}).items():
         yield from nodes(child, f"{path}.{name}")
@@ -68,7 +68,7 @@ OBJECTS = [path for path, node in NODES.items() if "properties" in node]
 
 
 @pytest.mark.rule("api: the installed CRD manifest is generated from the models")
-def test_the_stored_manifest_is_the_models() -> None:
+def test_the_manifest_in_deploy_is_generated() -> None:
     assert STORED.read_text() == crd_yaml(), "run: python -m upgrade_manager.api.crd > " + STORED.name
 
 
@@ -83,7 +83,7 @@ def test_the_module_prints_the_manifest(capsys: pytest.CaptureFixture[str]) -> N
     "api: UpgradePlan is cluster-scoped",
     "api: status is a subresource",
 )
-def test_the_kind_is_served_as_documented() -> None:
+def test_names_and_scope() -> None:
     spec = crd_manifest()["spec"]
     assert crd_manifest()["metadata"]["name"] == "upgradeplans.management.harvesterhci.io"
     assert (spec["group"], spec["scope"]) == ("management.harvesterhci.io", "Cluster")
@@ -97,7 +97,7 @@ def test_the_kind_is_served_as_documented() -> None:
     "api: kubectl get shows VERSION, CURRENTPHASE, AVAILABLE, PROGRESSING, DEGRADED and AGE",
     "api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET and MESSAGE",
 )
-def test_the_columns_are_those_of_the_contract() -> None:
+def test_printer_columns() -> None:
     columns = version()["additionalPrinterColumns"]
     narrow = [column["name"].upper() for column in columns if not column.get("priority")]
     wide = [column["name"].upper() for column in columns if column.get("priority") == 1]
@@ -107,13 +107,13 @@ def test_the_columns_are_those_of_the_contract() -> None:
 
 @pytest.mark.rule("api: every field has a description")
 @pytest.mark.parametrize("path", [path for path in NODES if path != ".metadata"], ids=str)
-def test_every_field_is_described_in_sentences(path: str) -> None:
+def test_every_field_has_a_description(path: str) -> None:
     description = NODES[path]["description"]
     assert description[0].isupper() or description.startswith("SHA")
     assert description.endswith(".")
 
 
-def test_metadata_is_left_to_the_server() -> None:
+def test_metadata_has_no_schema() -> None:
     assert NODES[".metadata"] == {"type": "object"}
 
 
@@ -128,7 +128,7 @@ def test_the_schema_is_structural(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in OBJECTS if path], ids=str)
-def test_unknown_fields_are_kept_in_the_status_and_refused_in_the_spec(path: str) -> None:
+def test_unknown_fields_are_preserved_in_the_status_only(path: str) -> None:
     assert (PRESERVE in NODES[path]) == path.startswith(".status")
 
 
@@ -159,7 +159,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "api: an entry has a phase and the time at which it was reached",
 )
 @pytest.mark.parametrize(("path", "expected"), LIMITS.items(), ids=LIMITS)
-def test_fields_are_limited_as_the_contract_says(path: str, expected: dict[str, Any]) -> None:
+def test_field_limits(path: str, expected: dict[str, Any]) -> None:
     assert {key: NODES[path].get(key) for key in expected} == expected
 
 
@@ -168,7 +168,7 @@ def test_fields_are_limited_as_the_contract_says(path: str, expected: dict[str, 
     "api: the status has ten fields",
     "api: releaseMetadata has the release's members, of seven known ones",
 )
-def test_the_fields_are_those_of_the_contract() -> None:
+def test_fields() -> None:
     assert set(NODES[".spec"]["properties"]) == {
         "version",
         "image",
@@ -201,7 +201,7 @@ def test_the_fields_are_those_of_the_contract() -> None:
     }
 
 
-def test_the_descriptions_name_every_value_and_the_schema_forbids_no_other() -> None:
+def test_descriptions_list_all_values_without_an_enum() -> None:
     phase, state = NODES[".status.currentPhase"], NODES[".status.nodeUpgradeStatuses{}.state"]
     assert all(value in phase["description"] for value in (*PHASE_VALUES, SUCCEEDED, FAILED))
     assert all(value in state["description"] for value in NodeState)
@@ -210,7 +210,7 @@ def test_the_descriptions_name_every_value_and_the_schema_forbids_no_other() -> 
 
 
 def broken(new: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
-    """The fields that the rules blame, as the API server asks them: those about the old object only on an update."""
+    """Return the fields whose rules fail; rules on oldSelf apply to updates only, as in the API server."""
     values = {"self": new} if old is None else {"self": new, "oldSelf": old}
     rules = [
         rule for rule in NODES[".spec"]["x-kubernetes-validations"] if old is not None or "oldSelf" not in rule["rule"]
@@ -229,7 +229,7 @@ def broken(new: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
         pytest.param({}, [".version"], id="nothing"),
     ],
 )
-def test_a_plan_says_what_to_upgrade_to(spec: dict[str, Any], blamed: list[str]) -> None:
+def test_version_or_image_is_required(spec: dict[str, Any], blamed: list[str]) -> None:
     assert broken(spec) == blamed
 
 
@@ -238,7 +238,7 @@ FULL = {"version": "v1.8.0", "image": "iso", "upgrade": "v1.8.1"}
 
 @pytest.mark.rule("api: version, image and upgrade are immutable: they cannot be changed, added or removed")
 @pytest.mark.parametrize("field", ["version", "image", "upgrade"])
-def test_what_is_fixed_can_neither_change_nor_come_nor_go(field: str) -> None:
+def test_immutable_fields(field: str) -> None:
     without = {key: value for key, value in FULL.items() if key != field}
     assert broken({**FULL, field: "other"}, FULL) == [f".{field}"]
     assert broken(FULL, without) == [f".{field}"]
@@ -260,13 +260,13 @@ def test_what_is_fixed_can_neither_change_nor_come_nor_go(field: str) -> None:
     ],
     ids=lambda change: str(next(iter(change))),
 )
-def test_everything_else_may_change(change: dict[str, Any]) -> None:
+def test_mutable_fields(change: dict[str, Any]) -> None:
     assert broken({**FULL, **change}, FULL) == []
     assert broken(FULL, {**FULL, **change}) == []
 
 
 @pytest.mark.rule("api: CEL rules of the schema enforce this without a webhook")
-def test_rules_look_at_bounded_texts_only() -> None:
+def test_rules_apply_to_bounded_strings_only() -> None:
     for rule in NODES[".spec"]["x-kubernetes-validations"]:
         field = NODES[".spec" + rule["fieldPath"]]
         assert field["type"] == "string"
@@ -274,7 +274,7 @@ def test_rules_look_at_bounded_texts_only() -> None:
         assert len(rule["message"]) < 250
 
 
-def test_a_manifest_is_the_callers_own() -> None:
+def test_the_manifest_is_a_copy() -> None:
     before = copy.deepcopy(crd_manifest())
     crd_manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].clear()
     assert crd_manifest() == before

@@ -19,12 +19,6 @@ from upgrade_manager.api.keys import Component, JobType, suc_node_label
         (keys.LABEL_COMPONENT, "management.harvesterhci.io/upgrade-component"),
         (keys.LABEL_NODE, "management.harvesterhci.io/node"),
         (keys.LABEL_JOB_TYPE, "management.harvesterhci.io/job-type"),
-        (keys.ANNOTATION_SKIP_WEBHOOK, "management.harvesterhci.io/skip-webhook"),
-        (
-            keys.ANNOTATION_SKIP_SINGLE_REPLICA_DETACHED,
-            "management.harvesterhci.io/skip-single-replica-detached-vol",
-        ),
-        (keys.ANNOTATION_ALLOW_DELETION, "management.harvesterhci.io/allow-deletion"),
         (keys.ANNOTATION_SKIP_DISK_CHECK, "management.harvesterhci.io/skip-garbage-collection-threshold-check"),
         (keys.ANNOTATION_MIN_CERTS_DAYS, "management.harvesterhci.io/min-certs-expiration-in-day"),
         (keys.ANNOTATION_TOOLKIT_IMAGE, "management.harvesterhci.io/upgrade-toolkit-image"),
@@ -40,7 +34,7 @@ from upgrade_manager.api.keys import Component, JobType, suc_node_label
         (keys.MACHINE_PLAN_SECRET_TYPE, "rke.cattle.io/machine-plan"),
     ],
 )
-def test_keys_are_those_that_others_depend_on(key: str, text: str) -> None:
+def test_keys_of_the_public_interface(key: str, text: str) -> None:
     assert key == text
 
 
@@ -48,10 +42,10 @@ def test_keys_are_those_that_others_depend_on(key: str, text: str) -> None:
     "api: every created object has one of six components as a label",
     "api: node Jobs have node and one of four steps as labels",
 )
-def test_components_and_job_types_are_the_values_of_their_labels() -> None:
+def test_components_and_job_types() -> None:
     assert list(Component) == ["iso", "repo", "image-preload", "cluster-upgrade", "node-upgrade", "image-cleanup"]
     assert list(JobType) == ["pre-drain", "post-drain", "single-node-upgrade", "restore-vm"]
 
 
-def test_a_plan_of_the_controller_has_its_node_label() -> None:
+def test_suc_node_label() -> None:
     assert suc_node_label("up-image-preload") == "plan.upgrade.cattle.io/up-image-preload"

@@ -10,6 +10,7 @@ from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.api.names import (
     MAX_LABEL,
     MAX_NAME,
+    ImageReference,
     component_name,
     dns_label,
     image_display_name,
@@ -17,7 +18,6 @@ from upgrade_manager.api.names import (
     is_object_name,
     label_value,
     repo_service_name,
-    repo_url,
     restore_vm_config_map,
     safe_concat_name,
 )
@@ -62,21 +62,21 @@ names = dns_names | long_names
         ),
     ],
 )
-def test_names_are_shortened_as_wrangler_does(parts: tuple[str, ...], expected: str) -> None:
+def test_names_are_shortened_like_wrangler(parts: tuple[str, ...], expected: str) -> None:
     assert safe_concat_name(*parts) == expected
 
 
-def test_short_names_are_not_cleaned() -> None:
+def test_short_names_are_unchanged() -> None:
     assert safe_concat_name("A_", "", ".") == "A_--."
 
 
-def test_an_upper_case_letter_at_the_cut_does_not_count_as_a_letter() -> None:
+def test_an_upper_case_letter_at_the_cut_is_dropped() -> None:
     assert safe_concat_name("a" * 56 + "B" + "c" * 10).startswith("a" * 56 + "-")
 
 
 @pytest.mark.rule("api: names are shortened as wrangler does")
 @given(st.lists(st.text("abcXYZ019-._", max_size=90), min_size=1, max_size=5))
-def test_a_name_is_unchanged_or_exactly_63_bytes(parts: list[str]) -> None:
+def test_a_name_is_unchanged_or_has_63_bytes(parts: list[str]) -> None:
     joined = "-".join(parts)
     result = safe_concat_name(*parts)
     if len(joined) <= MAX_LABEL:
@@ -123,14 +123,14 @@ def test_every_name_has_a_valid_label_value(name: str) -> None:
         pytest.param("n" * 55 + "--" + "n" * 20, "n" * 55 + "--", id="two hyphens at the cut"),
     ],
 )
-def test_label_values_of_long_names_begin_as_the_name_does(name: str, expected: str) -> None:
+def test_long_label_values_start_like_the_name(name: str, expected: str) -> None:
     value = label_value(name)
     assert value.startswith(expected)
     assert len(value) == min(len(name), MAX_LABEL)
     assert LABEL_VALUE.fullmatch(value)
 
 
-def test_a_text_that_is_no_name_becomes_a_hash() -> None:
+def test_an_invalid_name_becomes_a_hash() -> None:
     assert re.fullmatch(r"[0-9a-f]{63}", label_value("a:b"))
     assert re.fullmatch(r"[0-9a-f]{63}", label_value("ä" * 80))
 
@@ -146,12 +146,11 @@ def test_a_text_that_is_no_name_becomes_a_hash() -> None:
         pytest.param("a." * 60 + "b", r"(a-){27}a-[0-9a-f]{6}", id="long and dotted"),
     ],
 )
-def test_every_plan_has_a_repository_service(plan: str, expected: str) -> None:
+def test_repository_service_names(plan: str, expected: str) -> None:
     assert re.fullmatch(expected, repo_service_name(plan))
-    assert repo_url(plan) == f"http://{repo_service_name(plan)}.harvester-system"
 
 
-def test_plans_that_differ_in_their_dots_have_different_services() -> None:
+def test_service_names_of_similar_plans_differ() -> None:
     assert len({repo_service_name(plan) for plan in ("v1.8.0", "v1-8-0", "v1.8-0", "v1-8.0")}) == 4
 
 
@@ -164,30 +163,33 @@ def test_every_name_has_a_valid_dns_label(name: str) -> None:
 
 
 @pytest.mark.rule("api: names are PLAN-COMPONENT, and PLAN-COMPONENT-STEP-NODE for node Jobs")
-def test_node_jobs_are_named_by_job_type_and_node() -> None:
+def test_component_names() -> None:
     name = component_name("up", Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node="node1")
     assert name == "up-node-upgrade-pre-drain-node1"
     assert component_name("up", Component.ISO) == "up-iso"
 
 
 @pytest.mark.parametrize(
-    ("plan", "length"), [pytest.param("p" * 242, 253, id="fits"), pytest.param("p" * 243, 63, id="does not fit")]
+    ("plan", "length"),
+    [
+        pytest.param("up", 13, id="short"),
+        pytest.param("p" * 242, 253, id="fits"),
+        pytest.param("p" * 243, 63, id="too long"),
+    ],
 )
-def test_the_list_of_vms_keeps_the_toolkits_name_while_an_object_can_have_it(plan: str, length: int) -> None:
-    assert len(restore_vm_config_map(plan)) == length
+def test_restore_vm_config_map_is_shortened_only_if_needed(plan: str, length: int) -> None:
+    name = restore_vm_config_map(plan)
+    assert len(name) == length
+    assert (name == f"{plan}-restore-vm") == (length > MAX_LABEL or plan == "up")
 
 
-def test_the_list_of_vms_is_named_after_the_plan() -> None:
-    assert restore_vm_config_map("up") == "up-restore-vm"
-
-
-def test_an_image_is_displayed_by_plan_and_version() -> None:
+def test_image_display_name() -> None:
     assert image_display_name("up", "v1.8.0") == "up-v1.8.0"
     assert len(image_display_name("p" * 200, "v1.8.0")) == MAX_LABEL
 
 
 @given(names)
-def test_names_of_objects_are_recognised(name: str) -> None:
+def test_object_names_are_valid(name: str) -> None:
     assert is_object_name(name)
 
 
@@ -196,7 +198,7 @@ def test_names_of_objects_are_recognised(name: str) -> None:
     ["", ".", "..", "a/b", "a..b", "-a", "a-", "A", "a b", "a\n", "a" * 254],
     ids=lambda text: repr(text)[:12],
 )
-def test_what_is_no_object_name_never_gets_into_a_path(text: str) -> None:
+def test_invalid_object_names_are_rejected(text: str) -> None:
     assert not is_object_name(text)
 
 
@@ -205,5 +207,43 @@ def test_what_is_no_object_name_never_gets_into_a_path(text: str) -> None:
     [("harvester-system", True), ("1", True), ("a.b", False), ("", False), ("a" * 63, True), ("a" * 64, False)],
     ids=lambda value: str(value)[:12],
 )
-def test_names_of_namespaces_are_recognised(text: str, valid: bool) -> None:  # noqa: FBT001
+def test_namespace_names(text: str, valid: bool) -> None:  # noqa: FBT001
     assert is_namespace(text) is valid
+
+
+@pytest.mark.rule(
+    "api: an image without namespace is in harvester-system",
+    "api: image may include a namespace",
+)
+@pytest.mark.parametrize(
+    ("text", "namespace", "name"),
+    [
+        pytest.param("iso", "harvester-system", "iso", id="a bare name"),
+        pytest.param("harvester-v1.8.0", "harvester-system", "harvester-v1.8.0", id="a name with dots"),
+        pytest.param("images/iso", "images", "iso", id="another namespace"),
+    ],
+)
+def test_image_references_are_parsed(text: str, namespace: str, name: str) -> None:
+    reference = ImageReference.parse(text)
+    assert reference == (namespace, name)
+    assert str(reference) == text
+
+
+@pytest.mark.rule("api: isoImageID is the name of an image in harvester-system")
+def test_image_reference_omits_harvester_system() -> None:
+    assert str(ImageReference.parse("harvester-system/iso")) == "iso"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "/", "/iso", "images/", "a/b/c", "..", "images/..", "../nodes", "my.images/iso", "ISO", "a b", "a" * 254],
+    ids=lambda text: text[:12] or "empty",
+)
+def test_invalid_image_references_are_rejected(text: str) -> None:
+    assert ImageReference.parse(text) is None
+
+
+@given(st.text())
+def test_image_references_round_trip(text: str) -> None:
+    reference = ImageReference.parse(text)
+    assert reference is None or ImageReference.parse(str(reference)) == reference

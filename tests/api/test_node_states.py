@@ -29,7 +29,7 @@ def test_each_state_has_its_group(group: int, expected: set[str]) -> None:
     assert {state.value for state in NodeState if state.group == group} == expected
 
 
-def test_a_node_is_upgraded_from_its_end_state_on() -> None:
+def test_upgraded_states() -> None:
     assert {state.value for state in NodeState if state.upgraded} == {
         "PostDrained",
         "SingleNodeUpgraded",
@@ -51,13 +51,13 @@ def test_a_node_is_upgraded_from_its_end_state_on() -> None:
         pytest.param("FirmwareUpdating", NodeState.POST_DRAINED, "FirmwareUpdating", id="an unknown state stays"),
     ],
 )
-def test_states_are_merged_forward_only(old: str | None, new: NodeState, merged: str) -> None:
+def test_merge(old: str | None, new: NodeState, merged: str) -> None:
     assert merge(old, new) == merged
 
 
 @pytest.mark.rule("api: a node's state group never decreases")
 @given(states, states)
-def test_merging_never_lowers_the_group(old: NodeState, new: NodeState) -> None:
+def test_merge_never_lowers_the_group(old: NodeState, new: NodeState) -> None:
     merged = state_of(merge(old, new))
     assert merged in (old, new)
     assert merged is not None
@@ -65,13 +65,13 @@ def test_merging_never_lowers_the_group(old: NodeState, new: NodeState) -> None:
 
 
 @given(st.none() | states | unknown, states)
-def test_merging_again_changes_nothing(old: str | None, new: NodeState) -> None:
+def test_merge_is_idempotent(old: str | None, new: NodeState) -> None:
     once = merge(old, new)
     assert merge(once, new) == once
 
 
 @given(unknown, st.lists(states))
-def test_unknown_states_survive(old: str, observed: list[NodeState]) -> None:
+def test_unknown_states_are_kept(old: str, observed: list[NodeState]) -> None:
     state = old
     for new in observed:
         state = merge(state, new)
@@ -79,7 +79,7 @@ def test_unknown_states_survive(old: str, observed: list[NodeState]) -> None:
 
 
 @given(st.lists(states, min_size=1))
-def test_the_highest_group_seen_wins_in_any_order(observed: list[NodeState]) -> None:
+def test_the_highest_group_wins_in_any_order(observed: list[NodeState]) -> None:
     state: str | None = None
     for new in observed:
         state = merge(state, new)

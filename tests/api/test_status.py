@@ -6,74 +6,29 @@ from typing import Any
 import pytest
 
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.status import UpgradePlanStatus, node_entry, record_phase
+from upgrade_manager.api.status import node_entry, record_phase
 
 NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)
 REACHED = {"phase": "Initializing", "phaseTransitionTimestamp": "2025-11-21T09:00:00Z"}
-
-
-def test_a_status_is_read_by_its_names_on_the_wire() -> None:
-    status = UpgradePlanStatus.read(
-        {
-            "currentPhase": "NodeUpgrading",
-            "isoImageID": "images/iso",
-            "nodeUpgradeStatuses": {"node1": {"state": "PreDraining", "reason": "R", "message": "M"}},
-            "phaseTransitionTimestamps": [REACHED],
-            "previousVersion": "v1.7.1",
-            "provisionGeneration": 5,
-            "releaseMetadata": {"harvester": "v1.8.0", "minUpgradableVersion": "v1.7.0"},
-            "singleNode": "node1",
-            "version": {"isoURL": "https://example.org/iso", "isoChecksum": "00"},
-        }
-    )
-    assert status.iso_image == ("images", "iso")
-    assert status.provision_generation == 5
-    assert status.release_metadata.min_upgradable_version == "v1.7.0"
-    assert (status.version.iso_url, status.version.iso_checksum) == ("https://example.org/iso", "00")
-    assert status.node_state("node1") == "PreDraining"
-    assert status.node_state("node2") == ""
-    assert status.reached_at("Initializing") == NOW
-    assert status.reached_at("Initialized") is None
-
-
-def test_a_status_may_be_empty() -> None:
-    status = UpgradePlanStatus.read(None)
-    assert status.iso_image is None
-    assert status.provision_generation is None
-    assert status.reached_at("Initializing") is None
-
-
-def test_one_odd_entry_does_not_hide_the_others() -> None:
-    status = UpgradePlanStatus.read(
-        {
-            "phaseTransitionTimestamps": ["odd", REACHED],
-            "nodeUpgradeStatuses": {"node1": 3, "node2": {"state": "UpgradePaused"}},
-            "conditions": [None, {"type": "Degraded", "status": "True"}],
-        }
-    )
-    assert status.reached_at("Initializing") == NOW
-    assert status.node_state("node1") == ""
-    assert status.node_state("node2") == "UpgradePaused"
-    assert [condition.type for condition in status.conditions] == ["Degraded"]
 
 
 @pytest.mark.rule(
     "api: an entry has a phase and the time at which it was reached",
     "api: times are RFC 3339, UTC, in whole seconds",
 )
-@pytest.mark.parametrize("timestamps", [None, "odd", [], {}], ids=repr)
-def test_the_first_phase_begins_the_record(timestamps: object) -> None:
+@pytest.mark.parametrize("timestamps", [None, "invalid", [], {}], ids=repr)
+def test_the_first_phase_starts_the_list(timestamps: object) -> None:
     assert record_phase(timestamps, "Initializing", NOW) == [REACHED]
 
 
 @pytest.mark.rule("api: phaseTransitionTimestamps are append-only")
-def test_phases_are_appended_and_nothing_is_taken_off() -> None:
-    odd: list[Any] = ["odd", {**REACHED, "by": "someone"}]
-    assert record_phase(odd, "Initialized", NOW) == [
-        *odd,
+def test_phases_are_appended() -> None:
+    old: list[Any] = ["invalid", {**REACHED, "by": "x"}]
+    assert record_phase(old, "Initialized", NOW) == [
+        *old,
         {"phase": "Initialized", "phaseTransitionTimestamp": "2025-11-21T09:00:00Z"},
     ]
-    assert len(odd) == 2
+    assert len(old) == 2
 
 
 @pytest.mark.rule("api: each phase value is recorded once")
@@ -124,13 +79,13 @@ def test_a_phase_is_recorded_once() -> None:
         ),
     ],
 )
-def test_observations_are_merged_into_a_nodes_entry(
+def test_an_observed_state_is_merged_into_the_entry(
     old: object, state: NodeState, reason: str, message: str, expected: dict[str, Any]
 ) -> None:
     assert node_entry(old, state, reason=reason, message=message) == expected
 
 
-def test_the_old_entry_is_left_alone() -> None:
+def test_the_old_entry_is_not_modified() -> None:
     old = {"state": "PreDraining"}
     node_entry(old, NodeState.PRE_DRAINED)
     assert old == {"state": "PreDraining"}

@@ -20,7 +20,7 @@ NINE = datetime(2025, 11, 21, 9, tzinfo=UTC)
         pytest.param(NINE.astimezone(timezone(timedelta(hours=5, minutes=30))), "2025-11-21T09:00:00Z", id="elsewhere"),
     ],
 )
-def test_times_are_written_in_utc_and_whole_seconds(moment: datetime, text: str) -> None:
+def test_format_in_utc_and_whole_seconds(moment: datetime, text: str) -> None:
     assert format_time(moment) == text
 
 
@@ -43,20 +43,20 @@ def test_times_are_written_in_utc_and_whole_seconds(moment: datetime, text: str)
         pytest.param("yesterday", None, id="prose"),
     ],
 )
-def test_times_are_read_tolerantly(text: object, moment: datetime | None) -> None:
+def test_parse(text: object, moment: datetime | None) -> None:
     assert parse_time(text) == moment
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_what_is_written_is_read_back(moment: datetime) -> None:
+def test_format_and_parse_round_trip(moment: datetime) -> None:
     assert parse_time(format_time(moment)) == moment.replace(microsecond=0)
 
 
 @given(st.text())
-def test_no_text_makes_reading_fail(text: str) -> None:
+def test_parsing_never_fails(text: str) -> None:
     assert parse_time(text) is None or text
 
 
-def test_a_duration_is_never_negative() -> None:
+def test_durations_are_never_negative() -> None:
     assert seconds_between(NINE, NINE + timedelta(minutes=2)) == 120
     assert seconds_between(NINE + timedelta(minutes=2), NINE) == 0

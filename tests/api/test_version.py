@@ -61,12 +61,12 @@ def class_of(text: str) -> str:
         ("v1." + "9" * 5000 + ".0", DEV),
     ],
 )
-def test_every_text_has_a_class(text: str, expected: str) -> None:
+def test_texts_are_classified(text: str, expected: str) -> None:
     assert class_of(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "v"])
-def test_nothing_is_no_version(text: str) -> None:
+def test_empty_versions_are_invalid(text: str) -> None:
     with pytest.raises(InvalidVersion):
         Version.parse(text)
 
@@ -81,7 +81,7 @@ def test_nothing_is_no_version(text: str) -> None:
         ("v1.6", "v1.6"),
     ],
 )
-def test_versions_print_with_a_v_and_development_builds_as_written(text: str, printed: str) -> None:
+def test_versions_print_with_a_v(text: str, printed: str) -> None:
     assert str(Version.parse(text)) == printed
 
 
@@ -128,11 +128,11 @@ CASES = [
     (40, "v1.6.1+up1", "v1.6.1+up2", "v1.6.0", True, None),
     (41, "v1.6.1", "v1.7.0", "1.6.0", False, None),
     (42, "v1.7.0-zz1", "v1.7.0", "v1.6.0", True, "downgrades"),
-    (43, "", "v1.7.0", "v1.6.0", True, "not known"),
+    (43, "", "v1.7.0", "v1.6.0", True, "is unknown"),
     ("minimum with build metadata", "v1.7.0-rc1", "v1.7.0", "v1.6.0+up1", True, "too old"),
     ("target with build metadata", "v1.8.0-rc1", "v1.7.0+up1", "", True, "a prerelease"),
     ("a minimum of v alone", "v1.1.0", "v1.7.0", "v", True, None),
-    ("no target", "v1.1.0", "", "", True, "not known"),
+    ("no target", "v1.1.0", "", "", True, "is unknown"),
     ("a minimum that is no version", "v1.6.1", "v1.7.0", "soon", True, "cannot be compared"),
 ]
 
@@ -140,7 +140,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("current", "target", "minimum", "strict", "denied"), [pytest.param(*row[1:], id=str(row[0])) for row in CASES]
 )
-def test_the_steps_between_versions(current: str, target: str, minimum: str, strict: bool, denied: str | None) -> None:  # noqa: FBT001
+def test_check_eligibility(current: str, target: str, minimum: str, strict: bool, denied: str | None) -> None:  # noqa: FBT001
     reason = check_eligibility(current, target, minimum, strict=strict)
     if denied is None:
         assert reason is None
@@ -169,7 +169,7 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("lower", "higher"), list(itertools.combinations(ORDER, 2)), ids=str)
-def test_prerelease_tags_are_ordered_as_semantic_versions_are(lower: str, higher: str) -> None:
+def test_prerelease_tags_follow_semver_order(lower: str, higher: str) -> None:
     low, high = Version.parse(lower), Version.parse(higher)
     assert high.newer_than(low)
     assert low.older_than(high)
@@ -177,7 +177,7 @@ def test_prerelease_tags_are_ordered_as_semantic_versions_are(lower: str, higher
 
 
 @pytest.mark.parametrize("number", ["18446744073709551616", "9" * 5000], ids=["65 bits", "5000 digits"])
-def test_a_number_beyond_64_bits_counts_as_text(number: str) -> None:
+def test_a_number_beyond_64_bits_is_text(number: str) -> None:
     assert Version.parse(f"v1.7.0-{number}").newer_than(Version.parse("v1.7.0-18446744073709551615"))
 
 
@@ -193,11 +193,11 @@ def test_a_number_beyond_64_bits_counts_as_text(number: str) -> None:
         pytest.param("v1.7.1-rc1", "v1.7.0+up1", False, id="a release with build metadata"),
     ],
 )
-def test_a_prerelease_against_a_release(candidate: str, release: str, newer: bool) -> None:  # noqa: FBT001
+def test_prerelease_compared_with_release(candidate: str, release: str, newer: bool) -> None:  # noqa: FBT001
     assert Version.parse(candidate).newer_than(Version.parse(release)) is newer
 
 
-def test_development_builds_equal_only_themselves_and_have_no_order() -> None:
+def test_development_builds_have_no_order() -> None:
     dev, release = Version.parse("master-head"), Version.parse("v1.7.0")
     assert dev.equals(Version.parse("master-head"))
     for one, other in ((dev, release), (release, dev), (dev, Version.parse("v1.7-head"))):
@@ -210,13 +210,13 @@ def test_development_builds_equal_only_themselves_and_have_no_order() -> None:
 
 
 @given(anything, anything, anything, st.booleans())
-def test_no_text_makes_the_check_raise(current: str, target: str, minimum: str, strict: bool) -> None:  # noqa: FBT001
+def test_check_eligibility_never_raises(current: str, target: str, minimum: str, strict: bool) -> None:  # noqa: FBT001
     reason = check_eligibility(current, target, minimum, strict=strict)
     assert reason is None or reason
 
 
 @given(releases, releases)
-def test_between_releases_the_order_is_total(one: str, other: str) -> None:
+def test_releases_have_a_total_order(one: str, other: str) -> None:
     first, second = Version.parse(one), Version.parse(other)
     assert [first.newer_than(second), first.equals(second), first.older_than(second)].count(True) == 1
     assert first.newer_than(second) == second.older_than(first)

@@ -69,7 +69,9 @@ async def refused(cluster: Cluster, verb: str, document: dict[str, Any], *option
             id="a string for a number",
         ),
         pytest.param(
-            {"force": True}, "spec.version: Required value: say what to upgrade to", id="no version and no image"
+            {"force": True},
+            "spec.version: Required value: set spec.version to the name of a Version",
+            id="no version and no image",
         ),
     ],
 )

@@ -67,7 +67,7 @@ FAILURES = [
             faults={"release": {"min_upgradable_version": "v1.7.5"}},
             last="MetadataPopulated",
             cause=(
-                "upgrade from v1.7.1 to v1.8.0 is not allowed: the running version v1.7.1 is too old",
+                "upgrade from v1.7.1 to v1.8.0 is not allowed: running version v1.7.1 is too old",
                 "upgrade to v1.7.5 or later first",
             ),
             again={**BY_VERSION, "force": True},

@@ -1,0 +1,15 @@
+"""The UpgradePlan API: spec, status, conditions, names, keys and the CRD made from them. No I/O."""
+
+__all__ = [
+    "annotations",
+    "conditions",
+    "crd",
+    "keys",
+    "names",
+    "node_states",
+    "phases",
+    "spec",
+    "status",
+    "timestamps",
+    "version",
+]

@@ -1,4 +1,4 @@
-"""What users set on a plan by annotation, as typed values."""
+"""Annotations that users set on an UpgradePlan, as typed values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 DEFAULT_MIN_CERTS_DAYS = 7
 
-#: What Go's strconv.ParseBool takes; the disk check's annotation is read so by the built-in flow as well.
+#: As Go's strconv.ParseBool, with which Harvester reads this annotation.
 _GO_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _GO_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-#: A positive integer that fits into 64 bits.
+#: A positive integer that fits 64 bits.
 _DAYS = re.compile(r"\+?0*([1-9][0-9]{0,17})", re.ASCII)
 _REPOSITORY = re.compile(
     r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"
@@ -28,61 +28,46 @@ _MAX_REPOSITORY = 255
 
 
 class Flag(Enum):
-    """An annotation that switches something on."""
+    """A boolean annotation."""
 
     ABSENT = "absent"
     TRUE = "true"
     FALSE = "false"
-    #: There, but neither true nor false.
+    #: Neither true nor false.
     BAD = "bad"
 
     def __bool__(self) -> bool:
-        """Whether it is switched on: only TRUE is."""
+        """Whether the flag is TRUE."""
         return self is Flag.TRUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadAnnotation:
-    """An annotation whose value cannot be used."""
+    """An annotation with an invalid value."""
 
     key: str
     value: str
-    #: What would be right, to be read after "must be".
+    #: Valid values, as text after "must be".
     expected: str
 
     def __str__(self) -> str:
-        """One sentence that names the annotation, its value and what to set instead."""
-        shown = self.value if len(self.value) <= _SHOWN else self.value[:_SHOWN] + "…"
+        """Return a message for users."""
+        shown = self.value if len(self.value) <= _MAX_SHOWN else self.value[:_MAX_SHOWN] + "…"
         return f"Annotation {self.key} is {shown!r}; must be {self.expected}"
 
 
-_SHOWN = 80
+_MAX_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
 class PlanAnnotations:
-    """A typed view of a plan's annotations; reading never fails."""
+    """Typed view of a plan's annotations; reading never fails."""
 
     raw: Mapping[str, str]
 
     @property
-    def skip_webhook(self) -> Flag:
-        """No validation at creation."""
-        return self._exact(keys.ANNOTATION_SKIP_WEBHOOK)
-
-    @property
-    def skip_single_replica_detached(self) -> Flag:
-        """Detached Longhorn volumes of a single replica are no obstacle."""
-        return self._exact(keys.ANNOTATION_SKIP_SINGLE_REPLICA_DETACHED)
-
-    @property
-    def allow_deletion(self) -> Flag:
-        """The plan may be deleted while it is in progress."""
-        return self._exact(keys.ANNOTATION_ALLOW_DELETION)
-
-    @property
     def skip_disk_check(self) -> Flag:
-        """No check of disk space before the upgrade; BAD fails that check, with `bad_flag`'s sentence."""
+        """Whether to skip the disk space check; BAD fails the check with `bad_flag`'s message."""
         value = self.raw.get(keys.ANNOTATION_SKIP_DISK_CHECK)
         if value is None:
             return Flag.ABSENT
@@ -92,7 +77,7 @@ class PlanAnnotations:
 
     @property
     def min_certs_days(self) -> int | BadAnnotation:
-        """Days for which the API server's certificates must still be valid; 7 where nothing is said."""
+        """Days for which the API server certificates must remain valid; 7 by default."""
         key = keys.ANNOTATION_MIN_CERTS_DAYS
         value = self.raw.get(key)
         if value is None:
@@ -104,7 +89,7 @@ class PlanAnnotations:
 
     @property
     def toolkit_image(self) -> str | BadAnnotation:
-        """Repository and name of the toolkit's image, without a tag: one in the annotation is not used."""
+        """Repository and name of the toolkit image; a tag or digest is dropped."""
         key = keys.ANNOTATION_TOOLKIT_IMAGE
         value = self.raw.get(key)
         if value is None:
@@ -116,24 +101,17 @@ class PlanAnnotations:
 
     @property
     def replenishment_interval(self) -> str | None:
-        """Longhorn's value before the upgrade, kept by the manager; None where nothing was changed."""
+        """Longhorn's original setting, recorded by the manager; None if unchanged."""
         return self.raw.get(keys.ANNOTATION_REPLENISHMENT_INTERVAL)
 
     @property
     def descheduler_was_enabled(self) -> bool:
-        """Whether the manager switched the descheduler off, and has to switch it on again."""
+        """Whether the manager disabled the descheduler and must enable it again."""
         return self.raw.get(keys.ANNOTATION_DESCHEDULER_WAS_ENABLED) == "true"
 
     def bad_flag(self, key: str) -> BadAnnotation:
-        """For messages about a flag that reads BAD."""
+        """Return the error of a flag that is BAD."""
         return BadAnnotation(key=key, value=self.raw.get(key, ""), expected='"true" or "false"')
-
-    def _exact(self, key: str) -> Flag:
-        # These take safety away, so only the documented spelling does it.
-        value = self.raw.get(key)
-        if value is None:
-            return Flag.ABSENT
-        return {"true": Flag.TRUE, "false": Flag.FALSE}.get(value, Flag.BAD)
 
 
 def _without_tag(reference: str) -> str:

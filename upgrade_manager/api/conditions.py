@@ -1,4 +1,4 @@
-"""The three conditions of a plan, in the shape of metav1.Condition."""
+"""The conditions of an UpgradePlan, as metav1.Condition."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ EXECUTED = "Executed"
 CONCURRENT_UPGRADE_BLOCKED = "ConcurrentUpgradeBlocked"
 RECONCILE_SUCCESS = "ReconcileSuccess"
 RECONCILE_ERROR = "ReconcileError"
-#: Reasons of Progressing at the end; before, its reason is the current phase value.
+#: Reasons of Progressing after the end; until then its reason is the current phase.
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
 
-# metav1.Condition's limits, in characters.
+# Limits of metav1.Condition, in characters.
 MAX_TYPE = 316
 MAX_MESSAGE = 32768
 MAX_REASON = 1024
@@ -38,32 +38,31 @@ MAX_REASON = 1024
 class Condition(
     ApiModel, json_schema_extra={"required": ["type", "status", "lastTransitionTime", "reason", "message"]}
 ):
-    """One aspect of the plan's state, in the form that `kubectl wait --for=condition` understands."""
+    """One condition, for `kubectl wait --for=condition`."""
 
     type: str = Field(
         default="",
-        description="Which aspect this is: Available, Progressing or Degraded.",
+        description="Available, Progressing or Degraded.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_TYPE},
     )
     status: str = Field(
         default="Unknown",
-        description="Whether the aspect holds: True, False or Unknown.",
+        description="True, False or Unknown.",
         json_schema_extra={"enum": ["True", "False", "Unknown"]},
     )
     observed_generation: int = Field(
         default=0,
-        description="The metadata.generation of the plan that this was judged by; a smaller number is out of date.",
+        description="The metadata.generation for which the condition was set; a smaller number is out of date.",
         json_schema_extra={"format": "int64", "minimum": 0},
     )
     last_transition_time: str = Field(
         default="",
-        description="When the status last changed from one value to another; a new reason or message does not count.",
+        description="Time of the last change of status; changes of reason and message do not count.",
         json_schema_extra={"format": "date-time"},
     )
     reason: str = Field(
         default="",
-        description="One word for the cause of the status, made for programs; while the plan runs, Progressing has "
-        "the current phase here.",
+        description="Machine-readable reason. While the upgrade runs, Progressing has the current phase here.",
         json_schema_extra={
             "minLength": 1,
             "maxLength": MAX_REASON,
@@ -72,13 +71,13 @@ class Condition(
     )
     message: str = Field(
         default="",
-        description="What is going on, for people: what the plan waits for, which error is retried, or why it failed.",
+        description="Human-readable details: what the upgrade waits for, the error being retried, or why it failed.",
         json_schema_extra={"maxLength": MAX_MESSAGE},
     )
 
 
 def find_condition(conditions: object, type_: str) -> dict[str, Any] | None:
-    """The raw condition of that type; None where there is none, or no list of conditions at all."""
+    """Return the raw condition of that type, or None."""
     for entry in _entries(conditions):
         if entry.get("type") == type_:
             return entry
@@ -86,18 +85,17 @@ def find_condition(conditions: object, type_: str) -> dict[str, Any] | None:
 
 
 def set_condition(conditions: object, new: Condition, now: datetime) -> list[dict[str, Any]]:
-    """The raw list with `new` in the place of the condition of its type, or at the end.
+    """Return a copy of the raw list with `new` replacing the condition of its type, or appended.
 
-    `lastTransitionTime` becomes `now` only where the status differs or there was no time. Other conditions, unknown
-    fields of this one and the order stay as they are; a message is cut to what the API server accepts. The input is
-    not changed, so that equality of input and output tells that nothing is to be written.
+    `lastTransitionTime` becomes `now` only if the status changes. Other conditions, unknown fields and the order are
+    kept. A message is truncated to what the API server accepts.
     """
     written = {
         "type": new.type,
         "status": new.status,
         "observedGeneration": new.observed_generation,
         "reason": new.reason,
-        "message": _clipped(new.message),
+        "message": _truncated(new.message),
     }
     result: list[dict[str, Any]] = []
     placed = False
@@ -125,5 +123,5 @@ def _transition(entry: dict[str, Any], new: Condition, now: datetime) -> str:
     return format_time(now)
 
 
-def _clipped(message: str) -> str:
+def _truncated(message: str) -> str:
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"

@@ -1,7 +1,6 @@
-"""Every key, name and namespace that others read too, in one place.
+"""Labels, annotations, names and namespaces that other programs read too.
 
-Users' manifests, dashboards, Rancher, Longhorn and the published toolkit image depend on these texts: none of them is
-ours to change.
+Users' manifests, dashboards, Rancher, Longhorn and the toolkit image depend on them: never change one.
 """
 
 from __future__ import annotations
@@ -14,34 +13,31 @@ VERSION = "v1beta1"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "UpgradePlan"
 
-#: Keeps a deleted plan until what it changed is restored.
+#: Keeps a deleted plan until the manager has reverted its changes.
 FINALIZER = f"{PREFIX}/upgradeplan-cleanup"
 
-# Labels of the objects that we create. A name goes through `names.label_value` before it becomes a label's value.
+# Labels of created objects; values go through `names.label_value`.
 LABEL_PLAN = f"{PREFIX}/upgrade-plan"
 LABEL_COMPONENT = f"{PREFIX}/upgrade-component"
 LABEL_NODE = f"{PREFIX}/node"
 LABEL_JOB_TYPE = f"{PREFIX}/job-type"
 
-# Annotations that users set on a plan; `annotations.PlanAnnotations` reads them.
-ANNOTATION_SKIP_WEBHOOK = f"{PREFIX}/skip-webhook"
-ANNOTATION_SKIP_SINGLE_REPLICA_DETACHED = f"{PREFIX}/skip-single-replica-detached-vol"
-ANNOTATION_ALLOW_DELETION = f"{PREFIX}/allow-deletion"
+# Annotations that users set on a plan, read by `annotations.PlanAnnotations`.
 ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"
 ANNOTATION_MIN_CERTS_DAYS = f"{PREFIX}/min-certs-expiration-in-day"
 ANNOTATION_TOOLKIT_IMAGE = f"{PREFIX}/upgrade-toolkit-image"
 
-# Annotations that the manager sets on a plan: original values, each recorded once and before it is changed, so that no
-# crash loses one, and what is done of the clean-up of a failed plan ("true").
+# Annotations that the manager sets on a plan: original values, recorded before they are changed, and the progress of
+# the clean-up ("true").
 ANNOTATION_REPLENISHMENT_INTERVAL = f"{PREFIX}/replica-replenishment-wait-interval"
 ANNOTATION_DESCHEDULER_WAS_ENABLED = f"{PREFIX}/descheduler-was-enabled"
-#: The provisioning cluster's upgradeStrategy as JSON; `null` where it had none.
+#: upgradeStrategy of the provisioning cluster as JSON; `null` if unset.
 ANNOTATION_UPGRADE_STRATEGY = f"{PREFIX}/upgrade-strategy"
-#: The settings are restored. The plan never restores them again: later changes are another plan's.
+#: The settings are reverted; the plan never reverts them again, because later changes belong to another plan.
 ANNOTATION_RESTORED = f"{PREFIX}/restored"
-#: The plan's objects are removed, too.
+#: The plan's objects are removed.
 ANNOTATION_TORN_DOWN = f"{PREFIX}/torn-down"
-#: All of these: a manifest exported from an earlier plan may hold them.
+#: All of these; a manifest exported from an earlier plan may contain them.
 MANAGER_ANNOTATIONS = (
     ANNOTATION_REPLENISHMENT_INTERVAL,
     ANNOTATION_DESCHEDULER_WAS_ENABLED,
@@ -50,15 +46,14 @@ MANAGER_ANNOTATIONS = (
     ANNOTATION_TORN_DOWN,
 )
 
-# Annotations that the manager sets on a Node, then on a machine-plan Secret.
+# Annotations that the manager sets on Nodes and machine-plan Secrets.
 ANNOTATION_PENDING_OS_IMAGE = f"{PREFIX}/pendingOSImage"
 ANNOTATION_PRE_HOOK = f"{PREFIX}/pre-hook"
 ANNOTATION_POST_HOOK = f"{PREFIX}/post-hook"
 
-# Harvester's.
+# Harvester.
 MANAGED_LABEL = "harvesterhci.io/managed"
 WITNESS_LABEL = "node-role.harvesterhci.io/witness"
-#: Compared as written, with a capital T: `OS_UPGRADE_IMAGE_VALUE`.
 ANNOTATION_OS_UPGRADE_IMAGE = "harvesterhci.io/os-upgrade-image"
 OS_UPGRADE_IMAGE_VALUE = "True"
 ANNOTATION_STORAGE_CLASS = "harvesterhci.io/storageClassName"
@@ -68,7 +63,7 @@ ADDON_DESCHEDULER = "descheduler"
 IMAGE_STORAGE_CLASS = "longhorn-static"
 DEFAULT_TOOLKIT_IMAGE = "rancher/harvester-upgrade-toolkit"
 
-# Rancher's, on machine-plan Secrets. The value of a drain annotation is opaque: it is copied byte for byte.
+# Rancher, on machine-plan Secrets. The values of drain annotations are opaque and copied unchanged.
 RKE_PRE_DRAIN = "rke.cattle.io/pre-drain"
 RKE_POST_DRAIN = "rke.cattle.io/post-drain"
 RKE_MACHINE_NAME = "rke.cattle.io/machine-name"
@@ -80,16 +75,16 @@ RKE_INIT_NODE = "rke.cattle.io/init-node"
 MACHINE_PLAN_SECRET_TYPE = "rke.cattle.io/machine-plan"  # noqa: S105  # the Secret's type
 PROVISIONING_CLUSTER = "local"
 
-# Cluster API's, on Nodes: the Machine's name without a namespace.
+# Cluster API, on Nodes: name of the Machine.
 ANNOTATION_MACHINE = "cluster.x-k8s.io/machine"
 
-# Longhorn's.
+# Longhorn.
 LONGHORN_REPLENISHMENT_SETTING = "replica-replenishment-wait-interval"
 
-#: The system-upgrade-controller marks a node with this and a Plan's name once that Plan is done there.
+#: With the Plan's name appended: label that the system-upgrade-controller sets on nodes where the Plan is complete.
 SUC_NODE_LABEL_PREFIX = "plan.upgrade.cattle.io/"
 
-# Kubernetes' own.
+# Kubernetes.
 LABEL_HOSTNAME = "kubernetes.io/hostname"
 LABEL_ARCH = "kubernetes.io/arch"
 LABEL_SERVICE_NAME = "kubernetes.io/service-name"
@@ -106,7 +101,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 class Component(StrEnum):
-    """What an object that we create is for: the value of `LABEL_COMPONENT` and a part of its name."""
+    """Purpose of a created object: value of `LABEL_COMPONENT` and part of its name."""
 
     ISO = "iso"
     REPO = "repo"
@@ -117,7 +112,7 @@ class Component(StrEnum):
 
 
 class JobType(StrEnum):
-    """What a node's Job does: the value of `LABEL_JOB_TYPE` and the argument of the node's command."""
+    """Type of a node's Job: value of `LABEL_JOB_TYPE` and argument of the toolkit."""
 
     PRE_DRAIN = "pre-drain"
     POST_DRAIN = "post-drain"
@@ -126,5 +121,5 @@ class JobType(StrEnum):
 
 
 def suc_node_label(plan_object: str) -> str:
-    """The node label that a system-upgrade-controller Plan of that name leaves behind."""
+    """Return the label that a Plan of that name sets on nodes where it is complete."""
     return SUC_NODE_LABEL_PREFIX + plan_object

@@ -1,4 +1,4 @@
-"""The base of what we read from the API server: tolerant, immutable, and keeping what it does not know."""
+"""Base class of the API models."""
 
 from __future__ import annotations
 
@@ -16,28 +16,20 @@ def _strings(value: Any) -> Any:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else value
 
 
-def _string_values(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {key: item for key, item in value.items() if isinstance(key, str) and isinstance(item, str)}
-
-
-# A list and a map that leave out entries which are no strings, rather than being unreadable as a whole.
+#: A list that drops entries which are not strings.
 StringList = Annotated[list[str], BeforeValidator(_strings)]
-StringMap = Annotated[dict[str, str], BeforeValidator(_string_values)]
 
 
 class ApiModel(BaseModel):
-    """A part of an object, with camelCase names on the wire.
+    """A part of an object, with camelCase names in JSON.
 
-    Reading never fails: a field whose value has another type reads as absent, and so does a part that is no object.
-    The API server enforces the schema; what gets past it was written by a newer version or stored before a rule
-    existed, and one odd field must not keep us from the others. Limits of the schema (lengths, enumerations) are
-    therefore not checked here. Unknown fields are kept, and `dump` gives them back.
+    Reading never fails: a field of the wrong type reads as absent. The API server enforces the schema; what is stored
+    nevertheless comes from a newer version or predates a rule, and must not hide the other fields. Limits of the
+    schema are therefore not checked here.
     """
 
     model_config = ConfigDict(
-        # Built when first used: the manager reads few of the models, and each costs memory.
+        # Most models are never used at run time, and each costs memory.
         defer_build=True,
         alias_generator=to_camel,
         validate_by_name=True,
@@ -48,14 +40,14 @@ class ApiModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _empty_where_no_object(cls, value: Any) -> Any:
+    def _empty_if_not_an_object(cls, value: Any) -> Any:
         if isinstance(value, dict):
             return {key: item for key, item in value.items() if isinstance(key, str)}
         return value if isinstance(value, cls) else {}
 
     @field_validator("*", mode="wrap")
     @classmethod
-    def _absent_where_unreadable(cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    def _default_if_invalid(cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
         try:
             return handler(value)
         except ValidationError:
@@ -63,9 +55,5 @@ class ApiModel(BaseModel):
 
     @classmethod
     def read(cls, value: object) -> Self:
-        """The model of a raw JSON object; the empty one for anything else."""
+        """Return the model of a raw JSON object; an empty one for anything else."""
         return cls.model_validate(value)
-
-    def dump(self) -> dict[str, Any]:
-        """Raw JSON of the fields that are there, unknown ones included."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)

@@ -1,24 +1,23 @@
-"""Names of the objects that we create, and label values made of names.
+"""Names and label values of the objects that the manager creates, and references to images.
 
-An UpgradePlan's and a Node's name may have 253 characters and dots in it. Names of ours and label values may have 63,
-and a Service's name no dots. Shortening follows wrangler's `SafeConcatName`, because the published toolkit image and
-Rancher's controllers find objects by names made with it.
+Names of plans and nodes have up to 253 characters and may contain dots; label values have up to 63, and Service names
+no dots. Shortening follows wrangler's `SafeConcatName`, which the toolkit image and Rancher use too.
 """
 
 from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 
 if TYPE_CHECKING:
     from upgrade_manager.api.keys import JobType
 
-#: The length of a DNS label, and of a label's value.
+#: Length of a DNS label and of a label value.
 MAX_LABEL = 63
-#: The length of a DNS subdomain, which most objects' names are.
+#: Length of a DNS subdomain, the format of most names.
 MAX_NAME = 253
 
 _KEPT = 57
@@ -30,22 +29,20 @@ _DNS_LABEL = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 
 def is_object_name(text: str) -> bool:
-    """Whether an object may have that name (a DNS subdomain); texts of users are asked before they get into a URL."""
+    """Whether the text is a valid object name (a DNS subdomain). Checked before user input gets into a URL."""
     return len(text) <= MAX_NAME and _OBJECT_NAME.fullmatch(text) is not None
 
 
 def is_namespace(text: str) -> bool:
-    """Whether a namespace may have that name (a DNS label)."""
+    """Whether the text is a valid namespace name (a DNS label)."""
     return len(text) <= MAX_LABEL and _NAMESPACE.fullmatch(text) is not None
 
 
 def safe_concat_name(*parts: str) -> str:
-    """The parts joined by hyphens, in 63 bytes at most (wrangler's pkg/name).
+    """Join the parts by hyphens, shortened to 63 bytes (wrangler's pkg/name).
 
-    Up to 63 bytes nothing is changed or cleaned, and an empty part leaves its two hyphens. A longer text keeps its
-    first 57 bytes and gets a hyphen and 5 hex digits of its SHA-256; where the 57th byte is no lower-case letter or
-    digit it keeps 56 and gets 6. Made of valid object names, the result is a valid object name. A character outside
-    ASCII that the cut goes through is dropped; Kubernetes has no such names.
+    Up to 63 bytes the result is the plain join. A longer one keeps 57 bytes, followed by a hyphen and 5 hex digits of
+    its SHA-256; if the 57th byte is not a lower-case letter or digit, it keeps 56 bytes and gets 6 digits.
     """
     joined = "-".join(parts)
     raw = joined.encode()
@@ -57,11 +54,9 @@ def safe_concat_name(*parts: str) -> str:
 
 
 def label_value(name: str) -> str:
-    """A valid label value for an object of that name: the name itself where it is one, else a shortened name.
+    """Return a valid label value for a name: the name itself if valid, else shortened, else a hash.
 
-    Both sides of a lookup, the label's writer and the selector, go through here. The shortened value starts as the
-    name does and ends in hex digits, so it is valid even where the cut falls behind a dot or a hyphen. A text that is
-    no object's name and cannot be made to look like one becomes a hash of itself: never an error, never ambiguous.
+    Labels and selectors both use this function, so lookups work for every name.
     """
     short = safe_concat_name(name)
     if len(short) <= MAX_LABEL and _LABEL_VALUE.fullmatch(short):
@@ -70,10 +65,9 @@ def label_value(name: str) -> str:
 
 
 def dns_label(name: str) -> str:
-    """A valid Service name (RFC 1035 label) for that name: itself where it is one already.
+    """Return a valid Service name (RFC 1035 label): the name itself if valid, else with hyphens and a hash.
 
-    A plan may be called `v1.8.0`, but a Service may not: dots are refused, and so is a leading digit. Such a name gets
-    hyphens instead, and six hex digits of its hash, so that the plans `v1.8.0` and `v1-8-0` do not claim one Service.
+    The hash keeps the Services of plans `v1.8.0` and `v1-8-0` apart.
     """
     if len(name) <= MAX_LABEL and _DNS_LABEL.fullmatch(name):
         return name
@@ -86,7 +80,7 @@ def dns_label(name: str) -> str:
 
 
 def component_name(plan: str, component: Component, *, job_type: JobType | None = None, node: str = "") -> str:
-    """`<plan>-<component>`, and for a node's Job `<plan>-<component>-<job type>-<node>`, shortened to 63 bytes."""
+    """Return `PLAN-COMPONENT`, or `PLAN-COMPONENT-JOBTYPE-NODE` for a node's Job, shortened to 63 bytes."""
     parts = [plan, str(component)]
     if job_type is not None:
         parts += [str(job_type), node]
@@ -94,24 +88,38 @@ def component_name(plan: str, component: Component, *, job_type: JobType | None 
 
 
 def repo_service_name(plan: str) -> str:
-    """The Service of the plan's repository: `<plan>-repo`, made a DNS label where the plan's name has dots in it."""
+    """Return the name of the repository's Service: `PLAN-repo` as a DNS label."""
     return dns_label(component_name(plan, Component.REPO))
 
 
-def repo_url(plan: str) -> str:
-    """Where the plan's repository answers inside the cluster, without a trailing slash."""
-    return f"http://{repo_service_name(plan)}.{HARVESTER_SYSTEM}"
-
-
 def image_display_name(plan: str, version: str) -> str:
-    """The display name of the ISO's image, `<plan>-<version>`; Harvester makes a label's value of it."""
+    """Return the display name of the ISO's image; Harvester uses it as a label value."""
     return label_value(f"{plan}-{version}")
 
 
 def restore_vm_config_map(plan: str) -> str:
-    """The ConfigMap that lists the VMs to start again, by node.
+    """Return the name of the ConfigMap that lists the VMs to restart, by node.
 
-    The toolkit writes it under the unshortened name; only a name that no object can have is shortened.
+    The toolkit writes it under the plain name; only a name that is too long is shortened.
     """
     name = f"{plan}-restore-vm"
     return name if len(name) <= MAX_NAME else safe_concat_name(plan, "restore-vm")
+
+
+class ImageReference(NamedTuple):
+    """Reference to a VirtualMachineImage, as in `spec.image` and `status.isoImageID`."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`iso` in harvester-system, `images/iso` elsewhere."""
+        return self.name if self.namespace == HARVESTER_SYSTEM else f"{self.namespace}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> ImageReference | None:
+        """Parse `NAME` or `NAMESPACE/NAME`; None if a name is invalid."""
+        namespace, slash, name = text.rpartition("/")
+        if not slash:
+            namespace = HARVESTER_SYSTEM
+        return cls(namespace, name) if is_namespace(namespace) and is_object_name(name) else None

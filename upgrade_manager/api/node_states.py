@@ -1,4 +1,4 @@
-"""The states of a node during an upgrade, which only go forward."""
+"""States of a node during an upgrade. Nodes move forward only."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class NodeState(StrEnum):
 
     @property
     def group(self) -> int:
-        """How far the state is, 0 to 9; states of one group are alternatives to each other."""
+        """Position in the order, 0 to 9; states of one group are alternatives."""
         return _GROUP[self]
 
     @property
     def upgraded(self) -> bool:
-        """Whether the node runs the new release, whatever has been cleaned up since."""
+        """Whether the node runs the new release."""
         return self not in _FATAL and self.group >= NodeState.POST_DRAINED.group
 
 
@@ -60,16 +60,15 @@ _FATAL = frozenset({NodeState.PRE_DRAIN_FAILED, NodeState.POST_DRAIN_FAILED, Nod
 
 
 def state_of(value: object) -> NodeState | None:
-    """The state of that name; None for an empty one, for one that only a newer version knows, and for no text."""
+    """Return the state of that name; None if it is empty, unknown or not a string."""
     return _STATES.get(value) if isinstance(value, str) else None
 
 
 def merge(old: str | None, new: NodeState) -> str:
-    """The state after `new` was observed on a node that had `old`.
+    """Return the state after `new` was observed on a node in state `old`.
 
-    Only a higher group replaces a state: within a group the first verdict stands, since observations may arrive late
-    and in any order. A state that we do not know stays as it is, because a newer version wrote it and its place in
-    the order is unknown. None and the empty text stand for a node without a state.
+    Only a higher group replaces a state, because observations may arrive late and in any order. An unknown state was
+    written by a newer version and is kept.
     """
     if not old:
         return new

@@ -1,48 +1,47 @@
-"""What a user asks for: the spec of an UpgradePlan."""
+"""The spec of an UpgradePlan."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from upgrade_manager.api.image_reference import ImageReference
 from upgrade_manager.api.model import ApiModel, StringList
 
-#: An object's name and `namespace/name` have at most so many characters.
 MAX_OBJECT_NAME = 253
+#: `namespace/name`.
 MAX_QUALIFIED_NAME = 317
-#: A tag may be longer, but the system-upgrade-controller makes a label's value of it.
+#: Shorter than a tag may be, because the system-upgrade-controller uses the tag as a label value.
 MAX_IMAGE_TAG = 63
-#: The largest cluster that Kubernetes supports.
+#: Largest cluster that Kubernetes supports.
 MAX_NODES = 5000
 
 
 class ImagePreloadOption(ApiModel):
-    """How the new release's container images get onto the nodes before the upgrade."""
+    """How the container images of the new release are loaded onto the nodes before the upgrade."""
 
     concurrency: int = Field(
         default=0,
-        description="How many nodes load images at the same time. Left out or 0 means all nodes at once, a positive "
-        "number is cut to the number of nodes, and a negative one leaves this step out: the nodes then fetch their "
-        "images while they are upgraded.",
+        description="Number of nodes that load images at the same time. Unset or 0: all nodes. A positive number is "
+        "capped at the number of nodes. A negative number skips the preload; nodes then pull images during their "
+        "upgrade.",
         json_schema_extra={"format": "int32"},
     )
 
 
 class NodeUpgradeOption(ApiModel):
-    """How the nodes are upgraded one after the other."""
+    """How the nodes are upgraded, one after the other."""
 
     pause_nodes: StringList = Field(
         default_factory=list,
-        description="Names of nodes to hold back. When such a node's turn comes it stays in the state UpgradePaused, "
-        "neither drained nor restarted, until its name is taken off this list; the nodes after it wait. The list may "
-        "be changed at any time and takes effect at once; a node whose upgrade has begun is not stopped by it. A name "
-        "that no node has holds nobody back, which a Warning event tells.",
+        description="Names of nodes to pause before their upgrade. A listed node stays in state UpgradePaused, "
+        "neither drained nor rebooted, until it is removed from the list; later nodes wait. The list may be changed at "
+        "any time. Nodes whose upgrade has started are not paused. Names that match no node are ignored "
+        "and reported in a Warning event.",
         json_schema_extra={
             "maxItems": MAX_NODES,
             "x-kubernetes-list-type": "set",
             "items": {
                 "type": "string",
-                "description": "A node's name.",
+                "description": "Name of a node.",
                 "minLength": 1,
                 "maxLength": MAX_OBJECT_NAME,
             },
@@ -51,53 +50,42 @@ class NodeUpgradeOption(ApiModel):
 
 
 class UpgradePlanSpec(ApiModel):
-    """What to upgrade to, and how.
-
-    One of version and image is needed. These two and the field upgrade are fixed once the plan exists; for another
-    release, delete the plan and create a new one.
-    """
+    """The release to upgrade to, and options. One of version and image is required."""
 
     version: str = Field(
         default="",
-        description="Name of the Version object in the namespace harvester-system that describes the release to "
-        "upgrade to; its ISO is downloaded. Not read when an image is given. Fixed once the plan exists.",
+        description="Name of the Version in namespace harvester-system to upgrade to. Its ISO is downloaded. Ignored "
+        "when image is set. Immutable.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_OBJECT_NAME},
     )
     image: str = Field(
         default="",
-        description="An existing VirtualMachineImage that holds the release's ISO, marked by the annotation "
-        'harvesterhci.io/os-upgrade-image: "True". A name alone is looked for in the namespace harvester-system; write '
-        "namespace/name for one elsewhere. The image is kept when the plan ends. Fixed once the plan exists.",
+        description="VirtualMachineImage that contains the release's ISO: NAME in namespace harvester-system, or "
+        'NAMESPACE/NAME, with annotation harvesterhci.io/os-upgrade-image: "True". It is kept after the upgrade. '
+        "Immutable.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_QUALIFIED_NAME},
     )
     upgrade: str = Field(
         default="",
-        description="Tag of the upgrade toolkit's container image, where it is not to be the release's own. Meant for "
-        "trying out a corrected toolkit. Fixed once the plan exists.",
+        description="Tag of the upgrade toolkit image, if not the release's own; for testing a fixed toolkit. "
+        "Immutable.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_IMAGE_TAG},
     )
     force: bool = Field(
         default=False,
-        description="Upgrade even if the release does not support the step from the running version: the check of "
-        "versions before the images are loaded is left out.",
+        description="Skip the check that the release supports an upgrade from the running version.",
     )
     image_preload_option: ImagePreloadOption = Field(
         default_factory=ImagePreloadOption,
-        description="How the new release's container images get onto the nodes before the upgrade.",
+        description="How the container images of the new release are loaded onto the nodes before the upgrade.",
     )
     node_upgrade_option: NodeUpgradeOption = Field(
         default_factory=NodeUpgradeOption,
-        description="How the nodes are upgraded one after the other.",
+        description="How the nodes are upgraded, one after the other.",
     )
     restore_vm: bool = Field(
         default=False,
         alias="restoreVM",
-        description="Start the virtual machines again that had to be shut down because they could not move to another "
-        "node, as soon as their node is back. One that cannot be started is told by a Warning event and does not fail "
-        "the upgrade.",
+        description="Restart the virtual machines that had to be shut down because they could not be migrated, as soon "
+        "as their node is back. A failure is reported in a Warning event and does not fail the upgrade.",
     )
-
-    @property
-    def image_reference(self) -> ImageReference | None:
-        """Where `image` is; None where none is given, and where the text cannot name one."""
-        return ImageReference.parse(self.image)

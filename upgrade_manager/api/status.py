@@ -1,147 +1,124 @@
-"""What the manager reports: the status of an UpgradePlan."""
+"""The status of an UpgradePlan: its models, and updates of its raw form."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
-from upgrade_manager.api.image_reference import ImageReference
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import NodeState, merge
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
-from upgrade_manager.api.timestamps import format_time, parse_time
+from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
-def _objects(value: Any) -> Any:
-    return [item for item in value if isinstance(item, dict | ApiModel)] if isinstance(value, list) else value
-
-
 class PhaseTransitionTimestamp(ApiModel, json_schema_extra={"required": ["phase", "phaseTransitionTimestamp"]}):
-    """When the plan reached a phase value."""
+    """The time at which the plan reached a phase."""
 
     phase: str = Field(
         default="",
-        description="The value that currentPhase took.",
+        description="Value of currentPhase.",
         json_schema_extra={"minLength": 1, "maxLength": 64},
     )
     phase_transition_timestamp: str = Field(
         default="",
-        description="When currentPhase took that value, in UTC and whole seconds.",
+        description="Time at which currentPhase took that value, in UTC.",
         json_schema_extra={"format": "date-time"},
     )
 
 
 class NodeUpgradeStatus(ApiModel):
-    """How far one node is."""
+    """Upgrade state of one node."""
 
     state: str = Field(
         default="",
-        description="The step that the node is at, or that step's result. A node only goes forward through them: "
-        f"{', '.join(NodeState)}.",
+        description=f"State of the node. Nodes move forward only: {', '.join(NodeState)}.",
     )
     reason: str = Field(
         default="",
-        description="One word for the cause of the state, made for programs.",
+        description="Machine-readable reason for the state.",
     )
     message: str = Field(
         default="",
-        description="What is going on with the node, for people; the cause, where something failed or is retried.",
+        description="Human-readable details: progress, or the cause of a failure or retry.",
     )
 
 
 class ReleaseMetadata(ApiModel):
-    """What the new release consists of, read from its ISO."""
+    """Versions of the new release's components, read from its ISO."""
 
-    harvester: str = Field(default="", description="Version of Harvester that is upgraded to.")
-    harvester_chart: str = Field(default="", description="Version of Harvester's Helm chart.")
+    harvester: str = Field(default="", description="Target version of Harvester.")
+    harvester_chart: str = Field(default="", description="Version of the Harvester Helm chart.")
     os: str = Field(
-        default="", description="Name of the operating system's image, as nodes report it after their restart."
+        default="", description="Name of the OS image, as in a Node's status.nodeInfo.osImage after the reboot."
     )
-    kubernetes: str = Field(default="", description="Version of Kubernetes (RKE2) that the nodes get.")
+    kubernetes: str = Field(default="", description="Target version of Kubernetes (RKE2).")
     rancher: str = Field(default="", description="Version of Rancher.")
     monitoring_chart: str = Field(default="", description="Version of the monitoring chart.")
     min_upgradable_version: str = Field(
-        default="", description="Oldest version of Harvester that this release can be reached from; empty for any."
+        default="", description="Oldest version of Harvester that can be upgraded to this release; empty for any."
     )
 
 
 class VersionSnapshot(ApiModel):
-    """The Version object as it was when the plan began; later changes to it have no effect on the plan."""
+    """Snapshot of the Version when the plan started; later changes to the Version have no effect."""
 
-    iso_url: str = Field(default="", alias="isoURL", description="Where the ISO is downloaded from.")
-    iso_checksum: str = Field(default="", description="SHA-512 of the ISO in hex digits, where one is given.")
+    iso_url: str = Field(default="", alias="isoURL", description="URL of the ISO.")
+    iso_checksum: str = Field(
+        default="", description="SHA-512 checksum of the ISO in hexadecimal, if the Version has one."
+    )
 
 
 class UpgradePlanStatus(ApiModel):
-    """How far the plan is; written by the upgrade manager only."""
+    """Progress of the upgrade. Written by the upgrade manager only."""
 
-    conditions: Annotated[list[Condition], BeforeValidator(_objects)] = Field(
+    conditions: list[Condition] = Field(
         default_factory=list,
-        description="Available: the plan may be carried out. Progressing: it is being carried out; False means that it "
-        "has ended. Degraded: a step has raised an error, which is retried.",
+        description="Available: the plan can be executed. Progressing: the upgrade is running; False after its end. "
+        "Degraded: an error is being retried.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     current_phase: str = Field(
         default="",
-        description=f"How far the plan is: {', '.join(PHASE_VALUES)}; at the end {SUCCEEDED} or {FAILED}.",
+        description=f"Current phase: {', '.join(PHASE_VALUES)}; at the end {SUCCEEDED} or {FAILED}.",
     )
-    phase_transition_timestamps: Annotated[list[PhaseTransitionTimestamp], BeforeValidator(_objects)] = Field(
+    phase_transition_timestamps: list[PhaseTransitionTimestamp] = Field(
         default_factory=list,
-        description="When each phase value was reached, in order and each one once. Nothing is ever taken off it.",
+        description="Time at which each phase was reached, in order. Append-only.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["phase"]},
     )
     iso_image_id: str = Field(
         default="",
         alias="isoImageID",
-        description="The VirtualMachineImage that holds the ISO, made by the manager or named in the spec; with its "
-        "namespace in front where that is not harvester-system.",
+        description="VirtualMachineImage that contains the ISO; NAMESPACE/NAME if it is not in harvester-system.",
     )
     node_upgrade_statuses: dict[str, NodeUpgradeStatus] = Field(
         default_factory=dict,
-        description="How far each node is, by the node's name.",
+        description="Upgrade state of each node, by node name.",
     )
-    previous_version: str = Field(default="", description="The version of Harvester that ran before the upgrade.")
+    previous_version: str = Field(default="", description="Harvester version before the upgrade.")
     provision_generation: int | None = Field(
         default=None,
-        description="The provisionGeneration that this plan gave to Rancher's cluster object to start the upgrade of "
-        "the nodes. Absent before that, and on a cluster of one node.",
+        description="The provisionGeneration that this plan set on the Rancher cluster to start the node upgrade. "
+        "Absent before, and on single-node clusters.",
         json_schema_extra={"format": "int64"},
     )
     release_metadata: ReleaseMetadata = Field(
-        default_factory=ReleaseMetadata, description="What the new release consists of, read from its ISO."
+        default_factory=ReleaseMetadata, description="Versions of the new release's components, read from its ISO."
     )
-    single_node: str = Field(
-        default="", description="The node's name where the cluster has only one; absent on larger clusters."
-    )
+    single_node: str = Field(default="", description="Name of the node of a single-node cluster; absent otherwise.")
     version: VersionSnapshot = Field(
         default_factory=VersionSnapshot,
-        description="The Version object as it was when the plan began. Absent where the spec names an image.",
+        description="Snapshot of the Version when the plan started. Absent if spec.image is set.",
     )
-
-    @property
-    def iso_image(self) -> ImageReference | None:
-        """Where the image that holds the ISO is; None as long as there is none."""
-        return ImageReference.parse(self.iso_image_id)
-
-    def node_state(self, node: str) -> str:
-        """The node's state as written, also one that only a newer version knows; empty where it has none."""
-        return self.node_upgrade_statuses[node].state if node in self.node_upgrade_statuses else ""
-
-    def reached_at(self, phase_value: str) -> datetime | None:
-        """When the plan reached that phase value; None where it did not, or the time is unreadable."""
-        for entry in self.phase_transition_timestamps:
-            if entry.phase == phase_value:
-                return parse_time(entry.phase_transition_timestamp)
-        return None
 
 
 def record_phase(timestamps: object, value: str, now: datetime) -> list[Any]:
-    """The raw list of timestamps with `value` at its end; as it was where the value is already in it."""
+    """Append `value` to the raw list of timestamps, unless it is recorded already."""
     entries = list(timestamps) if isinstance(timestamps, list) else []
     if any(isinstance(entry, dict) and entry.get("phase") == value for entry in entries):
         return entries
@@ -149,14 +126,14 @@ def record_phase(timestamps: object, value: str, now: datetime) -> list[Any]:
 
 
 def node_entry(old: object, state: NodeState, *, reason: str = "", message: str = "") -> dict[str, Any]:
-    """The raw entry of a node after `state` was observed on it, merged forward-only into what stands there.
+    """Merge an observed state into the raw entry of a node, forward only.
 
-    Reason and message belong to their state: an observation that loses against the state that stands changes nothing,
-    one that confirms it replaces them, and empty ones are left out. Unknown fields survive.
+    Reason and message belong to their state: they are replaced when the state is set or confirmed, and kept when the
+    old state wins. Unknown fields are kept.
     """
     entry = dict(old) if isinstance(old, dict) else {}
-    standing = entry.get("state")
-    merged = merge(standing if isinstance(standing, str) else None, state)
+    current = entry.get("state")
+    merged = merge(current if isinstance(current, str) else None, state)
     if merged != state:
         return entry
     entry["state"] = merged

@@ -1,21 +1,21 @@
-"""Times as the API writes them: RFC 3339, UTC, whole seconds (metav1.Time)."""
+"""Times in the format of metav1.Time: RFC 3339, UTC, whole seconds."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
 
-#: `datetime.fromisoformat` takes week dates and missing separators too, which RFC 3339 does not.
+#: `datetime.fromisoformat` alone accepts more than RFC 3339, such as week dates.
 _RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})", re.ASCII)
 
 
 def format_time(moment: datetime) -> str:
-    """`2025-11-21T09:00:00Z`; a fraction is cut off, never rounded up. The moment must be aware."""
+    """Format an aware datetime as `2025-11-21T09:00:00Z`; fractions are truncated."""
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def parse_time(text: object) -> datetime | None:
-    """The moment in UTC, fractions kept; None for whatever is no RFC 3339 time."""
+    """Parse an RFC 3339 time; None for anything else."""
     if not isinstance(text, str):
         return None
     candidate = text.strip().upper()
@@ -28,5 +28,5 @@ def parse_time(text: object) -> datetime | None:
 
 
 def seconds_between(start: datetime, end: datetime) -> float:
-    """A duration for metrics and messages: never negative, whatever the clock did in between."""
+    """Return a duration, never negative even if the clock was set back."""
     return max(0.0, (end - start).total_seconds())

@@ -1,9 +1,8 @@
-"""Versions of Harvester, and which upgrade steps are allowed between them.
+"""Harvester versions, and the upgrades allowed between them.
 
-The rules are those of harvester/go-common's `version` package, oddities included: the toolkit applies them on every
-node, so a manager that judged otherwise would only fail later. Two oddities are worth knowing: identifiers that mix
-letters and digits are compared as text, so rc10 comes before rc9, and a prerelease is never newer than a release with
-build metadata.
+The rules are exactly those of harvester/go-common's `version` package, because the toolkit applies them on every node.
+Two of them are surprising: identifiers that mix letters and digits are compared as text, so rc10 precedes rc9; and a
+prerelease is never newer than a release with build metadata.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ _SEMVER = re.compile(
     rf"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(?:-({_IDENTIFIERS}))?(?:\+({_IDENTIFIERS}))?", re.ASCII
 )
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
-#: Numbers are unsigned and of 64 bits there.
+#: go-common uses uint64.
 _MAX_NUMBER = 2**64 - 1
 _MAX_DIGITS = len(str(_MAX_NUMBER))
-#: The tag that a release is given when a prerelease is compared with it; candidates' tags sort below it.
+#: Tag that go-common appends to a release when comparing a prerelease with it.
 _LAST_TAG = "z"
 
 
 class InvalidVersion(ValueError):
-    """There is no version in the text: it is empty, or a `v` alone."""
+    """The text is empty or just `v`."""
 
 
 class Incomparable(ValueError):
-    """One of two versions is a development build, which has no place in the order."""
+    """One of the versions is a development build, which has no order."""
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class _Identifier:
-    """One dot-separated part of a prerelease tag; a number is lower than any text."""
+    """A dot-separated part of a prerelease tag; numbers precede text."""
 
     text: str
 
@@ -59,21 +58,21 @@ class _Identifier:
 class Version:
     """A parsed version."""
 
-    #: As it was written, with a leading `v` where there was one.
+    #: As written.
     raw: str
-    #: Major, minor and patch; None for a development build (anything that is no strict semantic version).
+    #: Major, minor and patch; None for a development build (not a strict semantic version).
     core: tuple[int, int, int] | None
-    #: The tag behind the hyphen; empty for a release.
+    #: Tag after the hyphen; empty for a release.
     prerelease: str = ""
-    #: What stands behind the plus; never compared.
+    #: Metadata after the plus; never compared.
     build: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """Read a version with or without one leading `v`; raises InvalidVersion where nothing is left."""
+        """Parse a version with or without a leading `v`. Raises InvalidVersion."""
         bare = text.removeprefix("v")
         if not bare:
-            raise InvalidVersion(f"{text!r} is no version")
+            raise InvalidVersion(f"{text!r} is not a version")
         match = _SEMVER.fullmatch(bare)
         if match is None or not _valid_numbers(match):
             return cls(raw=text, core=None)
@@ -87,11 +86,11 @@ class Version:
 
     @property
     def is_prerelease(self) -> bool:
-        """Whether it has a prerelease tag, such as `-rc1`, but also `-head` or `-dirty` behind three numbers."""
+        """Whether it has a prerelease tag, such as `-rc1`, `-head` or `-dirty`."""
         return bool(self.prerelease)
 
     def __str__(self) -> str:
-        """`v1.6.1-rc1`, also where the `v` was left out; a development build as it was written."""
+        """`v1.6.1-rc1`, always with the `v`; a development build as written."""
         if self.core is None:
             return self.raw
         tag = f"-{self.prerelease}" if self.prerelease else ""
@@ -99,7 +98,7 @@ class Version:
         return "v{}.{}.{}".format(*self.core) + tag + build
 
     def equals(self, other: Version) -> bool:
-        """Whether both are the same but for build metadata; raises Incomparable for development builds that differ."""
+        """Whether both are equal apart from build metadata. Raises Incomparable for different development builds."""
         if self.core is None or other.core is None:
             if self.raw == other.raw:
                 return True
@@ -107,30 +106,29 @@ class Version:
         return self.core == other.core and self.prerelease == other.prerelease
 
     def newer_than(self, other: Version) -> bool:
-        """Whether this comes after the other; raises Incomparable where one is a development build."""
+        """Whether this is newer than the other. Raises Incomparable if one is a development build."""
         if self.core is None or other.core is None:
             raise _incomparable(self, other)
         if not self.is_prerelease or other.is_prerelease:
             return _precedence(self.core, self.prerelease) > _precedence(other.core, other.prerelease)
-        # There the tag is appended to the other's text, where behind build metadata it is no tag any more; and a
-        # range without a tag admits no prerelease at all.
+        # go-common appends the tag to the text, where it becomes part of the build metadata.
         if other.build:
             return False
         return _precedence(self.core, self.prerelease) > _precedence(other.core, _LAST_TAG)
 
     def older_than(self, other: Version) -> bool:
-        """Whether this is neither the same nor newer; raises Incomparable where one is a development build."""
+        """Whether this is older than the other. Raises Incomparable if one is a development build."""
         return not self.newer_than(other) and not self.equals(other)
 
 
 def check_eligibility(current: str, target: str, minimum: str = "", *, strict: bool = True) -> str | None:
-    """Why an upgrade from `current` to `target` is not allowed; None where it is.
+    """Return why an upgrade from `current` to `target` is not allowed, or None.
 
-    `minimum` is the oldest version that the target can be reached from; empty, or a `v` alone, means any. `strict`
-    forbids to leave a development build for anything else. Every text is judged, also an empty one; nothing is raised.
+    `minimum` is the oldest version that supports the upgrade; empty or `v` means any. `strict` forbids upgrades from
+    a development build to a release.
     """
     try:
-        running, wanted = _parse("running", current), _parse("new", target)
+        running, wanted = _parse("running", current), _parse("target", target)
     except InvalidVersion as error:
         return str(error)
     if wanted.is_dev:
@@ -146,12 +144,12 @@ def _parse(which: str, text: str) -> Version:
     try:
         return Version.parse(text)
     except InvalidVersion as error:
-        raise InvalidVersion(f"the {which} version of Harvester is not known: {error}") from error
+        raise InvalidVersion(f"{which} version of Harvester is unknown: {error}") from error
 
 
 def _leaving_dev(running: Version, wanted: Version) -> str:
     return (
-        f"the running version {running} is a development build, which cannot be upgraded to {wanted}; "
+        f"running version {running} is a development build and cannot be upgraded to {wanted}; "
         "upgrade to another development build"
     )
 
@@ -159,7 +157,7 @@ def _leaving_dev(running: Version, wanted: Version) -> str:
 def _downgrade(running: Version, wanted: Version) -> str | None:
     if not running.newer_than(wanted):
         return None
-    return f"the running version {running} is newer than {wanted}, and downgrades are not possible"
+    return f"running version {running} is newer than {wanted}; downgrades are not supported"
 
 
 def _below_minimum(running: Version, minimum: str) -> str | None:
@@ -169,22 +167,22 @@ def _below_minimum(running: Version, minimum: str) -> str | None:
         return None
     if oldest.is_dev:
         return (
-            f"the release can be reached from {oldest} on, which is a development build and cannot be compared with "
-            f"the running version {running}"
+            f"minimum version {oldest} of the release is a development build and cannot be compared with running "
+            f"version {running}"
         )
     if not running.older_than(oldest):
         return None
-    return f"the running version {running} is too old for this release; upgrade to {oldest} or later first"
+    return f"running version {running} is too old for this release; upgrade to {oldest} or later first"
 
 
 def _leaving_prerelease(running: Version, wanted: Version) -> str | None:
     if not running.is_prerelease or running.core == wanted.core:
         return None
-    return f"the running version {running} is a prerelease, which can only be upgraded to its own release, not {wanted}"
+    return f"running version {running} is a prerelease and can only be upgraded to its own release, not to {wanted}"
 
 
 def _precedence(core: tuple[int, int, int], prerelease: str) -> tuple[object, ...]:
-    # A release comes after all of its prereleases, and a tag after every shorter one that it begins with.
+    # A release follows its prereleases, and a tag follows its own prefixes.
     return (core, not prerelease, [_Identifier(part) for part in prerelease.split(".")])
 
 

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.image_reference import ImageReference
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
-from upgrade_manager.api.names import component_name
+from upgrade_manager.api.names import ImageReference, component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES

@@ -1,4 +1,4 @@
-"""A whole simulated Harvester in the test's own event loop, and one seed for everything.
+"""A simulated Harvester cluster in the test's event loop, reproducible from one seed.
 
 On the embedded API server there are no sockets and time is virtual: the same scenario and seed give the same run to
 the byte; another seed gives other UIDs, durations and interleavings.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 
-#: Where the API server and the ISO would be, if anybody connected to them.
+#: Addresses of the API server and the ISO, to which no client connects.
 API_HOST, API_PORT = "10.53.0.1", 443
 API_URL = f"https://{API_HOST}:{API_PORT}"
 ISO_HOST = "http://releases.simulator.internal"
@@ -40,10 +40,10 @@ _USER_AGENT = "simulation"
 
 
 class Simulation:
-    """The cluster, playing as long as its context is open.
+    """The cluster, which runs while its context is open.
 
-    `crds` says whether ours is installed too; `scale` shortens all durations; `actors` False leaves the stage empty,
-    for tests that play the parts themselves; `backend` makes the API server for a seed.
+    `crds` installs the UpgradePlan CRD; `scale` is a factor on all durations; `actors=False` starts no actors,
+    for tests that simulate them; `backend` creates the API server for a seed.
     """
 
     def __init__(
@@ -60,56 +60,56 @@ class Simulation:
         self.seed = seed
         self._crds = crds
         self._plays = actors
-        self.random = self._dice("manager")
+        self.random = self._random("manager")
         self.backend = backend(seed)
-        #: What managers speak through: faults, counts and kills are hooked in here, and every write is strict.
-        self.middleware = Middleware(Strict(self.backend.transport), random=self._dice("middleware"))
-        self._people = Population(self.backend, self.scenario, seed=seed, scale=scale, iso_base=ISO_HOST)
-        self.hosts, self.registry = self._people.hosts, self._people.registry
-        #: For managers that run inside: http://<plan>-repo.harvester-system/…
+        #: The managers' transport: injects faults, counts, kills managers, and validates writes strictly.
+        self.middleware = Middleware(Strict(self.backend.transport), random=self._random("middleware"))
+        self._population = Population(self.backend, self.scenario, seed=seed, scale=scale, iso_base=ISO_HOST)
+        self.hosts, self.registry = self._population.hosts, self._population.registry
+        #: For managers in process: http://<plan>-repo.harvester-system/…
         self.fetcher = RepositoryFetcher(self.registry.repository)
-        #: What they would see of the API servers' certificates.
+        #: The certificates that the API servers present.
         self.certificates = ApiCertificates(self.scenario, host=API_HOST, port=API_PORT, now=self.now, scale=scale)
         self._stack = AsyncExitStack()
 
     @property
     def iso_url(self) -> str:
-        """The only address from which images can be imported, and the Version's."""
-        return self._people.iso_url
+        """Return the ISO's URL: the Version's, and the only one from which images can be imported."""
+        return self._population.iso_url
 
     @property
     def server(self) -> ApiServer:
-        """The embedded API server. Raises TypeError on another backend."""
+        """Return the embedded API server. Raises TypeError on another backend."""
         if not isinstance(self.backend, EmbeddedBackend):
             raise TypeError(f"{type(self.backend).__name__} has no embedded API server")
         return self.backend.server
 
     def now(self) -> datetime:
-        """The cluster's wall time."""
+        """Return the cluster's wall time."""
         return self.backend.now()
 
     def transport(self) -> Transport:
-        """The way to the API server for a manager, as an administrator, with the faults and counts of `middleware`."""
+        """Return a manager's transport, as an administrator, with the faults and counts of `middleware`."""
         return self.middleware
 
     def client(self, user_agent: str = _USER_AGENT) -> Client:
-        """For the test itself: around the middleware, without latency, as an administrator."""
-        return Client(Strict(self.backend.transport), user_agent=user_agent, random=self._dice(user_agent))
+        """Create an administrator's client for the test, without middleware and latency."""
+        return Client(Strict(self.backend.transport), user_agent=user_agent, random=self._random(user_agent))
 
     async def apply(self, plan: Object) -> Object:
         """Create an UpgradePlan."""
         return await self.client().create(UPGRADE_PLANS, plan)
 
     async def dump(self) -> str:
-        """All objects of all kinds as JSON lines, sorted: for comparing runs and end states."""
+        """Return all objects as sorted JSON lines, to compare runs and end states."""
         return "\n".join(sorted(json.dumps(obj, sort_keys=True) for obj in await self.backend.objects()))
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.backend)
-            await self._people.found(api_url=API_URL, ours=self._crds)
+            await self._population.create(api_url=API_URL, install_crds=self._crds)
             if self._plays:
-                await stack.enter_async_context(self._people.alive())
+                await stack.enter_async_context(self._population.alive())
             self._stack = stack.pop_all()
         return self
 
@@ -118,5 +118,5 @@ class Simulation:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
-    def _dice(self, name: str) -> Random:
+    def _random(self, name: str) -> Random:
         return Random(f"{self.seed}/{name}")

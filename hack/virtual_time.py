@@ -1,6 +1,6 @@
-"""An event loop in which waiting costs nothing: time jumps to the next timer as soon as nothing is left to run.
+"""An event loop in virtual time: time jumps to the next timer when no callback is ready.
 
-Hours of an upgrade pass in a fraction of a second, and the order of everything depends on the code and its seeds alone.
+Hours of an upgrade take a fraction of a second, and the order of events depends on code and seeds only.
 """
 
 from __future__ import annotations
@@ -15,50 +15,50 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: The wall time at a loop's time 0.
+#: The wall time at loop time 0.
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-#: Real seconds that a loop without timers waits for a thread or a file before it is declared stuck.
+#: Real seconds that a loop without timers waits for a thread or a file before it raises StuckError.
 STUCK_AFTER = 5.0
 
 
 class StuckError(RuntimeError):
-    """Every task waits for something that no timer, thread or file will ever bring."""
+    """All tasks wait, and no timer, thread or file can wake them."""
 
 
 class VirtualEventLoop(asyncio.SelectorEventLoop):
-    """A loop whose `time()` starts at 0 and moves only when nothing is ready to run."""
+    """A loop whose `time()` starts at 0 and advances only when no callback is ready."""
 
     def __init__(self) -> None:
         self._virtual_time = 0.0
-        #: Calls that threads are working on: as long as there are any, time is real.
+        #: The number of running executor calls; time does not jump during them.
         self.threads_at_work = 0
         super().__init__(_JumpingSelector(self))
 
     def time(self) -> float:
-        """Seconds since the loop was made, virtual."""
+        """Return the virtual seconds since the loop's creation."""
         return self._virtual_time
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
-        """As every loop does; time stands still until the thread is done."""
+        """Run a function in a thread; time stands still until it is done."""
         future = super().run_in_executor(executor, func, *args)
         self.threads_at_work += 1
         future.add_done_callback(self._thread_done)
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109
-        """Wait for the threads, however long: a limit (of Python 3.12 and later) would pass in no time here."""
+        """Wait for the threads without the timeout of Python 3.12 and later, which is virtual here."""
         await super().shutdown_default_executor()
 
     def _thread_done(self, _future: asyncio.Future[Any]) -> None:
         self.threads_at_work -= 1
 
     def jump(self, seconds: float) -> None:
-        """Let so many virtual seconds pass; the selector calls it instead of blocking."""
+        """Advance the time; the selector calls it instead of blocking."""
         self._virtual_time += seconds
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Looks at real files without waiting, and turns a wait for a timer into a jump."""
+    """Polls real files without waiting, and turns a wait for a timer into a jump."""
 
     def __init__(self, loop: VirtualEventLoop) -> None:
         super().__init__()
@@ -82,11 +82,11 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 def virtual_now() -> datetime:
-    """The loop's time as a date."""
+    """Return the loop's time as a datetime."""
     return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in a new virtual loop."""
+    """Run a coroutine in a new virtual loop."""
     with asyncio.Runner(loop_factory=VirtualEventLoop) as runner:
         return runner.run(main)

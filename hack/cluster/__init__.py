@@ -1,1 +1,1 @@
-"""The simulated cluster as a program, and what it is filled with at the start."""
+"""The simulated cluster: scenario, initial objects, backend, and a program to run it."""

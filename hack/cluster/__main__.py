@@ -23,7 +23,7 @@ _FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until a signal; the exit code."""
+    """Run until a signal and return the exit code."""
     options = parse(arguments)
     # Standard output is for the ready line.
     configure_logging(level="warning", log_format=LogFormat.AUTO, stream=sys.stderr, now=utc_now)
@@ -56,7 +56,7 @@ async def _serve(options: Options, scenario: Scenario) -> None:
 
 
 def _first(error: BaseException) -> BaseException:
-    """What went wrong, without the task groups around it."""
+    """Return the first error inside nested exception groups."""
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 

@@ -1,4 +1,4 @@
-"""What a simulated cluster stands on: an API server, embedded or real, that others fill and play on."""
+"""The backend of a simulated cluster: an API server, embedded or real."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ if TYPE_CHECKING:
 class Backend(Protocol):
     """An API server for one cluster; it serves while its context is entered."""
 
-    #: As an administrator, for whoever belongs to the cluster.
+    #: Authenticates as an administrator; for the actors.
     transport: Transport
-    #: Each request in the name of whoever sent it, by its Authorization header; what a gateway stands before.
+    #: Authenticates each request by its Authorization header; for the gateway.
     client_transport: Transport
-    #: An administrator's, for the kubeconfig.
+    #: An administrator's token, for the kubeconfig.
     token: str
-    #: Paths that the cluster's inhabitants answer behind the API server.
+    #: Paths that actors serve behind the API server.
     handlers: Handlers
-    #: Whether kube-controller-manager is at work; else its part has to be played.
+    #: Whether kube-controller-manager runs; otherwise actors simulate it.
     has_controllers: bool
-    #: So many requests at a time fill it best.
+    #: The number of parallel requests that creates the initial objects fastest.
     concurrency: int
 
     def now(self) -> datetime:
-        """The cluster's wall time, aware."""
+        """Return the cluster's wall time, timezone-aware."""
         ...
 
     def actor_transport(self) -> Transport:
-        """The way that the inhabitants take, with the little time that a wire costs."""
+        """Return the transport of the actors, with network latency."""
         ...
 
     def foreign_crds(self) -> list[Object]:
-        """The definitions of others, which the cluster is to have."""
+        """Return the CustomResourceDefinitions of other projects."""
         ...
 
     async def on_crds_established(self) -> None:
-        """All kinds of the cluster are defined: whoever has to know them at its start may start."""
+        """Start the components that need all CustomResourceDefinitions at their start."""
         ...
 
     async def stop_api_server(self) -> None:
-        """The API server goes away with the machines that it runs on."""
+        """Stop the API server, as its hosts go down."""
         ...
 
     async def start_api_server(self) -> None:
-        """It comes back, with all that it stored; returns when it answers."""
+        """Start the API server with its stored objects and wait until it is ready."""
         ...
 
     async def objects(self) -> list[Object]:
-        """Every object of every kind, in no order."""
+        """Return every object of every kind, unordered."""
         ...
 
     async def __aenter__(self) -> Self: ...

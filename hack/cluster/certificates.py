@@ -1,4 +1,4 @@
-"""Certificates for the simulator's servers on this machine; made anew for each run, good for nothing else."""
+"""Certificates for the simulated cluster's servers, created for each run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pair:
 
 
 class Authority:
-    """A certificate authority of its own."""
+    """A certificate authority."""
 
     def __init__(self, *, now: datetime) -> None:
         self._now = now
@@ -54,11 +54,11 @@ class Authority:
 
     @property
     def certificate(self) -> bytes:
-        """PEM, for clients to trust."""
+        """Return the CA certificate as PEM."""
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def server(self, names: Sequence[str] = LOOPBACK) -> Pair:
-        """A certificate for a server that is reached by these names and addresses."""
+        """Issue a server certificate for these names and addresses."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
         builder = self._builder(subject, key.public_key())
@@ -90,7 +90,7 @@ class Authority:
 
 
 def server_context(pair: Pair, folder: Path) -> ssl.SSLContext:
-    """TLS for a server with this certificate; the files are written to the folder, as OpenSSL reads only files."""
+    """Create a server's TLS context; the files are written to the folder, since OpenSSL reads files only."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     certificate, key = pair.write(folder, "server")
     context.load_cert_chain(certificate, key)
@@ -98,7 +98,7 @@ def server_context(pair: Pair, folder: Path) -> ssl.SSLContext:
 
 
 def client_context(authority: bytes) -> ssl.SSLContext:
-    """TLS for a client that trusts this authority alone."""
+    """Create a TLS context for a client that trusts this CA only."""
     return ssl.create_default_context(cadata=authority.decode())
 
 

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 
-#: Seconds that an inhabitant's request takes, there and back.
+#: The latency of an actor's request in seconds, least and most.
 LEAST_LATENCY, MOST_LATENCY = 0.002, 0.012
 
 
 class EmbeddedBackend:
-    """Garbage collection and the like are the server's own; Deployments and Jobs have to be played."""
+    """Garbage collection is built into the server; actors simulate the controllers of Deployments and Jobs."""
 
     has_controllers = False
-    #: In order, for the same seed is to give the same objects.
+    #: One at a time, so that the same seed gives the same objects.
     concurrency = 1
 
     def __init__(self, *, seed: int, now: Callable[[], datetime], poster: Poster, least: float, most: float) -> None:
@@ -50,26 +50,26 @@ class EmbeddedBackend:
         self._stack = AsyncExitStack()
 
     def actor_transport(self) -> Transport:
-        """A request in virtual time takes a little, a different little for every seed."""
+        """Return a transport with a random latency per request, derived from the seed."""
         return SlowTransport(self.transport, random=self._latency, least=self._least, most=self._most)
 
     def foreign_crds(self) -> list[Object]:
-        """Small ones of our own."""
+        """Return the reduced definitions of hack/crds."""
         return foreign_crds()
 
     async def on_crds_established(self) -> None:
-        """Nobody waits for that."""
+        """Do nothing: no component waits for it."""
 
     async def stop_api_server(self) -> None:
-        """Nobody gets through any more; what is stored stays."""
+        """Refuse all requests and keep the storage."""
         self.line.cut()
 
     async def start_api_server(self) -> None:
-        """Everybody gets through again."""
+        """Serve requests again."""
         self.line.mend()
 
     async def objects(self) -> list[Object]:
-        """Every object of every kind."""
+        """Return every object of every kind."""
         storage = self.server.storage
         return [obj for collection in storage.collections() for obj in storage.objects(collection.name)]
 
@@ -86,5 +86,5 @@ class EmbeddedBackend:
 
 
 def virtual_backend(seed: int) -> EmbeddedBackend:
-    """In virtual time: the same seed gives the same to the byte."""
+    """Create a backend in virtual time: the same seed gives the same bytes."""
     return EmbeddedBackend(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of others, from hack/crds, and ours."""
+"""The CustomResourceDefinitions of other projects, from hack/crds, and the UpgradePlan's."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FOLDER = Path(__file__).parent.parent / "crds"
 
 
 def foreign_crds() -> list[Object]:
-    """What Harvester's parts install themselves; the caller's own copy."""
+    """Return a copy of the definitions that Harvester's components install."""
     return deepcopy(_read())
 
 
 @cache
 def _read() -> list[Object]:
-    """Parsing takes longer than filling a cluster, and tests fill many."""
+    """Parse the files once: parsing takes longer than creating a cluster's objects."""
     documents: list[Object] = []
     for path in sorted(_FOLDER.glob("*.yaml")):
         documents += yaml.safe_load_all(path.read_text(encoding="utf-8"))
@@ -32,5 +32,5 @@ def _read() -> list[Object]:
 
 
 def our_crd() -> Object:
-    """The UpgradePlan's."""
+    """Return the UpgradePlan's definition."""
     return crd_manifest()

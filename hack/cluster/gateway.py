@@ -1,7 +1,7 @@
-"""An HTTPS server in front of any Transport: what an embedded server lacks to be spoken to, where middleware stands.
+"""An HTTPS server in front of a Transport, such as the embedded API server or a middleware.
 
 HTTP/1.1 with keep-alive; watches are chunked and end when their client leaves. The Authorization header passes through;
-a request without one passes an empty one on, because for the embedded server none at all means the process itself.
+a request without one gets an empty one, because the embedded server trusts requests without the header.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.transport import Stream, Transport
 
-#: What passes through to the server, besides authorization.
+#: Headers that are forwarded, besides authorization.
 _HEADERS = ("accept", "content-type", "user-agent", "if-none-match", "impersonate-user", "impersonate-uid")
-#: May come more than once.
+#: Headers that may be repeated.
 _LIST_HEADERS = ("impersonate-group",)
-#: What follows is chosen by the client.
+#: Prefix of headers with client-defined names.
 _EXTRA = "impersonate-extra-"
 _ANSWER_HEADERS = ("content-type", "retry-after", "warning", "location", "audit-id", "etag", "vary")
-#: Bytes; above that of the real server, so that it is the one to refuse.
+#: Bytes; above the real server's limit, so that the server refuses.
 _LARGEST_BODY = 16 * 1024 * 1024
 #: Seconds that open requests get when the gateway closes.
 _GRACE = 1.0
-#: Seconds that the server behind may take; its clients have deadlines of their own.
+#: Seconds for a response of the backend; clients have their own deadlines.
 _PATIENCE = 600.0
 
 
@@ -46,18 +46,18 @@ class Gateway:
         self._host = host
         self._port = port
         self._stack = AsyncExitStack()
-        #: The tasks that serve open streams.
+        #: The tasks of open streams.
         self._streams: set[asyncio.Task[Any]] = set()
         self._closing = False
 
     @property
     def port(self) -> int:
-        """The port that it listens on, chosen by the system if none was given."""
+        """Return the port, chosen by the system if none was given."""
         return self._port
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """Return the URL."""
         return f"https://{self._host}:{self._port}"
 
     async def __aenter__(self) -> Self:
@@ -85,7 +85,7 @@ class Gateway:
             async with self._transport.open(request) as stream:
                 return await self._pass_on(incoming, request, stream)
         except Transient:
-            # No answer is no answer: the client sees the connection break, as it would without a gateway.
+            # The client sees a broken connection, as without a gateway.
             if incoming.transport is not None:
                 incoming.transport.abort()
             return web.Response(status=502)
@@ -103,7 +103,7 @@ class Gateway:
                 async for chunk in stream.chunks():
                     await answer.write(chunk)
             except asyncio.CancelledError:
-                # A client that left cancels too; only the gateway's own closing ends the stream properly.
+                # A disconnected client cancels too; only the gateway's shutdown ends the stream properly.
                 if not self._closing:
                     raise
                 task.uncancel()
@@ -111,7 +111,7 @@ class Gateway:
 
     @contextmanager
     def _open_stream(self) -> Iterator[asyncio.Task[Any]]:
-        """Keep the task that serves a stream, so that closing can end it."""
+        """Register the stream's task, so that shutdown can end it."""
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a request is served outside of a task")

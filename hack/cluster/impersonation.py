@@ -1,4 +1,4 @@
-"""Requests of an administrator in somebody else's name, for clients in the same process."""
+"""Impersonated requests of an administrator, for clients in the same process."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 class ActingAs:
-    """A `Transport` that impersonates, so that a user's rights apply and no more, on whatever API server."""
+    """A `Transport` that impersonates a user, so that exactly that user's RBAC rules apply."""
 
     def __init__(self, inner: Transport, *, user: str) -> None:
         self._inner = inner
         self._user = user
 
     async def send(self, request: Request) -> Response:
-        """Send it in the user's name. Raises Transient."""
+        """Send the request as the user. Raises Transient."""
         return await self._inner.send(self._signed(request))
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """Open it in the user's name. Raises Transient."""
+        """Open a stream as the user. Raises Transient."""
         async with self._inner.open(self._signed(request)) as stream:
             yield stream
 

@@ -1,4 +1,4 @@
-"""The kubeconfig that leads to the simulated cluster."""
+"""The kubeconfig of the simulated cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PRIVATE = 0o600
 
 
 def kubeconfig(*, server: str, authority: bytes, token: str) -> str:
-    """Its text: one cluster, one user with a bearer token, one context."""
+    """Render a kubeconfig with one cluster, one user with a bearer token, one context."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -37,7 +37,7 @@ def kubeconfig(*, server: str, authority: bytes, token: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Put it there at once and as a whole, readable for its owner only. Raises OSError."""
+    """Write the file atomically, readable by its owner only. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)

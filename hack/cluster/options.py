@@ -20,7 +20,7 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for, checked."""
+    """The parsed options."""
 
     api: str
     scenario: str
@@ -28,26 +28,32 @@ class Options:
     #: Factor on all durations; 0 for --instant.
     scale: float
     seed: int
-    #: Of the API server; 0 lets the system choose.
+    #: The API server's port; 0 lets the system choose.
     port: int
     install_crds: bool
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
-    """Read the command line; ends the program with code 2 when it cannot be understood."""
+    """Parse the command line; exit with code 2 on an error."""
     parser = argparse.ArgumentParser(
         prog="python -m hack.cluster", description="A simulated Harvester cluster in the foreground.", epilog=EPILOG
     )
     named = ", ".join(scenario.names())
     parser.add_argument("--api", choices=("embedded", "real"), default="embedded", help="which API server (embedded)")
     parser.add_argument("--scenario", default="three-nodes", metavar="NAME|FILE", help=f"{named}, or a YAML file")
-    parser.add_argument("--kubeconfig", type=Path, required=True, metavar="FILE", help="written, over what is there")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="written; replaces an existing file",
+    )
     speed = parser.add_mutually_exclusive_group()
     speed.add_argument("--time-scale", type=_factor, default=1.0, metavar="X", help="factor on all durations (1)")
     speed.add_argument("--instant", action="store_true", help="everything happens at once")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all dice (0)")
-    parser.add_argument("--port", type=_port, default=0, metavar="N", help="of the API server (any free one)")
-    parser.add_argument("--install-crds", action="store_true", help="install the UpgradePlan's definition too")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random sources (0)")
+    parser.add_argument("--port", type=_port, default=0, metavar="N", help="the API server's port (any free one)")
+    parser.add_argument("--install-crds", action="store_true", help="install the UpgradePlan CRD too")
     given = parser.parse_args(arguments)
     return Options(
         api=given.api,
@@ -63,12 +69,12 @@ def parse(arguments: Sequence[str] | None) -> Options:
 def _factor(text: str) -> float:
     value = float(text)
     if not math.isfinite(value) or value <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not greater than 0; for no waiting at all there is --instant")
+        raise argparse.ArgumentTypeError(f"{text} is not greater than 0; use --instant for no waiting")
     return value
 
 
 def _port(text: str) -> int:
     value = int(text)
     if not 0 <= value <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text} is no port")
+        raise argparse.ArgumentTypeError(f"{text} is not a port")
     return value

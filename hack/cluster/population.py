@@ -1,4 +1,4 @@
-"""Everybody who lives in a simulated cluster, on either backend, and what stands there when they come."""
+"""The actors of a simulated cluster and its initial objects, on either backend."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _USER_AGENT = "simulated-cluster"
 
 
 class Population:
-    """Machines and actors of one scenario; all their dice follow from the seed.
+    """Hosts and actors of one scenario; their random sources derive from the seed.
 
     `iso_base` is the URL of the server that has the ISO, `scale` a factor on all durations.
     """
@@ -36,28 +36,28 @@ class Population:
         self._backend = backend
         self._scenario = scenario
         self._seed = seed
-        #: The only address from which images can be imported, and the Version's.
+        #: The ISO's URL: the Version's, and the only one from which images can be imported.
         self.iso_url = f"{iso_base}/iso/harvester-{scenario.release.harvester}-amd64.iso"
         self.hosts = Hosts(scenario)
         wire = backend.actor_transport()
-        reader = Client(wire, user_agent=_USER_AGENT, random=self._dice("caches"))
+        reader = Client(wire, user_agent=_USER_AGENT, random=self._random("caches"))
         context = ActorContext(
             transport=wire,
             scenario=scenario,
             seed=str(seed),
-            random=self._dice("cast"),
+            random=self._random("cast"),
             now=backend.now,
             scale=scale,
-            caches=Caches(reader, random=self._dice("informers")),
+            caches=Caches(reader, random=self._random("informers")),
             hosts=self.hosts,
             iso_url=self.iso_url,
         )
         self.registry = ActorRegistry(context, kubernetes=not backend.has_controllers)
         self.registry.answer(backend.handlers)
 
-    async def found(self, *, api_url: str, ours: bool) -> None:
-        """Make the cluster on the backend, which serves already; `ours` says whether with the UpgradePlan's kind."""
-        client = Client(Strict(self._backend.transport), user_agent=_USER_AGENT, random=self._dice("seeds"))
+    async def create(self, *, api_url: str, install_crds: bool) -> None:
+        """Create the initial objects on a serving backend; `install_crds` installs the UpgradePlan CRD too."""
+        client = Client(Strict(self._backend.transport), user_agent=_USER_AGENT, random=self._random("seeds"))
         seeds = Seeds(
             client,
             self._scenario,
@@ -66,13 +66,13 @@ class Population:
             api_url=api_url,
             at_once=self._backend.concurrency,
         )
-        await seeds.define([*self._backend.foreign_crds(), *([our_crd()] if ours else [])])
+        await seeds.define([*self._backend.foreign_crds(), *([our_crd()] if install_crds else [])])
         await self._backend.on_crds_established()
-        await seeds.plant()
+        await seeds.create()
 
     @asynccontextmanager
     async def alive(self) -> AsyncIterator[asyncio.Task[None]]:
-        """All of them at work; the task ends only when one breaks."""
+        """Run all actors; the yielded task ends only when one fails."""
         async with asyncio.TaskGroup() as group:
             quorum = group.create_task(Quorum(self.hosts, self._backend).run(), name="quorum")
             actors = group.create_task(self.registry.run(), name="actors")
@@ -83,5 +83,5 @@ class Population:
                 actors.cancel()
                 quorum.cancel()
 
-    def _dice(self, name: str) -> Random:
+    def _random(self, name: str) -> Random:
         return Random(f"{self._seed}/{name}")

@@ -1,4 +1,4 @@
-"""The simulated cluster in real time, behind HTTPS, on the API server that was asked for."""
+"""The simulated cluster in real time, behind HTTPS, on the selected API server."""
 
 from __future__ import annotations
 
@@ -32,46 +32,46 @@ if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
 
 
-#: The gateway's name: an EndpointSlice may hold no loopback address, and names of that zone mean this machine.
+#: The gateway's host: an EndpointSlice rejects loopback addresses, and names of this zone resolve to this machine.
 LOCAL_NAME = "kubernetes.localhost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A cluster that is set up."""
+    """A running simulated cluster."""
 
     api_url: str
     #: `{plan}` stands for the plan's name.
     repo_url: str
-    #: Ends only when something in the cluster breaks.
+    #: Ends only when a component of the cluster fails.
     task: asyncio.Task[None]
 
 
 def utc_now() -> datetime:
-    """The wall time."""
+    """Return the wall time."""
     return datetime.now(UTC)
 
 
 @asynccontextmanager
 async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running]:
-    """Start everything and stop it afterwards.
+    """Start the cluster and stop it on exit.
 
     Raises OSError where a port or a file is not to be had, RealKubeError where a real API server is not.
     """
     async with AsyncExitStack() as stack:
         authority = Authority(now=utc_now())
         backend = await stack.enter_async_context(await _backend(options, stack))
-        # What clients speak to has the middleware in front, as in process; without rules it only counts.
+        # The middleware is in front of the API server, as in process; without rules it counts requests.
         middleware = Middleware(backend.client_transport, random=Random(f"{options.seed}/middleware"))
-        # Read at once and not needed again: nothing is left of it even where this process is killed.
+        # Loaded at once and removed: no key stays on disk if this process is killed.
         with tempfile.TemporaryDirectory(prefix="simulated-cluster-") as folder:
             tls = server_context(authority.server((*LOOPBACK, LOCAL_NAME)), Path(folder))
         gateway = await stack.enter_async_context(Gateway(middleware, tls=tls, port=options.port))
         repository = await stack.enter_async_context(RepositoryServer())
-        people = Population(backend, scenario, seed=options.seed, scale=options.scale, iso_base=repository.url)
-        repository.serve(people.registry.repository)
-        await people.found(api_url=f"https://{LOCAL_NAME}:{gateway.port}", ours=options.install_crds)
-        task = await stack.enter_async_context(people.alive())
+        population = Population(backend, scenario, seed=options.seed, scale=options.scale, iso_base=repository.url)
+        repository.serve(population.registry.repository)
+        await population.create(api_url=f"https://{LOCAL_NAME}:{gateway.port}", install_crds=options.install_crds)
+        task = await stack.enter_async_context(population.alive())
         write(options.kubeconfig, kubeconfig(server=gateway.url, authority=authority.certificate, token=backend.token))
         yield Running(api_url=gateway.url, repo_url=repository.url + "/{plan}", task=task)
 

@@ -1,4 +1,4 @@
-"""The API server runs on the very machines that are rebooted: with too few of them up it is away, for everybody."""
+"""Quorum of the management nodes: the API server is down while too few of its hosts are up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Quorum:
-    """Takes the backend's API server away while the management nodes have no quorum, as one alone in its reboot."""
+    """Stops the backend's API server while the management nodes have no quorum, as a rebooting single node."""
 
     def __init__(self, hosts: Hosts, backend: Backend) -> None:
         self._hosts = hosts
@@ -20,7 +20,7 @@ class Quorum:
         hosts.subscribe(self._host_changed)
 
     async def run(self) -> None:
-        """Watch over it until cancelled; then it is there again."""
+        """Run until cancelled; the API server is up afterwards."""
         is_there = True
         try:
             while True:

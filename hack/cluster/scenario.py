@@ -1,7 +1,7 @@
-"""What a simulated cluster is made of, how long things take in it, and what goes wrong.
+"""A scenario: the objects, durations and faults of a simulated cluster.
 
-A scenario is data: a YAML file of hack/scenarios, found by its name, or any other file of the same shape. Unknown keys
-are refused, so that a misspelt fault does not turn into a healthy run.
+A scenario is a YAML file: one of hack/scenarios, selected by name, or any file with the same schema. Unknown keys
+are refused, so that a mistyped fault is not ignored.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-#: Where the named scenarios are.
+#: The folder of the named scenarios.
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 Seconds = Annotated[float, Field(ge=0)]
 
 
 class ScenarioError(Exception):
-    """A scenario that cannot be used; `str()` names it and says what is wrong."""
+    """An invalid scenario; its message names the scenario and the error."""
 
 
 class _Part(BaseModel):
@@ -36,7 +36,7 @@ class Software(_Part):
 
     @property
     def os(self) -> str:
-        """As nodes report it in status.nodeInfo.osImage."""
+        """Return status.nodeInfo.osImage of the nodes."""
         return f"Harvester {self.harvester}"
 
 
@@ -45,12 +45,12 @@ class Release(_Part):
 
     harvester: str = "v1.8.0"
     kubernetes: str = "v1.35.2+rke2r1"
-    #: Empty: "Harvester " and the version.
+    #: Empty means "Harvester " and the version.
     os: str = ""
     rancher: str = "v2.14.0"
     min_upgradable_version: str = "v1.7.0"
     metadata: dict[str, Any] = Field(default_factory=dict)
-    #: References that only the ISO of the previous release, of this one, and of both have.
+    #: Image references of the previous release's ISO only, of this one's only, and of both.
     images_removed: tuple[str, ...] = (
         "docker.io/rancher/harvester:v1.7.1",
         "docker.io/rancher/harvester-upgrade:v1.7.1",
@@ -73,7 +73,7 @@ class Release(_Part):
 
     @property
     def os_image(self) -> str:
-        """As nodes report it after their reboot."""
+        """Return status.nodeInfo.osImage of the nodes after their reboot."""
         return self.os or f"Harvester {self.harvester}"
 
 
@@ -82,9 +82,9 @@ class Disk(_Part):
 
     capacity_gib: float = 300
     used_gib: float = 90
-    #: Nothing: the kubelet's default, which its configuration does show.
+    #: None means the kubelet's default, which its configuration shows.
     image_gc_high_threshold: int | str | None = None
-    #: Whether the kubelet answers at all, and for how long from the first question on it does not.
+    #: Whether the kubelet responds, and the seconds after the first request for which it does not.
     answers: bool = True
     unreachable: Seconds = 0
 
@@ -93,14 +93,14 @@ class Nodes(_Part):
     """Nodes node-0, node-1, …: the first `management` are control plane and etcd, the others workers."""
 
     count: int = Field(3, ge=1)
-    #: What stands before and behind the number in their names.
+    #: Prefix and suffix of the number in node names.
     prefix: str = "node-"
     suffix: str = ""
     management: int = Field(3, ge=1)
     #: Indexes of witness nodes, which hold etcd and no VMs.
     witness: tuple[int, ...] = ()
     cordoned: tuple[str, ...] = ()
-    #: Nodes whose kubelet is dead: their Pods neither start nor end.
+    #: Nodes whose kubelet is down: their Pods neither start nor end.
     dead: tuple[str, ...] = ()
     #: The kubernetes.io/hostname label, where it differs from the node's name.
     hostnames: dict[str, str] = Field(default_factory=dict)
@@ -108,24 +108,24 @@ class Nodes(_Part):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All names, in order."""
+        """Return all names, in order."""
         return tuple(f"{self.prefix}{index}{self.suffix}" for index in range(self.count))
 
     @cached_property
     def for_machines(self) -> tuple[str, ...]:
-        """The names of those that run virtual machines, in order."""
+        """Return the names of the nodes that run VMs, in order."""
         return tuple(name for name in self.names if not self.is_witness(name))
 
     def index(self, name: str) -> int:
-        """The number in a node's name."""
+        """Return the number in a node's name."""
         return int(name.removeprefix(self.prefix).removesuffix(self.suffix))
 
     def is_management(self, name: str) -> bool:
-        """Whether the node runs the control plane and etcd."""
+        """Report whether the node runs the control plane and etcd."""
         return self.index(name) < self.management
 
     def is_witness(self, name: str) -> bool:
-        """Whether the node is a witness."""
+        """Report whether the node is a witness."""
         return self.index(name) in self.witness
 
 
@@ -137,16 +137,16 @@ class Machine(_Part):
     node: str
     migratable: bool = True
     run_strategy: str = "Always"
-    #: Migrations of it that fail before one succeeds.
+    #: The number of its migrations that fail before one succeeds.
     failing_migrations: int = 0
-    #: Orders to start it that KubeVirt refuses before it takes one.
+    #: The number of start requests that KubeVirt refuses before it accepts one.
     failing_starts: int = 0
     volume: bool = True
     replicas: int = 3
 
 
 class Fleet(_Part):
-    """So many VMs, spread over the nodes that are no witnesses, beside those that are described one by one."""
+    """Further VMs, spread over the nodes that are not witnesses."""
 
     count: int = 0
     machines: tuple[Machine, ...] = ()
@@ -191,50 +191,50 @@ class Durations(_Part):
 
 
 class Fault(_Part):
-    """A container that does not do what it should; the first fault that fits a Pod is taken."""
+    """A fault of a container; the first matching fault applies to a Pod."""
 
     #: prepare, pre-drain, post-drain, single-node-upgrade, manifests, restore-vm, image-cleanup or other.
     work: str
-    #: Empty: whatever node it is on.
+    #: Empty means any node.
     node: str = ""
-    #: Attempts of the same Job that go wrong; nothing: all.
+    #: The number of the Job's attempts that fail; None means all.
     attempts: int | None = None
-    #: What the container leaves as its termination message.
+    #: The container's termination message.
     message: str = "the simulated work failed"
     exit_code: int = 1
-    #: It never ends, instead of failing.
+    #: The container hangs instead of failing.
     hang: bool = False
 
 
 class ImportFault(_Part):
-    """Attempts to import an image that fail."""
+    """Failing imports of an image."""
 
     attempts: int = Field(1, ge=1)
     message: str = "unable to process data: unexpected EOF"
 
 
 class RepositoryFaults(_Part):
-    """What is wrong with the upgrade repository's answers."""
+    """Faults of the upgrade repository."""
 
-    #: Requests that get `status` before the first good answer.
+    #: The number of requests with `status` before the first good response.
     failing_requests: int = 0
     status: int = 503
-    #: Served in place of harvester-release.yaml, whatever it is.
+    #: Served in place of harvester-release.yaml.
     release_text: str | None = None
     #: Paths below /harvester-iso/ that do not exist.
     missing: tuple[str, ...] = ()
-    #: Paths below /harvester-iso/ and what they hold instead.
+    #: Paths below /harvester-iso/ and their replaced content.
     files: dict[str, str] = Field(default_factory=dict)
 
 
 class NodeFaults(_Part):
-    """What goes wrong with whole nodes."""
+    """Faults of nodes."""
 
-    #: Nodes that never come back from their reboot.
+    #: Nodes that never boot again.
     lost_on_reboot: tuple[str, ...] = ()
-    #: Nodes that come back with the old operating system.
+    #: Nodes that boot the old operating system.
     unchanged_by_reboot: tuple[str, ...] = ()
-    #: Nodes that no drain ever empties.
+    #: Nodes whose drain never completes.
     undrainable: tuple[str, ...] = ()
 
 
@@ -247,26 +247,26 @@ class UpgradeController(_Part):
     ttl: int = 900
     pull_policy: str = "IfNotPresent"
     kubectl_image: str = "rancher/kubectl:v1.34.2"
-    #: It never reacts to anything, as it sometimes does.
+    #: The controller hangs.
     wedged: bool = False
 
 
 class ApiServer(_Part):
-    """One of the API servers, as who begins a TLS handshake with it finds it."""
+    """One of the API servers, as a TLS client sees it."""
 
-    #: Days since its certificate is valid (negative: it is not yet), and until it and its authority's expire.
+    #: Days since its certificate became valid (negative: future), and days until it and its CA's expire.
     since_days: float = 30
     days: float = 365
     authority_days: float = 3650
-    #: It speaks something else on its port.
+    #: Whether it speaks TLS on its port.
     tls: bool = True
-    #: Whether it answers at all, and for how long from the first handshake on it does not.
+    #: Whether it responds, and the seconds after the first handshake for which it does not.
     answers: bool = True
     unreachable: Seconds = 0
 
 
 class Scenario(_Part):
-    """All of it."""
+    """A complete scenario."""
 
     name: str
     description: str = ""
@@ -275,12 +275,12 @@ class Scenario(_Part):
     nodes: Nodes = Nodes()
     vms: Fleet = Fleet()
     addons: tuple[Addon, ...] = ()
-    #: By address: what is peculiar about the one that everybody speaks to, and further ones.
+    #: Properties of API servers by address: of the clients' server, and of further ones.
     api_servers: dict[str, ApiServer] = Field(default_factory=dict)
     provision_generation: int = 3
-    #: Longhorn's replica-replenishment-wait-interval; nothing: no such setting.
+    #: Longhorn's replica-replenishment-wait-interval; None means that the setting does not exist.
     replenishment_interval: str | None = "600"
-    #: Every duration is varied by up to this fraction, both ways.
+    #: The fraction by which durations vary in both directions.
     jitter: float = Field(0.1, ge=0, lt=1)
     durations: Durations = Durations()
     upgrade_controller: UpgradeController = UpgradeController()
@@ -290,22 +290,22 @@ class Scenario(_Part):
     node_faults: NodeFaults = NodeFaults()
 
     def fault_of(self, work: str, node: str) -> Fault | None:
-        """The fault of such a container on such a node."""
+        """Return the fault of a container with this work on this node."""
         fitting = (fault for fault in self.faults if fault.work == work and fault.node in {"", node})
         return next(fitting, None)
 
     def changed(self, **values: Any) -> Scenario:
-        """The same scenario with other values, checked like a file's; nested parts are merged."""
+        """Return the scenario with other values, validated like a file; nested parts are merged."""
         return parse(_merged(self.model_dump(), values), origin=self.name)
 
 
 def names() -> list[str]:
-    """The scenarios that have a name."""
+    """Return the names of the named scenarios."""
     return sorted(path.stem for path in SCENARIOS.glob("*.yaml"))
 
 
 def load(name_or_file: str) -> Scenario:
-    """The scenario of that name, or of that file. Raises ScenarioError."""
+    """Load the scenario by name or file. Raises ScenarioError."""
     path = SCENARIOS / f"{name_or_file}.yaml"
     if "/" in name_or_file or not path.is_file():
         path = Path(name_or_file)
@@ -317,12 +317,12 @@ def load(name_or_file: str) -> Scenario:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ScenarioError(f"scenario {name_or_file!r} cannot be read: {_one_line(error)}") from error
     if not isinstance(document, dict):
-        raise ScenarioError(f"scenario {name_or_file!r} is no mapping")
+        raise ScenarioError(f"scenario {name_or_file!r} is not a mapping")
     return parse({"name": path.stem, **document}, origin=name_or_file)
 
 
 def parse(document: dict[str, Any], *, origin: str) -> Scenario:
-    """A scenario from what a YAML file holds; `origin` names it in errors. Raises ScenarioError."""
+    """Parse a scenario's YAML document; `origin` names it in errors. Raises ScenarioError."""
     try:
         return Scenario.model_validate(document)
     except ValidationError as error:

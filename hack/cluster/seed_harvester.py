@@ -1,4 +1,4 @@
-"""What a new cluster has besides nodes and machines: Harvester's, Rancher's and Longhorn's own objects."""
+"""The initial objects of Harvester, Rancher and Longhorn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIZE = 6912345088
 
 
 def namespaces(scenario: Scenario) -> list[Object]:
-    """Those that are there before anything else."""
+    """Build the namespaces."""
     names = [HARVESTER_SYSTEM, CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM]
     names += [addon.namespace for addon in scenario.addons]
     names += [machine.namespace for machine in scenario.vms.machines]
@@ -43,19 +43,19 @@ def namespaces(scenario: Scenario) -> list[Object]:
 
 
 def service_accounts() -> list[Object]:
-    """Those under which Jobs run."""
+    """Build the service accounts of Jobs."""
     places = ((HARVESTER_SYSTEM, "harvester"), (CATTLE_SYSTEM, "system-upgrade-controller"))
     return [_object("v1", "ServiceAccount", name, place) for place, name in places]
 
 
 def settings(scenario: Scenario) -> list[Object]:
-    """Harvester's."""
+    """Build Harvester's settings."""
     values = {SETTING_SERVER_VERSION: scenario.software.harvester, "upgrade-config": ""}
     return [{**_object("harvesterhci.io/v1beta1", "Setting", name), "value": value} for name, value in values.items()]
 
 
 def version(scenario: Scenario, iso_url: str) -> Object:
-    """The release that can be upgraded to."""
+    """Build the Version of the release to upgrade to."""
     release = scenario.release
     return {
         **_object("harvesterhci.io/v1beta1", "Version", release.harvester, HARVESTER_SYSTEM),
@@ -70,7 +70,7 @@ def version(scenario: Scenario, iso_url: str) -> Object:
 
 
 def image(scenario: Scenario, iso_url: str, *, at: str) -> Object:
-    """The same ISO, uploaded and imported by the administrator beforehand."""
+    """Build the image of the same ISO, imported by an administrator beforehand."""
     name = f"harvester-{scenario.release.harvester}"
     annotations = {
         ANNOTATION_OS_UPGRADE_IMAGE: OS_UPGRADE_IMAGE_VALUE,
@@ -102,7 +102,7 @@ def image(scenario: Scenario, iso_url: str, *, at: str) -> Object:
 
 
 def provisioning_cluster(scenario: Scenario, *, at: str) -> Object:
-    """Rancher's view of the cluster, with what an administrator configured."""
+    """Build Rancher's provisioning cluster, with an administrator's configuration."""
     conditions = [{"type": type_, "status": "True", "lastUpdateTime": at} for type_ in ("Ready", "Updated")]
     return {
         **_object("provisioning.cattle.io/v1", "Cluster", PROVISIONING_CLUSTER, FLEET_LOCAL),
@@ -125,7 +125,7 @@ def provisioning_cluster(scenario: Scenario, *, at: str) -> Object:
 
 
 def capi_cluster() -> Object:
-    """Cluster API's view of it."""
+    """Build the Cluster API cluster."""
     return {
         **_object("cluster.x-k8s.io/v1beta1", "Cluster", PROVISIONING_CLUSTER, FLEET_LOCAL),
         "spec": {},
@@ -134,7 +134,7 @@ def capi_cluster() -> Object:
 
 
 def charts(scenario: Scenario, *, at: str) -> list[Object]:
-    """Harvester's ManagedCharts."""
+    """Build Harvester's ManagedCharts."""
     number = scenario.software.harvester.removeprefix("v")
     versions = {"harvester": number, "harvester-crd": number}
     conditions = [{"type": type_, "status": "True", "lastUpdateTime": at} for type_ in ("Ready", "Defined")]
@@ -162,7 +162,7 @@ def charts(scenario: Scenario, *, at: str) -> list[Object]:
 
 
 def longhorn_settings(scenario: Scenario) -> list[Object]:
-    """The one that upgrades change, where the scenario has it."""
+    """Build the setting that upgrades change, if the scenario has it."""
     value = scenario.replenishment_interval
     if value is None:
         return []
@@ -171,7 +171,7 @@ def longhorn_settings(scenario: Scenario) -> list[Object]:
 
 
 def addon(given: Addon) -> Object:
-    """A settled add-on."""
+    """Build an Addon in a final state."""
     return {
         **_object("harvesterhci.io/v1beta1", "Addon", given.name, given.namespace),
         "spec": {
@@ -186,7 +186,7 @@ def addon(given: Addon) -> Object:
 
 
 def kubevirt() -> Object:
-    """KubeVirt as Harvester's chart sets it up."""
+    """Build KubeVirt as Harvester's chart configures it."""
     return {
         **_object("kubevirt.io/v1", "KubeVirt", "kubevirt", HARVESTER_SYSTEM),
         "spec": {"workloadUpdateStrategy": {"workloadUpdateMethods": ["LiveMigrate"]}},
@@ -195,9 +195,9 @@ def kubevirt() -> Object:
 
 
 def api_endpoints(api_url: str, others: Iterable[str] = ()) -> Object:
-    """Where the API servers answer: the EndpointSlice of default/kubernetes.
+    """Build the EndpointSlice of default/kubernetes, which lists the API servers.
 
-    `others` are addresses of further ones; none have a place beside a name.
+    `others` are addresses of further servers, allowed only beside an address.
     """
     parts = urlsplit(api_url)
     host = parts.hostname or ""

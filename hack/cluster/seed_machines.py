@@ -17,7 +17,7 @@ _NAMESPACE = uuid.UUID("0b0e5ad6-3b5b-4a55-8a53-52b2f2b4c0de")
 
 
 def machines_of(scenario: Scenario) -> list[Machine]:
-    """Those that are described, and as many more as are asked for, spread over the nodes that are no witnesses."""
+    """Return the scenario's VMs and its fleet, spread over the nodes that are not witnesses."""
     nodes = scenario.nodes.for_machines
     replicas = min(3, len(nodes))
     spread = [
@@ -28,7 +28,7 @@ def machines_of(scenario: Scenario) -> list[Machine]:
 
 
 def virtual_machine(machine: Machine) -> Object:
-    """The VirtualMachine as its user made it."""
+    """Build the VirtualMachine as a user creates it."""
     devices: Object = {"disks": [{"name": "disk-0", "disk": {"bus": "virtio"}, "bootOrder": 1}]}
     if not machine.migratable:
         devices["hostDevices"] = [{"name": "gpu-0", "deviceName": "nvidia.com/GA102GL"}]
@@ -49,17 +49,17 @@ def virtual_machine(machine: Machine) -> Object:
 
 
 def claim_name(machine: Machine) -> str:
-    """The machine's only disk."""
+    """Return the name of the VM's only disk."""
     return f"{machine.name}-disk-0"
 
 
 def volume_name(machine: Machine) -> str:
-    """As a provisioner names volumes."""
+    """Return the volume's name, as a provisioner forms it."""
     return f"pvc-{uuid.uuid5(_NAMESPACE, f'{machine.namespace}/{machine.name}')}"
 
 
 def volume(machine: Machine) -> Object:
-    """The Longhorn volume, attached where the machine runs."""
+    """Build the Longhorn volume, attached to the VM's node."""
     name = volume_name(machine)
     user = {"podName": "", "podStatus": "", "workloadName": machine.name, "workloadType": "VirtualMachineInstance"}
     return {
@@ -91,7 +91,7 @@ def volume(machine: Machine) -> Object:
 
 
 def engine(machine: Machine, scenario: Scenario) -> Object:
-    """The volume's engine, with its replicas on the machine's node and the ones after it."""
+    """Build the volume's engine, with replicas on the VM's node and the following ones."""
     name = volume_name(machine)
     nodes = scenario.nodes.for_machines
     first = nodes.index(machine.node)

@@ -31,12 +31,12 @@ _CLUSTER = "local"
 
 
 def machine_name(node: str) -> str:
-    """Names of Machines tell nothing about their nodes, and sort in another order than they do."""
+    """Return the Machine's name, which is independent of the node's name and sorts differently."""
     return f"custom-{hashlib.sha256(node.encode()).hexdigest()[:12]}"
 
 
 def node(name: str, scenario: Scenario, *, at: str) -> Object:
-    """A node that is Ready."""
+    """Build a Ready node."""
     nodes = scenario.nodes
     index = nodes.index(name)
     size = {"cpu": "16", "memory": "64Gi", "pods": "200"}
@@ -70,7 +70,7 @@ def _ready(at: str) -> Object:
 
 
 def _system(host: Host) -> Object:
-    """What the kubelet tells of its machine."""
+    """Build status.nodeInfo."""
     return {
         "architecture": "amd64",
         "bootID": host.boot_id,
@@ -86,7 +86,7 @@ def _system(host: Host) -> Object:
 
 
 def machine(name: str, scenario: Scenario, node_object: Object, *, at: str) -> Object:
-    """The Machine of a node that the API server has already."""
+    """Build the Machine of an existing node."""
     called = machine_name(name)
     reference = {"kind": "RKEBootstrap", "apiVersion": "rke.cattle.io/v1", "name": called, "namespace": FLEET_LOCAL}
     labels = {"cluster.x-k8s.io/cluster-name": _CLUSTER, RKE_CLUSTER_NAME: _CLUSTER, **_roles(name, scenario)}
@@ -116,7 +116,7 @@ def machine(name: str, scenario: Scenario, node_object: Object, *, at: str) -> O
 
 
 def plan_secret(name: str, scenario: Scenario, cluster: Object, machine_object: Object) -> Object:
-    """The machine-plan Secret of a machine that has applied its plan."""
+    """Build the machine-plan Secret of a machine that has applied its plan."""
     plan = plans.plan_of(cluster, machine_object)
     content: dict[str, bytes | str] = {
         "plan": plan,
@@ -175,7 +175,7 @@ def _labels(name: str, scenario: Scenario) -> dict[str, str]:
 
 
 def _spec(name: str, scenario: Scenario) -> Object:
-    """A witness holds etcd and takes only what tolerates that."""
+    """Build the node's spec; a witness runs etcd and has its taint."""
     cordoned = {"unschedulable": True} if name in scenario.nodes.cordoned else {}
     taint = {"key": LABEL_ETCD, "value": "true", "effect": "NoExecute"}
     return cordoned | ({"taints": [taint]} if scenario.nodes.is_witness(name) else {})

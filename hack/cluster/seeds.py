@@ -1,4 +1,4 @@
-"""Fills an empty API server with the cluster that a scenario describes."""
+"""Creates a scenario's initial objects on an empty API server."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 
-#: Kinds whose status is written with the object, because they have no status subresource or it makes no difference.
+#: Kinds whose status is written with the object: they have no status subresource.
 _WHOLE = frozenset({INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS})
 _LOOK = 0.05
 _PATIENCE = 30.0
 
 
 class Seeds:
-    """Plants everything, once; what is there already stays as it is.
+    """Creates all initial objects once; existing ones stay as they are.
 
-    Nodes and machines are planted `at_once` at a time: one after the other gives the same cluster to the byte where
-    the server allows that, many are faster where it does not.
+    Nodes and machines are created `at_once` at a time: one at a time is reproducible where
+    the server is, many are faster elsewhere.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Seeds:
 
     async def define(self, crds: Iterable[Object]) -> None:
         """Install CustomResourceDefinitions and wait until they are served. Raises TimeoutError."""
-        installed = [await self._plant(CRDS, crd) for crd in crds]
+        installed = [await self._create(CRDS, crd) for crd in crds]
         async with asyncio.timeout(_PATIENCE):
             for crd in installed:
                 await self._served(crd)
@@ -100,67 +100,67 @@ class Seeds:
             else:
                 return
 
-    async def plant(self) -> None:
+    async def create(self) -> None:
         """Create the cluster's objects."""
         scenario, at = self._scenario, format_time(self._now())
         for namespace in seed_harvester.namespaces(scenario):
-            await self._plant(NAMESPACES, namespace)
+            await self._create(NAMESPACES, namespace)
         for account in seed_harvester.service_accounts():
-            await self._plant(SERVICE_ACCOUNTS, account)
-        await self._plant(ENDPOINT_SLICES, seed_harvester.api_endpoints(self._api_url, scenario.api_servers))
-        await self._plant_harvester(at)
-        await self._plant_nodes(at)
+            await self._create(SERVICE_ACCOUNTS, account)
+        await self._create(ENDPOINT_SLICES, seed_harvester.api_endpoints(self._api_url, scenario.api_servers))
+        await self._create_harvester(at)
+        await self._create_nodes(at)
         async with asyncio.TaskGroup() as group:
             for machine in seed_machines.machines_of(scenario):
-                group.create_task(self._in_turn(self._plant_machine(machine)))
+                group.create_task(self._in_turn(self._create_machine(machine)))
 
     async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
         async with self._places:
             await work
 
-    async def _plant_machine(self, machine: Machine) -> None:
-        created = await self._plant(VIRTUAL_MACHINES, seed_machines.virtual_machine(machine))
+    async def _create_machine(self, machine: Machine) -> None:
+        created = await self._create(VIRTUAL_MACHINES, seed_machines.virtual_machine(machine))
         if machine.run_strategy != "Halted":
-            await self._plant(INSTANCES, instance_of(created, node=machine.node))
+            await self._create(INSTANCES, instance_of(created, node=machine.node))
         if machine.volume:
-            await self._plant(VOLUMES, seed_machines.volume(machine))
-            await self._plant(ENGINES, seed_machines.engine(machine, self._scenario))
+            await self._create(VOLUMES, seed_machines.volume(machine))
+            await self._create(ENGINES, seed_machines.engine(machine, self._scenario))
 
-    async def _plant_harvester(self, at: str) -> None:
+    async def _create_harvester(self, at: str) -> None:
         scenario = self._scenario
         for setting in seed_harvester.settings(scenario):
-            await self._plant(SETTINGS, setting)
-        await self._plant(VERSIONS, seed_harvester.version(scenario, self._iso_url))
-        image = await self._plant(VIRTUAL_MACHINE_IMAGES, seed_harvester.image(scenario, self._iso_url, at=at))
+            await self._create(SETTINGS, setting)
+        await self._create(VERSIONS, seed_harvester.version(scenario, self._iso_url))
+        image = await self._create(VIRTUAL_MACHINE_IMAGES, seed_harvester.image(scenario, self._iso_url, at=at))
         claim = claim_of(image)
-        await self._plant(
+        await self._create(
             PERSISTENT_VOLUME_CLAIMS,
             {**claim, "status": {"phase": "Bound", "accessModes": claim["spec"]["accessModes"]}},
         )
-        await self._plant(CAPI_CLUSTERS, seed_harvester.capi_cluster())
+        await self._create(CAPI_CLUSTERS, seed_harvester.capi_cluster())
         for chart in seed_harvester.charts(scenario, at=at):
-            await self._plant(MANAGED_CHARTS, chart)
+            await self._create(MANAGED_CHARTS, chart)
         for setting in seed_harvester.longhorn_settings(scenario):
-            await self._plant(LONGHORN_SETTINGS, setting)
+            await self._create(LONGHORN_SETTINGS, setting)
         for addon in scenario.addons:
-            await self._plant(ADDONS, seed_harvester.addon(addon))
-        await self._plant(KUBEVIRTS, seed_harvester.kubevirt())
+            await self._create(ADDONS, seed_harvester.addon(addon))
+        await self._create(KUBEVIRTS, seed_harvester.kubevirt())
 
-    async def _plant_nodes(self, at: str) -> None:
+    async def _create_nodes(self, at: str) -> None:
         scenario = self._scenario
-        cluster = await self._plant(PROVISIONING_CLUSTERS, seed_harvester.provisioning_cluster(scenario, at=at))
+        cluster = await self._create(PROVISIONING_CLUSTERS, seed_harvester.provisioning_cluster(scenario, at=at))
         async with asyncio.TaskGroup() as group:
             for name in scenario.nodes.names:
-                group.create_task(self._in_turn(self._plant_node(name, cluster, at)))
+                group.create_task(self._in_turn(self._create_node(name, cluster, at)))
 
-    async def _plant_node(self, name: str, cluster: Object, at: str) -> None:
+    async def _create_node(self, name: str, cluster: Object, at: str) -> None:
         scenario = self._scenario
-        node = await self._plant(NODES, seed_nodes.node(name, scenario, at=at))
-        machine = await self._plant(MACHINES, seed_nodes.machine(name, scenario, node, at=at))
-        await self._plant(SECRETS, seed_nodes.plan_secret(name, scenario, cluster, machine))
+        node = await self._create(NODES, seed_nodes.node(name, scenario, at=at))
+        machine = await self._create(MACHINES, seed_nodes.machine(name, scenario, node, at=at))
+        await self._create(SECRETS, seed_nodes.plan_secret(name, scenario, cluster, machine))
 
-    async def _plant(self, resource: Resource, obj: Object) -> Object:
-        """Create it with its status, however that is written."""
+    async def _create(self, resource: Resource, obj: Object) -> Object:
+        """Create an object with its status."""
         name, namespace = objects.name(obj), objects.namespace(obj)
         try:
             created = await self._client.create(resource, obj)

@@ -1,4 +1,4 @@
-"""Writes whose every field must be known: what a mistyped field name needs to be found."""
+"""Strict field validation for all writes, which finds mistyped field names."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _OPTION = "fieldValidation"
 
 
 class Strict:
-    """A `Transport` that has the API server refuse unknown and doubled fields, whoever sends them.
+    """A `Transport` that requests strict field validation: unknown and duplicate fields are refused.
 
-    Production leaves it to the server, which warns: an upgrade must not end because a newer kind lost a field.
+    In production the server warns: an upgrade must not fail because a newer version of a kind lacks a field.
     """
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
 
     async def send(self, request: Request) -> Response:
-        """Pass it on, strictly if it writes. Raises Transient."""
+        """Send the request, writes with strict validation. Raises Transient."""
         return await self._inner.send(_strict(request))
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """The same, piece by piece. Raises Transient."""
+        """Open a stream, writes with strict validation. Raises Transient."""
         async with self._inner.open(_strict(request)) as stream:
             yield stream
 

@@ -1,4 +1,4 @@
-"""The wire between clients and a server as a whole: it may be cut or go silent, with all that is open on it."""
+"""A transport whose connections can be cut or blackholed, including open streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BreakableTransport:
-    """A `Transport` over another one, for tests of what clients do without a server.
+    """A `Transport` around another one, for tests of clients without a reachable server.
 
     While it is silent, nothing gets through in either direction and connections stay open: requests wait for as long
     as their senders do, streams bring nothing. While it is cut, requests are refused.
@@ -31,26 +31,26 @@ class BreakableTransport:
         self._open: dict[_Pieces, None] = {}
 
     def hush(self) -> None:
-        """Go silent."""
+        """Blackhole all connections: nothing arrives and nothing fails."""
         self._sounds.clear()
 
     def tear(self) -> None:
-        """Break what is open; what comes next gets through."""
+        """Break open streams; later requests succeed."""
         for pieces in list(self._open):
             pieces.tear()
 
     def cut(self) -> None:
-        """Break what is open, and refuse everything."""
+        """Break open streams and refuse all requests."""
         self._is_cut = True
         self.tear()
 
     def mend(self) -> None:
-        """Let everything through again, what has waited first."""
+        """Restore the connection; waiting requests proceed first."""
         self._is_cut = False
         self._sounds.set()
 
     async def send(self, request: Request) -> Response:
-        """Pass it on, and its answer back. Raises Transient."""
+        """Send the request and return its response. Raises Transient."""
         try:
             async with asyncio.timeout(request.timeout):
                 await self.passable()
@@ -62,7 +62,7 @@ class BreakableTransport:
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """Pass it on; what then streams goes by way of this line too. Raises Transient."""
+        """Open a stream that this transport can break. Raises Transient."""
         try:
             async with asyncio.timeout(request.timeout):
                 await self.passable()
@@ -79,30 +79,30 @@ class BreakableTransport:
                 self._open.pop(pieces, None)
 
     async def passable(self) -> None:
-        """Returns when it is not silent. Raises Transient when it is cut."""
+        """Wait while the connection is blackholed. Raises Transient when it is cut."""
         await self._sounds.wait()
         if self._is_cut:
             raise Transient("the line is cut", reason=REFUSED)
 
 
 class _Pieces:
-    """What one stream brings."""
+    """One open stream."""
 
     def __init__(self, line: BreakableTransport, chunks: AsyncIterator[bytes]) -> None:
         self._line = line
         self._chunks = chunks
         self._is_torn = False
-        #: Of the read that goes on, if one does.
+        #: The pending read, if any.
         self._limit: asyncio.Timeout | None = None
 
     def tear(self) -> None:
-        """Break it now."""
+        """Break the stream."""
         self._is_torn = True
         if self._limit is not None:
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def next(self) -> bytes | None:
-        """The next piece, or nothing at the end. Raises Transient."""
+        """Return the next chunk, or None at the end. Raises Transient."""
         if self._is_torn:
             raise _torn()
         try:

@@ -1,4 +1,4 @@
-"""What a request does, read from its path alone; for rules and counts that know no resource table."""
+"""A request in API terms, derived from its path without a resource table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollectio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request in the terms of the API."""
+    """One request in API terms."""
 
     #: get, list, watch, create, update, patch, delete, deletecollection; else the method in lower case.
     verb: str
-    #: Fully qualified, `jobs.batch`, `nodes`; empty for paths that name none.
+    #: Resource with group, `jobs.batch`, `nodes`; empty for other paths.
     resource: str = ""
     subresource: str = ""
     namespace: str = ""
@@ -31,12 +31,12 @@ class Call:
 
     @property
     def is_write(self) -> bool:
-        """Whether it may change the store."""
+        """Report whether the request writes."""
         return bool(self.resource) and self.verb in WRITES and not self.dry_run
 
 
 def call_of(request: Request) -> Call:
-    """Read a request."""
+    """Derive the call from a request."""
     agent = request.headers.get("user-agent", "")
     group, rest = _split(request.path)
     if not rest:

@@ -1,4 +1,4 @@
-"""How many requests were made, by whom, for what and with which answer."""
+"""Request counts by verb, resource, client and status code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from hack.faults.call import Call
 
-#: The code of a request that got no answer.
+#: The code of a request without a response.
 NO_ANSWER = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Count:
-    """What is counted together."""
+    """The key of a count."""
 
     verb: str
     resource: str
@@ -44,7 +44,7 @@ class Counts:
         self._counts[key] += 1
 
     def total(self, **wanted: str | int) -> int:
-        """How many requests have these values, named as the fields of Count."""
+        """Return the number of requests with these values of Count's fields."""
         return sum(
             count
             for key, count in self._counts.items()
@@ -55,5 +55,5 @@ class Counts:
         return iter(sorted(self._counts.items()))
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Reset the counts."""
         self._counts.clear()

@@ -1,4 +1,4 @@
-"""A wire in virtual time: every request takes a little, a different little for every seed."""
+"""Network latency in virtual time, random per request and reproducible from a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SlowTransport:
-    """A `Transport` in front of another one; half of the time goes there, half of it back."""
+    """A `Transport` that delays requests and responses."""
 
     def __init__(self, inner: Transport, *, random: Random, least: float, most: float) -> None:
         self._inner = inner
@@ -23,7 +23,7 @@ class SlowTransport:
         self._most = most
 
     async def send(self, request: Request) -> Response:
-        """Pass a request on, and its answer back."""
+        """Send a request with latency."""
         await self._pause()
         response = await self._inner.send(request)
         await self._pause()
@@ -31,7 +31,7 @@ class SlowTransport:
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """Pass a request on; what then streams is not held up."""
+        """Open a stream with latency; its chunks are not delayed."""
         await self._pause()
         async with self._inner.open(request) as stream:
             yield stream

@@ -1,4 +1,4 @@
-"""One piece between a client and a server that makes faults happen and counts what passes."""
+"""Fault injection and request counts between a client and a server."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 
 class WriteHook(Protocol):
-    """Told of every write around the moment at which it happens.
+    """Called before and after every write.
 
     Numbers count the writes that pass this middleware, from 1 on. A hook may raise, which the caller of the transport
     sees, or never return: that is how a manager is killed before or after its n-th write.
     """
 
     async def before(self, number: int, call: Call) -> None:
-        """The write is about to be sent."""
+        """Run before the write is sent."""
         ...
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """The write has been answered, and the caller does not know it yet."""
+        """Run after the server's response and before the caller gets it."""
         ...
 
 
 class NoHook:
-    """Lets every write pass."""
+    """A hook without effect."""
 
     async def before(self, number: int, call: Call) -> None:
         """Do nothing."""
@@ -57,12 +57,12 @@ NO_HOOK = NoHook()
 @dataclass(slots=True)
 class _Armed:
     rule: Rule
-    #: How many requests it described so far.
+    #: The number of matching requests so far.
     seen: int = 0
 
 
 class Middleware:
-    """A `Transport` in front of another one; rules may come and go while it works."""
+    """A `Transport` around another one; rules can be added and removed at any time."""
 
     def __init__(
         self, inner: Transport, *, random: Random, rules: Iterable[Rule] = (), hook: WriteHook = NO_HOOK
@@ -72,25 +72,25 @@ class Middleware:
         self._armed = [_Armed(rule) for rule in rules]
         self.hook: WriteHook = hook
         self.counts = Counts()
-        #: How many writes have been sent on.
+        #: The number of writes sent.
         self.writes = 0
-        #: (user agent, resource) -> UIDs of objects that its watches do not show.
+        #: (user agent, resource) -> UIDs of objects that are hidden from its watches.
         self._hidden: dict[tuple[str, str], set[str]] = {}
 
     def add(self, rule: Rule) -> None:
-        """Arm another rule; it counts requests from now on."""
+        """Add a rule; it counts requests from now on."""
         self._armed.append(_Armed(rule))
 
     def remove(self, rule: Rule) -> None:
-        """Disarm a rule."""
+        """Remove a rule."""
         self._armed = [armed for armed in self._armed if armed.rule != rule]
 
     def clear(self) -> None:
-        """Disarm all rules."""
+        """Remove all rules."""
         self._armed.clear()
 
     async def send(self, request: Request) -> Response:
-        """Pass a request on. Raises Transient for lost requests and answers, and what the hook raises."""
+        """Send a request. Raises Transient for lost requests and responses, and the hook's exceptions."""
         call = call_of(request)
         actions = self._actions(call)
         try:
@@ -109,7 +109,7 @@ class Middleware:
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """Pass a request on whose answer arrives piece by piece. Raises Transient for a lost one."""
+        """Open a stream. Raises Transient for a lost request."""
         call = call_of(request)
         if call.verb != "watch":
             yield WholeStream(await self.send(request))
@@ -146,7 +146,7 @@ class Middleware:
         return PatientStream(lines, status=stream.status, headers=stream.headers, idle_timeout=request.idle_timeout)
 
     def _actions(self, call: Call) -> list[Action]:
-        """What happens to this request, by all rules that describe it."""
+        """Return the actions of all rules that match the request."""
         chosen = []
         for armed in self._armed:
             match = armed.rule.match
@@ -159,7 +159,7 @@ class Middleware:
         return chosen
 
     async def _prelude(self, actions: list[Action]) -> Response | None:
-        """What happens before the request is sent on; a response when it is not."""
+        """Apply the actions before the request is sent; return a response if it is not sent."""
         for action in actions:
             match action:
                 case Delay():

@@ -1,7 +1,7 @@
-"""Faults as data: which requests, and what happens to them.
+"""Faults as data: matching requests and an action.
 
 A rule is a `Match` with one action. Every request goes through all rules in their order: delays add up, the first
-refusal or lost request decides, and what concerns the stream of a watch is applied one after another.
+refusal or lost request decides, and stream actions apply one after another.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Which requests; patterns are shell globs, and what is not given matches all."""
+    """A request matcher; patterns are shell globs, and an omitted field matches all."""
 
     verbs: tuple[str, ...] = ()
     resource: str = "*"
-    #: None for with or without one.
+    #: None matches both.
     subresource: str | None = None
     namespace: str = "*"
     name: str = "*"
     user_agent: str = "*"
     path: str = "*"
-    #: The first request that counts, among those that match the rest; 1 is the first.
+    #: The ordinal of the first affected request among the matching ones, from 1.
     nth: int = 1
-    #: How many requests from the n-th on; 0 for all.
+    #: The number of affected requests from the n-th on; 0 means all.
     times: int = 0
-    #: The share of those that are hit, by the middleware's seed.
+    #: The affected share, random from the middleware's seed.
     probability: float = 1.0
 
     def describes(self, call: Call) -> bool:
-        """Whether a request is one of these, without regard to how many there were."""
+        """Report whether the request matches, regardless of ordinals."""
         return (
             (not self.verbs or call.verb in self.verbs)
             and (self.subresource is None or self.subresource == call.subresource)
@@ -48,7 +48,7 @@ class Match:
         )
 
     def counts(self, number: int) -> bool:
-        """Whether the request of this number, from 1 on, is in the range."""
+        """Report whether the request with this ordinal is affected."""
         return number >= self.nth and (not self.times or number < self.nth + self.times)
 
 
@@ -62,7 +62,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """The server answers with a Status and does nothing."""
+    """The server responds with an error Status and does nothing."""
 
     status: int
     reason: str = ""
@@ -78,7 +78,7 @@ class LoseRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoseAnswer:
-    """The server does what is asked, and the connection breaks before it says so."""
+    """The server processes the request, and the connection breaks before the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,22 +87,22 @@ class Cut:
 
     events: int = 0
     seconds: float = 0.0
-    #: Properly, or by a broken connection.
+    #: Whether the stream ends properly or the connection breaks.
     clean: bool = True
-    #: With a broken connection: half a line of the next event still arrives.
+    #: Whether a broken connection delivers half of the next line.
     torn: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expire:
-    """A watch answers 410 in the stream after so many events."""
+    """A watch sends 410 in the stream after so many events."""
 
     events: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """After so many events nothing arrives for so many seconds, and then what has gathered."""
+    """After so many events the stream stalls for so many seconds, then delivers the backlog."""
 
     events: int = 0
     seconds: float
@@ -110,10 +110,10 @@ class Stall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thin:
-    """A share of a watch's events gets lost; bookmarks never."""
+    """A share of a watch's events is lost, never bookmarks."""
 
     probability: float
-    #: ADDED, MODIFIED, DELETED; none for all.
+    #: ADDED, MODIFIED, DELETED; empty means all.
     types: tuple[str, ...] = ()
 
 
@@ -159,7 +159,7 @@ class Rule:
 
 
 def rule(data: Mapping[str, Any]) -> Rule:
-    """A rule from a scenario: `{match: {verbs: [patch], nth: 3}, refuse: {status: 503}}`. Raises ValueError."""
+    """Build a rule from a scenario: `{match: {verbs: [patch], nth: 3}, refuse: {status: 503}}`. Raises ValueError."""
     names = [name for name in data if name != "match"]
     if len(names) != 1 or names[0] not in _ACTIONS:
         raise ValueError(f"a fault has exactly one of {', '.join(_ACTIONS)}, this one has {', '.join(names) or 'none'}")

@@ -1,4 +1,4 @@
-"""Faults in the stream of a watch: each stands between the lines of the server and those that the client sees."""
+"""Faults of watch streams: each filters the lines between server and client."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class Lines(Protocol):
-    """Where lines come from."""
+    """A source of lines."""
 
     async def next(self) -> bytes | None:
-        """A complete line; None when the stream has ended. Raises Transient when it breaks."""
+        """Return a complete line, or None at the end of the stream. Raises Transient when it breaks."""
         ...
 
 
 class Whole:
-    """Cuts chunks into lines."""
+    """Splits chunks into lines."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
@@ -37,7 +37,7 @@ class Whole:
         self._rest = b""
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         while not self._lines:
             try:
                 chunk = await anext(self._chunks)
@@ -61,7 +61,7 @@ class Cutting:
         self._torn = False
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         if self._torn:
             raise _reset()
         try:
@@ -84,14 +84,14 @@ class Cutting:
 
 
 class Expiring:
-    """Says 410 after some events."""
+    """Sends 410 after some events."""
 
     def __init__(self, lines: Lines, action: Expire) -> None:
         self._lines = lines
         self._left = action.events
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         self._left -= 1
         if self._left >= 0:
             return await self._lines.next()
@@ -99,7 +99,7 @@ class Expiring:
 
 
 class Stalling:
-    """Says nothing for a while."""
+    """Stalls for a while."""
 
     def __init__(self, lines: Lines, action: Stall) -> None:
         self._lines = lines
@@ -107,7 +107,7 @@ class Stalling:
         self._seconds = action.seconds
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         if self._left == 0:
             await asyncio.sleep(self._seconds)
         self._left -= 1
@@ -123,7 +123,7 @@ class Thinning:
         self._random = random
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         while True:
             line = await self._lines.next()
             if line is None or not self._lost(line):
@@ -144,7 +144,7 @@ class Hiding:
         self._hidden = hidden
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         while True:
             line = await self._lines.next()
             if line is None or not self._lost(json.loads(line)):
@@ -170,7 +170,7 @@ class Doubling:
         self._again: bytes | None = None
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         again, self._again = self._again, None
         if again is not None:
             return again
@@ -181,7 +181,7 @@ class Doubling:
 
 
 def disturbed(lines: Lines, action: WatchAction, *, random: Random, hidden: set[str]) -> Lines:
-    """The lines with one fault; `hidden` holds the UIDs of objects that the client shall not see until it lists."""
+    """Apply one fault to the lines; `hidden` has the UIDs of objects that are hidden until the client lists."""
     match action:
         case Cut():
             return Cutting(lines, action)

@@ -173,7 +173,12 @@ class Harvester:
             events=PlanEvents(self.heard, now=virtual_now),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
             preflight=self.preflight,
-            settings=Settings(version="v0.0.0"),
+            settings=Settings(
+                version="v0.0.0",
+                repo_url="http://{service}.harvester-system",
+                job_service_account="harvester",
+                plan_service_account="system-upgrade-controller",
+            ),
         )
 
     async def names(self, resource: Resource, namespace: str = "") -> list[str]:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.pipeline.context import DEFAULT_REPO_URL
 from upgrade_manager.runtime.bindaddress import BindAddress
 from upgrade_manager.runtime.logging import LEVELS, LogFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+#: The repository Service in the cluster; a manager outside the cluster needs another URL.
+DEFAULT_REPO_URL = "http://{service}.harvester-system"
 #: Exit status of a command line that cannot be understood, as argparse and kubectl have it.
 USAGE = 2
 

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: The Jobs on the nodes use this address; a manager that runs outside the cluster uses another.
-DEFAULT_REPO_URL = "http://{service}.harvester-system"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -47,11 +44,11 @@ class Settings:
     #: The manager's version: the toolkit's tag until the release is known.
     version: str
     #: Base URL of the upgrade repository; {plan} is the plan's name, {service} its Service's.
-    repo_url: str = DEFAULT_REPO_URL
+    repo_url: str
     #: Service account of the Jobs, in harvester-system.
-    job_service_account: str = "harvester"
+    job_service_account: str
     #: Service account of the Plans' Jobs, in cattle-system.
-    plan_service_account: str = "system-upgrade-controller"
+    plan_service_account: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from upgrade_manager.kube.resources import (
 from upgrade_manager.pipeline import failed_jobs, overrides, rancher
 from upgrade_manager.pipeline.absence import where_present
 from upgrade_manager.pipeline.selections import MANAGED_NODES
-from upgrade_manager.pipeline.together import together
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -68,7 +68,7 @@ async def tear_down(ctx: ReconcileContext, *, keep_evidence: bool) -> None:
             "cluster": lambda: where_present(ctx, FLEET_LOCAL, rancher.restore(ctx)),
             "settings": lambda: overrides.restore(ctx),
         }
-        await together(*_missing(restore, taken))
+        await run_all(*_missing(restore, taken))
         if keep_evidence:
             # Before anything that may fail for long: a later try must not undo what the next plan changes.
             await ctx.annotate({ANNOTATION_RESTORED: "true"})
@@ -80,7 +80,7 @@ async def tear_down(ctx: ReconcileContext, *, keep_evidence: bool) -> None:
         "secrets": lambda: _remove(ctx, SECRETS, CATTLE_SYSTEM),
         "jobs": lambda: where_present(ctx, HARVESTER_SYSTEM, _remove_jobs(ctx, kept)),
     }
-    await together(*_missing(removal, taken))
+    await run_all(*_missing(removal, taken))
     # After the Plans: their controller would put its labels on again.
     await _clear_nodes(ctx, restored=restored)
     for steps in ctx.informers.taken.values():
@@ -148,7 +148,7 @@ async def _clear_nodes(ctx: ReconcileContext, *, restored: bool) -> None:
     # Not what is observed: that may be older than the last label, and nobody looks again.
     found = await ctx.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
     nodes = [(node, _marks(node, labels, annotations=annotations)) for node in found.items]
-    await together(*(ctx.mark(NODES, objects.name(node), marks) for node, marks in nodes if marks))
+    await run_all(*(ctx.mark(NODES, objects.name(node), marks) for node, marks in nodes if marks))
 
 
 def _marks(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:

@@ -13,8 +13,8 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS
 from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.vm_restore import is_restoring
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -64,7 +64,7 @@ async def keep_own(ctx: ReconcileContext) -> None:
     his holidays shall find what he was told is kept.
     """
     jobs = await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())
-    await together(*(_keep_or_remove(ctx, job) for job in jobs.items))
+    await run_all(*(_keep_or_remove(ctx, job) for job in jobs.items))
 
 
 async def _keep_or_remove(ctx: ReconcileContext, job: Object) -> None:

@@ -22,7 +22,7 @@ from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS
 from upgrade_manager.pipeline.absence import where_present
-from upgrade_manager.pipeline.together import together
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
@@ -37,7 +37,7 @@ _DIGITS = 20
 async def originals(ctx: ReconcileContext) -> dict[str, str]:
     """What is to be noted: the values that `change` is going to change."""
     notes: dict[str, str] = {}
-    await together(_note_interval(ctx, notes), _note_descheduler(ctx, notes))
+    await run_all(_note_interval(ctx, notes), _note_descheduler(ctx, notes))
     return notes
 
 
@@ -72,7 +72,7 @@ async def restore(ctx: ReconcileContext) -> None:
     if notes.descheduler_was_enabled:
         descheduler = _swap(ctx, _DESCHEDULER, expected=False, value=True)
         steps.append(where_present(ctx, KUBE_SYSTEM, descheduler))
-    await together(*steps)
+    await run_all(*steps)
 
 
 async def _restore_interval(ctx: ReconcileContext, original: str) -> bool:

@@ -38,9 +38,9 @@ from upgrade_manager.pipeline.pauselist import enumerated, misnamed
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.initialize import single_node
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
-from upgrade_manager.pipeline.together import together
 from upgrade_manager.pipeline.vm_restore import report, start
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name, resume
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,7 +128,7 @@ async def _originals(ctx: ReconcileContext) -> dict[str, str]:
     async def settings() -> None:
         found.update(await overrides.originals(ctx))
 
-    await together(settings(), rancher.read_cluster(ctx), ctx.watch(MACHINE_PLANS))
+    await run_all(settings(), rancher.read_cluster(ctx), ctx.watch(MACHINE_PLANS))
     asking = machine_plan.with_hooks((await ctx.watch(MACHINE_PLANS)).list())
     return found | rancher.original(await rancher.read_cluster(ctx), asking=asking)
 

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from upgrade_manager.kube.errors import Conflict, Forbidden, Transient
+from upgrade_manager.runtime.concurrency import MAX_CONCURRENT, run_all
+
+
+class Steps:
+    """Records which steps ended, and how many ran at the same time at most."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+        self.most = 0
+        self._running = 0
+
+    async def step(self, name: str, *, seconds: float = 1.0, error: Exception | None = None) -> None:
+        self._running += 1
+        self.most = max(self.most, self._running)
+        await asyncio.sleep(seconds)
+        self._running -= 1
+        if error is not None:
+            raise error
+        self.ended.append(name)
+
+
+async def test_coroutines_run_concurrently() -> None:
+    steps, began = Steps(), asyncio.get_running_loop().time()
+    await run_all(*(steps.step(str(number), seconds=20) for number in range(7)))
+    assert asyncio.get_running_loop().time() - began == 20
+    assert len(steps.ended) == 7
+
+
+async def test_concurrency_is_bounded() -> None:
+    steps = Steps()
+    await run_all(*(steps.step(str(number)) for number in range(3 * MAX_CONCURRENT)))
+    assert (steps.most, len(steps.ended)) == (MAX_CONCURRENT, 3 * MAX_CONCURRENT)
+
+
+async def test_an_error_does_not_stop_the_others() -> None:
+    steps = Steps()
+    with pytest.raises(Forbidden):
+        await run_all(steps.step("a", error=Forbidden("no")), steps.step("b"), steps.step("c", seconds=9))
+    assert steps.ended == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "raised"),
+    [
+        pytest.param([Transient("1"), Forbidden("2")], "1", id="the first"),
+        pytest.param([Conflict("1"), Transient("2")], "2", id="a conflict last"),
+        pytest.param([Conflict("1"), Conflict("2")], "1", id="conflicts only"),
+    ],
+)
+async def test_the_first_error_is_raised(errors: list[Exception], raised: str) -> None:
+    steps = Steps()
+    with pytest.raises((Conflict, Transient, Forbidden), match=raised):
+        await run_all(*(steps.step("x", error=error) for error in errors))
+
+
+async def test_cancellation_cancels_all() -> None:
+    steps = Steps()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await run_all(steps.step("a", seconds=5))
+    await asyncio.sleep(10)
+    assert steps.ended == []

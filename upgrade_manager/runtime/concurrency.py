@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.kube.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+#: Coroutines that run at the same time; more would only queue in the connection pool.
+MAX_CONCURRENT = 16
+
+
+async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> None:
+    """Run independent coroutines concurrently, each to its end even where another one fails.
+
+    Raises the first error in the order given; a Conflict, which the next reconcile resolves, only if all are.
+    """
+    limit = asyncio.Semaphore(MAX_CONCURRENT)
+
+    async def run(coroutine: Coroutine[Any, Any, Any]) -> None:
+        async with limit:
+            await coroutine
+
+    results = await asyncio.gather(*(run(coroutine) for coroutine in coroutines), return_exceptions=True)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, Conflict)), errors[0])

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Self
 
 from hack.actors.api_certificates import ApiCertificates
-from hack.actors.repository_access import RepositoryFetcher
+from hack.actors.repository_access import InClusterRepositoryClient
 from hack.cluster import scenario as scenarios
 from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
 from hack.cluster.population import Population
@@ -67,7 +67,7 @@ class Simulation:
         self._population = Population(self.backend, self.scenario, seed=seed, scale=scale, iso_base=ISO_HOST)
         self.hosts, self.registry = self._population.hosts, self._population.registry
         #: For managers in process: http://<plan>-repo.harvester-system/…
-        self.fetcher = RepositoryFetcher(self.registry.repository)
+        self.repository = InClusterRepositoryClient(self.registry.repository)
         #: The certificates that the API servers present.
         self.certificates = ApiCertificates(self.scenario, host=API_HOST, port=API_PORT, now=self.now, scale=scale)
         self._stack = AsyncExitStack()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _SHUTDOWN = 1.0
 
 
-class RepositoryFetcher:
-    """A `Fetcher` for managers in the test's process: http://SERVICE.harvester-system."""
+class InClusterRepositoryClient:
+    """A `RepositoryClient` for managers in the test's process: http://SERVICE.harvester-system."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -36,7 +36,7 @@ class RepositoryFetcher:
             raise Transient(f"get {url}: connection refused")
         response = self._repository.answer(unquote(parts.path))
         if len(response.body) > limit:
-            raise Terminal(f"get {url}: the answer is longer than {limit} bytes")
+            raise Terminal(f"get {url}: the response exceeds {limit} bytes")
         return response
 
 

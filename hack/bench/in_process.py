@@ -126,7 +126,7 @@ async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator
     """Run a manager on the simulated cluster, which it reaches by that transport."""
     outside = Outside(
         transport=transport,
-        fetcher=simulation.fetcher,
+        repository=simulation.repository,
         certificates=simulation.certificates,
         clock=LoopClock(simulation),
         random=Random(simulation.seed),

@@ -107,7 +107,7 @@ async def test_the_repository_answers_only_while_its_deployment_runs() -> None:
     url = "http://demo-repo.harvester-system/harvester-iso//harvester-release.yaml"
     async with Simulation(small()) as simulation:
         with pytest.raises(Transient):
-            await simulation.fetcher.fetch(url, limit=10_000, timeout=5)
+            await simulation.repository.fetch(url, limit=10_000, timeout=5)
         script = script_for(simulation)
         await script.import_image()
         await script.start_repository()
@@ -117,7 +117,7 @@ async def test_the_repository_answers_only_while_its_deployment_runs() -> None:
 
 async def _fetched(simulation: Simulation, url: str) -> Any:
     try:
-        return await simulation.fetcher.fetch(url, limit=10_000, timeout=5)
+        return await simulation.repository.fetch(url, limit=10_000, timeout=5)
     except Transient:
         return None
 

@@ -107,7 +107,7 @@ class TestNeeded:
     @pytest.mark.rule("pipeline: incomplete YAML is Degraded with the cause")
     def test_without_it_nothing_goes(self, key: str) -> None:
         lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
-        assert f": {key} is missing; the ISO is damaged" in refusal("\n".join(lines))
+        assert f": {key} is missing; the ISO is corrupt" in refusal("\n".join(lines))
 
     @pytest.mark.parametrize("empty", ["", "~", "null", "''", '""'])
     def test_an_empty_value_is_none(self, key: str, empty: str) -> None:
@@ -148,20 +148,20 @@ def test_a_version_is_a_short_harmless_text(key: str, value: str) -> None:
     lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
     said = refusal("\n".join([*lines, f"{key}: {value}"]))
     assert f"{key} is " in said
-    assert "which is no version" in said
+    assert "not a valid version" in said
     assert len(said) < 400
     assert one_line(said) == said
 
 
 def test_the_name_of_the_system_may_have_blanks_but_no_marks() -> None:
     assert read(GOOD.replace("os: Harvester v1.7.0", "os: Harvester v1.7.0 (dev)"))["os"] == "Harvester v1.7.0 (dev)"
-    assert "os is 'Harvester {{ x }}', which is no name" in refusal(
+    assert "os is 'Harvester {{ x }}', not a valid name" in refusal(
         GOOD.replace("os: Harvester v1.7.0", "os: 'Harvester {{ x }}'")
     )
 
 
 def test_a_key_that_is_there_twice_leaves_it_open_what_is_meant() -> None:
-    assert "harvester is there 2 times" in refusal(GOOD + "harvester: v1.8.0\n")
+    assert "harvester is set 2 times" in refusal(GOOD + "harvester: v1.8.0\n")
 
 
 def test_everything_that_is_wrong_is_named_at_once() -> None:

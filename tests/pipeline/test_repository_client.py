@@ -7,10 +7,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.support.harvester import Files
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Terminal, Transient
-from upgrade_manager.pipeline.repository_client import HttpFetcher
+from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.repository_client import REMEDY, HttpRepositoryClient, read_file
 
-pytestmark = pytest.mark.real_loop
+URL = "http://repo/file"
 
 
 async def answer(request: web.Request) -> web.StreamResponse:  # noqa: PLR0911  # one a path
@@ -40,48 +42,86 @@ async def answer(request: web.Request) -> web.StreamResponse:  # noqa: PLR0911  
 async def fetched(path: str, *, limit: int = 1000, timeout: float = 5.0) -> tuple[int, bytes, str]:  # noqa: ASYNC109
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
-    async with TestServer(app, host="127.0.0.1") as server, HttpFetcher(user_agent="manager/1") as fetcher:
+    async with TestServer(app, host="127.0.0.1") as server, HttpRepositoryClient(user_agent="manager/1") as client:
         url = str(server.make_url("/")).rstrip("/") + path
-        response = await fetcher.fetch(url, limit=limit, timeout=timeout)
+        response = await client.fetch(url, limit=limit, timeout=timeout)
         return response.status, response.body, response.headers.get("x-kind", "")
 
 
-async def test_a_file_and_what_moved_on_the_same_host() -> None:
+@pytest.mark.real_loop
+async def test_redirects_on_the_same_host_are_followed() -> None:
     assert await fetched("/iso//harvester-release.yaml") == (200, b"os: manager/1", "release")
     assert (await fetched("/moved"))[:2] == (200, b"os: manager/1")
 
 
-async def test_any_status_is_an_answer() -> None:
+@pytest.mark.real_loop
+async def test_every_status_is_returned() -> None:
     assert (await fetched("/absent"))[0] == 404
     assert (await fetched("/nowhere"))[0] == 302
 
 
-async def test_compressed_files_are_measured_by_what_is_in_them() -> None:
+@pytest.mark.real_loop
+async def test_limit_applies_to_the_decompressed_body() -> None:
     assert len((await fetched("/zipped", limit=100_000))[1]) == 100_000
-    with pytest.raises(Terminal, match="longer than 99999 bytes"):
+    with pytest.raises(Terminal, match="exceeds 99999 bytes"):
         await fetched("/zipped", limit=99_999)
 
 
-@pytest.mark.parametrize(("path", "words"), [("/away", "another host"), ("/circle", "more than 5 times")])
-async def test_redirects_that_are_not_followed(path: str, words: str) -> None:
-    with pytest.raises(Terminal, match=words):
+@pytest.mark.parametrize(("path", "message"), [("/away", "another host"), ("/circle", "more than 5 times")])
+@pytest.mark.real_loop
+async def test_refused_redirects_are_terminal(path: str, message: str) -> None:
+    with pytest.raises(Terminal, match=message):
         await fetched(path)
 
 
-async def test_no_complete_answer_is_transient() -> None:
-    with pytest.raises(Transient, match="did not come within") as caught:
+@pytest.mark.real_loop
+async def test_incomplete_response_is_transient() -> None:
+    with pytest.raises(Transient, match="timed out after") as caught:
         await fetched("/slow", timeout=0.05)
     assert caught.value.reason == TIMED_OUT
-    with pytest.raises(Transient, match="broke off"):
+    with pytest.raises(Transient, match="connection broken"):
         await fetched("/broken")
-    async with HttpFetcher(user_agent="x") as fetcher:
-        with pytest.raises(Transient, match="cannot be reached") as caught:
-            await fetcher.fetch("http://127.0.0.1:1/", limit=1, timeout=5)
+    async with HttpRepositoryClient(user_agent="x") as client:
+        with pytest.raises(Transient, match="Cannot connect") as caught:
+            await client.fetch("http://127.0.0.1:1/", limit=1, timeout=5)
         assert caught.value.reason == REFUSED
 
 
 @pytest.mark.parametrize("url", ["no url", "http://", "http://[x", "ftp://h/x", ""])
-async def test_what_is_no_url_is_terminal(url: str) -> None:
-    async with HttpFetcher(user_agent="x") as fetcher:
-        with pytest.raises(Terminal, match="is no URL"):
-            await fetcher.fetch(url, limit=1, timeout=5)
+@pytest.mark.real_loop
+async def test_invalid_url_is_terminal(url: str) -> None:
+    async with HttpRepositoryClient(user_agent="x") as client:
+        with pytest.raises(Terminal, match="not a valid URL"):
+            await client.fetch(url, limit=1, timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "content"),
+    [
+        pytest.param(b"text", b"text", id="file"),
+        pytest.param(b"", b"", id="empty"),
+        pytest.param(404, None, id="absent"),
+    ],
+)
+async def test_absent_file_is_none(answer: bytes | int, content: bytes | None) -> None:
+    assert await read_file(Files({"file": answer}), URL, limit=9) == content
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(Transient("reset"), f"upgrade repository unreachable: reset; {REMEDY}", id="no response"),
+        pytest.param(
+            Terminal("redirects"),
+            "redirects; the server is not the repository of a Harvester ISO",
+            id="terminal",
+        ),
+        pytest.param(500, f"{URL}: upgrade repository returned HTTP 500; {REMEDY}", id="server error"),
+        pytest.param(301, f"{URL}: upgrade repository returned HTTP 301; {REMEDY}", id="redirect"),
+        pytest.param(206, f"{URL}: upgrade repository returned HTTP 206; {REMEDY}", id="partial content"),
+    ],
+)
+async def test_every_other_response_is_bad_repository(answer: int | Exception, text: str) -> None:
+    with pytest.raises(BadRepository) as caught:
+        await read_file(Files({"file": answer}), URL, limit=9)
+    assert str(caught.value) == text

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hack.faults.call import Call
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.pipeline.repository_client import Fetcher
+    from upgrade_manager.pipeline.repository_client import RepositoryClient
 
 RELEASE_FILE = "harvester-release.yaml"
 #: Virtual seconds for which something is broken.
@@ -45,14 +45,14 @@ PATIENT = 80
 #: Requests of a whole upgrade, however often they are disturbed; a quiet one has about a hundred.
 BOUND = 500
 URL = f"http://upgrade-repo.harvester-system/harvester-iso/{RELEASE_FILE}"
-DAMAGED = "the ISO is damaged or no Harvester release"
+CORRUPT = "the ISO is corrupt or not a Harvester release"
 
 
 @dataclass
 class Spoilt:
-    """A fetcher whose release file is not what it should be, until it is repaired."""
+    """A repository whose release file is not what it should be, until it is repaired."""
 
-    inner: Fetcher
+    inner: RepositoryClient
     answer: bytes | int | Exception | None
     #: Loop times at which the file was asked for.
     asked: list[float] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Spoilt:
             case int() as status:
                 return Response(status=status, body=b"nothing of interest")
             case bytes() as body if len(body) > limit:
-                raise Terminal(f"get {url}: the answer is longer than {limit} bytes")
+                raise Terminal(f"get {url}: the response exceeds {limit} bytes")
             case bytes() as body:
                 return Response(status=200, body=body)
 
@@ -81,19 +81,19 @@ def release(**values: str) -> bytes:
 
 
 BAD_ANSWERS = [
-    pytest.param(Transient(f"get {URL}: connection refused"), "connection refused", "see its Pods", id="unreachable"),
-    pytest.param(500, "HTTP 500", "see its Pods", id="HTTP 500"),
-    pytest.param(404, "does not exist", DAMAGED, id="absent"),
-    pytest.param(b"", "is empty", DAMAGED, id="empty"),
-    pytest.param(b"harvester: [v1.8.0", "is not YAML", DAMAGED, id="broken"),
-    pytest.param(b"\x00\xff\x89PNG", "is not YAML", DAMAGED, id="no YAML"),
-    pytest.param(b"- a\n- b\n", "a list, not a mapping", DAMAGED, id="of the wrong type"),
-    pytest.param(release(harvester="v" * 1_000_000), "longer than", "no Harvester ISO", id="a value of 1 MB"),
-    pytest.param(release(harvester="v" * 9000), "harvester is 'vvv", DAMAGED, id="a long value"),
-    pytest.param(release(kubernetes="../../etc"), "kubernetes is '../../etc'", DAMAGED, id="a path"),
-    pytest.param(release(harvester="{{ .Values }}"), "harvester is '{{ .Values }}'", DAMAGED, id="a template"),
-    pytest.param(release(os="\x1b[31m\x07\u202e\n\n"), "os is ", DAMAGED, id="control characters"),
-    pytest.param(release(rancher=""), "rancher is missing", DAMAGED, id="a value that is missing"),
+    pytest.param(Transient(f"get {URL}: connection refused"), "connection refused", "check its Pods", id="unreachable"),
+    pytest.param(500, "HTTP 500", "check its Pods", id="HTTP 500"),
+    pytest.param(404, "does not exist", CORRUPT, id="absent"),
+    pytest.param(b"", "is empty", CORRUPT, id="empty"),
+    pytest.param(b"harvester: [v1.8.0", "is not YAML", CORRUPT, id="broken"),
+    pytest.param(b"\x00\xff\x89PNG", "is not YAML", CORRUPT, id="no YAML"),
+    pytest.param(b"- a\n- b\n", "a list, not a mapping", CORRUPT, id="of the wrong type"),
+    pytest.param(release(harvester="v" * 1_000_000), "exceeds", "not the repository", id="a value of 1 MB"),
+    pytest.param(release(harvester="v" * 9000), "harvester is 'vvv", CORRUPT, id="a long value"),
+    pytest.param(release(kubernetes="../../etc"), "kubernetes is '../../etc'", CORRUPT, id="a path"),
+    pytest.param(release(harvester="{{ .Values }}"), "harvester is '{{ .Values }}'", CORRUPT, id="a template"),
+    pytest.param(release(os="\x1b[31m\x07\u202e\n\n"), "os is ", CORRUPT, id="control characters"),
+    pytest.param(release(rancher=""), "rancher is missing", CORRUPT, id="a value that is missing"),
 ]
 
 
@@ -123,7 +123,7 @@ async def test_a_release_file_that_cannot_be_used_is_retried_until_it_is_repaire
 ) -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
-        spoilt = stage.fetcher = Spoilt(simulation.fetcher, answer)
+        spoilt = stage.repository = Spoilt(simulation.repository, answer)
         async with stage.life() as life:
             await stage.create_plan(BY_VERSION)
             await stage.until("MetadataPopulating")

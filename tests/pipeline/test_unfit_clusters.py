@@ -46,7 +46,7 @@ def cluster(*, disks: dict[str, Any] | None = None, **values: Any) -> Scenario:
 def life(stage: Stage) -> Life:
     return Life(
         transport=stage.ledger,
-        fetcher=stage.fetcher,
+        repository=stage.repository,
         certificates=stage.simulation.certificates,
         clock=PacedClock(stage.simulation),
     )

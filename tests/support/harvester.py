@@ -168,7 +168,7 @@ class Harvester:
             plan=parse_plan(plan),
             status=StatusPatch(plan, now=virtual_now),
             client=self.client,
-            fetcher=self.files,
+            repository=self.files,
             informers=self._observed,
             events=PlanEvents(self.heard, now=virtual_now),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),

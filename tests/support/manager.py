@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
-    from upgrade_manager.pipeline.repository_client import Fetcher
+    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
 
 _READS = frozenset({"GET", "HEAD"})
@@ -86,7 +86,7 @@ class Life:
     """One process of the manager, from its start to its end; an async context."""
 
     transport: Transport
-    fetcher: Fetcher
+    repository: RepositoryClient
     certificates: CertificateProbe
     clock: Clock
     seed: str = "manager"
@@ -100,7 +100,7 @@ class Life:
         self.metrics = Metrics(CollectorRegistry())
         outside = Outside(
             transport=self.wire,
-            fetcher=self.fetcher,
+            repository=self.repository,
             certificates=self.certificates,
             clock=self.clock,
             random=Random(self.seed),

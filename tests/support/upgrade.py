@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hack.simulation import Simulation
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
-    from upgrade_manager.pipeline.repository_client import Fetcher
+    from upgrade_manager.pipeline.repository_client import RepositoryClient
 
 PLAN = "upgrade"
 BY_VERSION: dict[str, Any] = {"version": "v1.8.0"}
@@ -110,7 +110,7 @@ class Stage:
     name: str
     ledger: Ledger
     #: What managers read the upgrade repository with.
-    fetcher: Fetcher
+    repository: RepositoryClient
     #: What managers are started with.
     options: RunOptions = field(default_factory=RunOptions)
 
@@ -122,13 +122,13 @@ class Stage:
             with contextlib.suppress(AlreadyExists):
                 await client.create(resource, manifest)
         ledger = Ledger(ActingAs(simulation.transport(), user=ACCOUNT))
-        return cls(simulation=simulation, name=name, ledger=ledger, fetcher=simulation.fetcher)
+        return cls(simulation=simulation, name=name, ledger=ledger, repository=simulation.repository)
 
     def life(self, *, die_at: int = 0, after: bool = False, lose_at: int = 0, seed: str = "manager") -> Life:
         """A manager's process; `die_at`, `after` and `lose_at` as for `Wire`."""
         return Life(
             transport=self.ledger,
-            fetcher=self.fetcher,
+            repository=self.repository,
             certificates=self.simulation.certificates,
             clock=SimulatedClock(self.simulation),
             die_at=die_at,

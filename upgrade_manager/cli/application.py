@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.options import RunOptions
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.transport import Transport
-    from upgrade_manager.pipeline.repository_client import Fetcher
+    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.runtime.metrics import Metrics
 
@@ -33,7 +33,7 @@ class Outside:
     """What the process has from outside: the real ones in production, a simulation's in tests."""
 
     transport: Transport
-    fetcher: Fetcher
+    repository: RepositoryClient
     certificates: CertificateProbe
     clock: Clock
     random: Random
@@ -48,7 +48,7 @@ def assemble(outside: Outside, options: RunOptions, metrics: Metrics) -> Manager
     controller = PlanController(
         Dependencies(
             client=_client(outside, transport),
-            fetcher=outside.fetcher,
+            repository=outside.repository,
             certificates=outside.certificates,
             settings=Settings(
                 version=__version__,

@@ -22,7 +22,7 @@ from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline.repository_client import HttpFetcher
+from upgrade_manager.pipeline.repository_client import HttpRepositoryClient
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
@@ -64,9 +64,9 @@ async def _serve(options: RunOptions, clock: SystemClock) -> None:
         metrics = Metrics(CollectorRegistry())
         ProcessCollector(registry=metrics.registry)
         transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestMetrics(metrics)))
-        fetcher = await stack.enter_async_context(HttpFetcher(user_agent=USER_AGENT))
+        repository = await stack.enter_async_context(HttpRepositoryClient(user_agent=USER_AGENT))
         outside = Outside(
-            transport=transport, fetcher=fetcher, certificates=TlsProbe(), clock=clock, random=random.Random()
+            transport=transport, repository=repository, certificates=TlsProbe(), clock=clock, random=random.Random()
         )
         await _greet(outside, connection.server)
         manager = assemble(outside, options, metrics)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
-    from upgrade_manager.pipeline.repository_client import Fetcher
+    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.pipeline.status import StatusPatch
     from upgrade_manager.preflight.check import Preflight
 
@@ -68,7 +68,7 @@ class ReconcileContext:
     plan: ParsedPlan
     status: StatusPatch
     client: Client
-    fetcher: Fetcher
+    repository: RepositoryClient
     informers: PlanInformers
     events: PlanEvents
     metrics: UpgradeMetrics

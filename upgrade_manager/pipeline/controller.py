@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.observer import InformerObserver
     from upgrade_manager.kube.store import Change
     from upgrade_manager.pipeline.context import Settings
-    from upgrade_manager.pipeline.repository_client import Fetcher
+    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.runtime.metrics import Metrics
 
@@ -60,7 +60,7 @@ class Dependencies:
     """Everything that the controller needs and does not make itself."""
 
     client: Client
-    fetcher: Fetcher
+    repository: RepositoryClient
     certificates: CertificateProbe
     settings: Settings
     clock: Clock
@@ -153,7 +153,7 @@ class PlanController:
             informers=informers,
             engine=Engine(PIPELINE),
             events=PlanEvents(self._events, now=deps.clock.now),
-            fetcher=deps.fetcher,
+            repository=deps.repository,
             settings=deps.settings,
             metrics=self._upgrades,
             preflight=Preflight(probe=deps.certificates, clock=deps.clock),

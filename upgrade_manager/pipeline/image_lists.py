@@ -1,4 +1,4 @@
-"""Image lists of releases: what only the previous one needs may go."""
+"""Image lists of releases: which images only the previous release needs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 #: Bytes of one list; a real one has about 20 kB.
 SIZE_LIMIT = 8 * 1024 * 1024
-#: Of compression: more takes several times as long and saves next to nothing.
+#: Of gzip: higher levels take several times as long and save next to nothing.
 _LEVEL = 6
-#: By the last part of their path, images that running volumes and log collectors may still need.
+#: Repository names of images that running volumes and log collectors may still need.
 RETAINED = frozenset(
     {
         "harvester-upgrade",
@@ -24,19 +24,19 @@ RETAINED = frozenset(
         "mirrored-fluent-fluent-bit",
     }
 )
-#: Registry, path, tag and digest. Begins with a letter or digit, so it is never taken for an option.
+#: Starts with a letter or digit, so that no command takes it for an option.
 _REFERENCE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._:/@-]{0,511}", re.ASCII)
 
 
 def parse_list(body: bytes) -> list[str]:
-    """The references, the first word of each line; blank lines, comments and what is no reference are passed over."""
+    """Return the first word of each line that is a valid reference; other lines and comments are skipped."""
     text = body.decode("utf-8-sig", errors="replace")
     lines = (line.partition("#")[0].split() for line in text.splitlines())
     return [words[0] for words in lines if words and _REFERENCE.fullmatch(words[0])]
 
 
 def removable(previous: Iterable[str], current: Iterable[str]) -> list[str]:
-    """What the previous release needed, the current one does not, and nothing else may need; sorted, each once."""
+    """Return the images that only the previous release needs, sorted, without `RETAINED` ones."""
     needed = {key for reference in current for key in identities(reference)}
     return sorted(
         {
@@ -48,9 +48,9 @@ def removable(previous: Iterable[str], current: Iterable[str]) -> list[str]:
 
 
 def identities(reference: str) -> set[str]:
-    """What the reference can be found under on a node: by tag, by digest, or by both where it has both.
+    """Return the names of the image on a node: by tag, by digest, or both.
 
-    Two references that share one of them may be one image there, and removing it by either removes it altogether.
+    References that share a name may be one image; removing it by one name removes it under all.
     """
     name, _, digest = canonical(reference).partition("@")
     head, slash, last = name.rpartition("/")
@@ -61,7 +61,7 @@ def identities(reference: str) -> set[str]:
 
 
 def canonical(reference: str) -> str:
-    """The reference with the registry that containerd adds where none is named."""
+    """Add the registry that containerd assumes."""
     first, slash, rest = reference.partition("/")
     if not slash or not ("." in first or ":" in first or first == "localhost"):
         first, rest = "docker.io", reference
@@ -71,10 +71,10 @@ def canonical(reference: str) -> str:
 
 
 def repository_name(reference: str) -> str:
-    """The last part of the path, without tag and digest."""
+    """Return the last part of the path, without tag and digest."""
     return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def pack(references: Iterable[str]) -> bytes:
-    """A list for the nodes, gzipped: the same bytes for the same list."""
+    """Compress a list for the nodes; the same list gives the same bytes."""
     return gzip.compress("".join(f"{reference}\n" for reference in references).encode(), _LEVEL, mtime=0)

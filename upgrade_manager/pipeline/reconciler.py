@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.informers import Informers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.phases.base import PhaseResult
-    from upgrade_manager.pipeline.repository_client import Fetcher
+    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.check import Preflight
     from upgrade_manager.runtime.result import Result
 
@@ -65,7 +65,7 @@ class PlanReconciler:
         informers: Informers,
         engine: Engine,
         events: PlanEvents,
-        fetcher: Fetcher,
+        repository: RepositoryClient,
         settings: Settings,
         metrics: UpgradeMetrics,
         preflight: Preflight,
@@ -76,7 +76,7 @@ class PlanReconciler:
         self._informers = informers
         self._engine = engine
         self._events = events
-        self._fetcher = fetcher
+        self._repository = repository
         self._settings = settings
         self._metrics = metrics
         self._preflight = preflight
@@ -267,7 +267,7 @@ class PlanReconciler:
             plan=parse_plan(plan),
             status=StatusPatch(plan, now=self._now),
             client=self._client,
-            fetcher=self._fetcher,
+            repository=self._repository,
             informers=self._informers.of(objects.name(plan)),
             events=self._events,
             metrics=self._metrics,

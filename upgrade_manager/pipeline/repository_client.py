@@ -1,4 +1,4 @@
-"""Reading files of the upgrade repository over HTTP."""
+"""Reads files of the upgrade repository over HTTP."""
 
 from __future__ import annotations
 
@@ -8,34 +8,56 @@ from typing import TYPE_CHECKING, Protocol, Self
 import aiohttp
 from yarl import URL
 
-from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Terminal, Transient
+from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, KubeError, Terminal, Transient
 from upgrade_manager.kube.transport import Response
+from upgrade_manager.pipeline.errors import BadRepository
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+#: Seconds for one file.
+TIMEOUT = 10.0
+#: What a user does about a repository that fails.
+REMEDY = "check its Pods in namespace harvester-system"
+_OK = 200
+_NOT_FOUND = 404
 #: Redirects followed, all on one host.
 _REDIRECTS = 5
-#: Bytes read at a time, so that the limit holds for what is left after decompression.
+#: Bytes read at a time: the limit applies after decompression.
 _PIECE = 64 * 1024
 _CONNECT_TIMEOUT = 10.0
 _REDIRECTING = frozenset({301, 302, 303, 307, 308})
 
 
-class Fetcher(Protocol):
-    """Fetches one URL, for whoever reads the upgrade repository."""
+class RepositoryClient(Protocol):
+    """Fetches files of the upgrade repository."""
 
     async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # part of the request
-        """The answer, of any status; at most `limit` bytes, within `timeout` seconds.
+        """Return the response, of any status.
 
-        Raises Transient when no complete answer came, and Terminal when it would be longer, leads to another host, or
-        the URL is none.
+        Raises Transient if no complete response arrives within `timeout` seconds, and Terminal if the body exceeds
+        `limit` bytes, the URL is invalid or redirects to another host.
         """
         ...
 
 
-class HttpFetcher:
-    """A fetcher over aiohttp; use it as an async context manager."""
+async def read_file(client: RepositoryClient, url: str, *, limit: int) -> bytes | None:
+    """Return the file's content, of at most `limit` bytes, or None if it does not exist. Raises BadRepository."""
+    try:
+        response = await client.fetch(url, limit=limit, timeout=TIMEOUT)
+    except Transient as error:
+        raise BadRepository(f"upgrade repository unreachable: {error}; {REMEDY}") from error
+    except KubeError as error:
+        raise BadRepository(f"{error}; the server is not the repository of a Harvester ISO") from error
+    if response.status == _NOT_FOUND:
+        return None
+    if response.status != _OK:
+        raise BadRepository(f"{url}: upgrade repository returned HTTP {response.status}; {REMEDY}")
+    return response.body
+
+
+class HttpRepositoryClient:
+    """A `RepositoryClient` over aiohttp; an async context manager."""
 
     def __init__(self, *, user_agent: str) -> None:
         self._user_agent = user_agent
@@ -55,39 +77,39 @@ class HttpFetcher:
         await self._session.close()
 
     async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # part of the request
-        """As the protocol says."""
+        """Implement `RepositoryClient`."""
         try:
             async with asyncio.timeout(timeout):
                 return await self._follow(url, limit)
         except (aiohttp.NonHttpUrlClientError, ValueError) as error:
-            raise Terminal(f"{url} is no URL that can be fetched") from error
+            raise Terminal(f"{url} is not a valid URL") from error
         except TimeoutError as error:
-            raise Transient(f"{url} did not come within {timeout:g} s", reason=TIMED_OUT) from error
+            raise Transient(f"{url}: timed out after {timeout:g} s", reason=TIMED_OUT) from error
         except aiohttp.ClientConnectorError as error:
-            raise Transient(f"{url} cannot be reached: {error}", reason=REFUSED) from error
+            raise Transient(f"{url}: {error}", reason=REFUSED) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Transient(f"{url} broke off: {type(error).__name__}") from error
+            raise Transient(f"{url}: connection broken ({type(error).__name__})") from error
 
     async def _follow(self, url: str, limit: int) -> Response:
-        # Kept as written: the repository's own URLs have double slashes.
+        # URL() keeps double slashes, which the repository's URLs have.
         target = URL(url)
         for _ in range(_REDIRECTS):
-            async with self._session.get(target, allow_redirects=False) as answer:
-                location = answer.headers.get("location", "")
-                if answer.status not in _REDIRECTING or not location:
-                    return await _read(answer, url, limit)
+            async with self._session.get(target, allow_redirects=False) as response:
+                location = response.headers.get("location", "")
+                if response.status not in _REDIRECTING or not location:
+                    return await _read(response, url, limit)
                 following = target.join(URL(location))
             if following.origin() != target.origin():
-                raise Terminal(f"{url} leads to another host, {following.host}, which is not asked")
+                raise Terminal(f"{url} redirects to another host ({following.host})")
             target = following
         raise Terminal(f"{url} redirects more than {_REDIRECTS} times")
 
 
-async def _read(answer: aiohttp.ClientResponse, url: str, limit: int) -> Response:
+async def _read(response: aiohttp.ClientResponse, url: str, limit: int) -> Response:
     body = bytearray()
-    async for piece in answer.content.iter_chunked(_PIECE):
+    async for piece in response.content.iter_chunked(_PIECE):
         body += piece
         if len(body) > limit:
-            raise Terminal(f"{url} is longer than {limit} bytes, which it must not be")
-    headers = {name.lower(): value for name, value in answer.headers.items()}
-    return Response(status=answer.status, headers=headers, body=bytes(body))
+            raise Terminal(f"{url} exceeds {limit} bytes")
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Response(status=response.status, headers=headers, body=bytes(body))

@@ -50,11 +50,11 @@ async def test_the_release_is_read_from_the_plans_own_repository(cluster: Harves
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
-        pytest.param(Transient("connection refused"), "does not answer: connection refused", id="no connection"),
+        pytest.param(Transient("connection refused"), "unreachable: connection refused", id="no connection"),
         pytest.param(Terminal("longer than 1 byte"), "longer than 1 byte", id="too long"),
         pytest.param(404, "does not exist", id="not there"),
-        pytest.param(503, "answers HTTP 503", id="an error"),
-        pytest.param(204, "answers HTTP 204", id="something else"),
+        pytest.param(503, "returned HTTP 503", id="an error"),
+        pytest.param(204, "returned HTTP 204", id="something else"),
         pytest.param(b"", "is empty", id="an empty file"),
         pytest.param(b"harvester: v1.7.0\n", "kubernetes is missing", id="half a file"),
         pytest.param(b"harvester: [v1.7.0]\n", "harvester is a list", id="a list where a version should be"),

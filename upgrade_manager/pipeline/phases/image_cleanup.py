@@ -13,7 +13,7 @@ from upgrade_manager.pipeline.diagnostics import attempt
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.repo_create import unserved
-from upgrade_manager.pipeline.repository import read
+from upgrade_manager.pipeline.repository_client import read_file
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.pipeline.suc_plan_progress import States, follow, not_done, out_of_reach, prepare_nodes
 from upgrade_manager.pipeline.vm_restore import report, unfinished
@@ -94,7 +94,7 @@ async def _images(ctx: ReconcileContext) -> list[str]:
 async def _list(ctx: ReconcileContext, version: str) -> list[str]:
     """The images of one release. An empty list is no licence to remove everything: it counts as missing."""
     url = f"{ctx.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
-    body = await read(ctx.fetcher, url, limit=SIZE_LIMIT)
+    body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
     # Long lists take a tenth of a second here and there, too long for a loop that a lease depends on.
     images = await asyncio.to_thread(parse_list, body or b"")
     if not images:

@@ -6,7 +6,7 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.phases.base import Completed, Phase
 from upgrade_manager.pipeline.release import SIZE_LIMIT, parse_release
-from upgrade_manager.pipeline.repository import read
+from upgrade_manager.pipeline.repository_client import read_file
 from upgrade_manager.resources.repository import RELEASE_PATH
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class MetadataPopulate(Phase):
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Read the release file; whatever is wrong with it is raised and tried again."""
         url = ctx.repo_url + RELEASE_PATH
-        body = await read(ctx.fetcher, url, limit=SIZE_LIMIT)
+        body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
         if body is None:
-            raise BadRepository(f"{url} does not exist; the ISO is damaged or no Harvester release")
+            raise BadRepository(f"{url} does not exist; the ISO is corrupt or not a Harvester release")
         ctx.status["releaseMetadata"] = parse_release(body, where=url)
         return Completed()

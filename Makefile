@@ -15,6 +15,9 @@ TEST_ARGS ?=
 BENCH_ARGS ?=
 # On the real API server most of the time is spent waiting for its controllers: more workers than processors.
 REAL_WORKERS ?= 5
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+# Each of pytest's workers compiles every test file unless bytecode may be cached.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## List the targets
@@ -29,18 +32,21 @@ demo: setup $(if $(findstring real,$(DEMO_ARGS)),real-kube) ## Watch an upgrade 
 	@$(BIN)/python -m hack.demo $(DEMO_ARGS)
 
 .PHONY: test
-test: setup kubectl ## Run all tests; TEST_ARGS=tests/kube narrows them
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(TEST_ARGS)
+test: setup kubectl ## Run the tests of the default tier, in two minutes; TEST_ARGS=tests/kube narrows them
+	@$(PYTEST) --tier default $(TEST_ARGS)
 
-.PHONY: sweep
-sweep: setup ## Kill managers at every write, and lose every event of a watch; the tests do so at every fifth or tenth
-	@SWEEP=full $(BIN)/python -m pytest -n auto --maxprocesses 4 tests/pipeline/test_crash_sweep.py \
-		tests/pipeline/test_crash_sweep_ends.py tests/pipeline/test_watch_sweep.py tests/pipeline/test_failures.py \
-		-k "not real" $(TEST_ARGS)
+.PHONY: test-all
+test-all: setup kubectl ## Run all tests that need no real control plane: sweeps, random runs, conformance, too
+	@$(PYTEST) --tier full $(TEST_ARGS)
 
 .PHONY: test-real
-test-real: real-kube kubectl ## Run all tests on the real API server too, which is built first where that was not done
-	@$(BIN)/python -m pytest -n $(REAL_WORKERS) --dist worksteal $(TEST_ARGS)
+test-real: real-kube kubectl ## Run the tests of the real API server, which is built first where that was not done
+	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --tier real $(TEST_ARGS)
+
+.PHONY: sweep
+sweep: setup ## Crash managers at every write, and lose every event of a watch; the tests visit every fifth or tenth
+	@$(PYTEST) --tier sweep tests/pipeline/test_crash_sweep.py tests/pipeline/test_crash_sweep_ends.py \
+		tests/pipeline/test_watch_sweep.py tests/pipeline/test_failures.py $(TEST_ARGS)
 
 .PHONY: real-kube
 real-kube: setup ## Build a real control plane into the user's cache, once; takes about 5 minutes
@@ -52,7 +58,7 @@ rules: setup ## List what the manager promises, and the tests that hold it to th
 
 .PHONY: coverage
 coverage: setup ## Prove that the unit tests of api, kube and runtime leave no branch out
-	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 tests/api tests/kube tests/runtime \
+	@$(PYTEST) -q tests/api tests/kube tests/runtime \
 		--cov=upgrade_manager.api --cov=upgrade_manager.kube --cov=upgrade_manager.runtime --cov-branch --cov-fail-under=100
 
 .PHONY: kubectl

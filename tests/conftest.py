@@ -12,45 +12,48 @@ import structlog
 from hypothesis import settings
 
 from hack.control_plane.control_plane import CONTROLLER_MANAGER, ControlPlane
-from tests.support import servers
+from tests.support import tiers
 from tests.support.accounts import ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-
-    from _pytest.terminal import TerminalReporter
+    from pathlib import Path
 
 # A slow machine is no failure, and a failure must be there again on the next run.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=tiers.TIERS, default=tiers.FULL, help="the tests to run (default: full)")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "real_loop: the test needs sockets or processes, so time is real")
-    config.addinivalue_line("markers", f"{servers.MARKER}: the test runs once on each API server")
-    config.addinivalue_line("markers", f"{servers.ASSETS}: the test runs on the real API server alone, or on its files")
+    for marker in tiers.MARKERS:
+        config.addinivalue_line("markers", marker)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    servers.sort_out(items)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return tiers.has_no_test(collection_path, config.getoption("tier")) or None
 
 
-def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    servers.tell(terminalreporter)
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tiers.select(config, items)
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config,  # noqa: ARG001  # the hook's signature
     item: pytest.Item,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Run async tests in virtual time, but those that need sockets; some on two servers."""
-    return servers.loops(item)
+    """Run async tests in virtual time, but those that need sockets; some on two tiers."""
+    return tiers.loops(item)
 
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """The real API server, one for all of a worker's tests."""
-    with ControlPlane(servers.assets(), accounts=ACCOUNTS) as plane:
+    with ControlPlane(tiers.assets(), accounts=ACCOUNTS) as plane:
         yield plane
 
 

@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import bareapi, servers
+from tests.support import bareapi, tiers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from hack.control_plane.control_plane import ControlPlane
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:  # noqa: ARG001  # all of them
+    """Leave all of it out of the default tier, without importing it."""
+    return config.getoption("tier") == tiers.DEFAULT or None
 
 
 @pytest.fixture
 async def api(request: pytest.FixtureRequest) -> AsyncIterator[bareapi.BareApi]:
     """The API server whose turn it is."""
-    if servers.server_of(request.node) == servers.EMBEDDED:
+    if tiers.server_of(request.node) == tiers.EMBEDDED:
         async with asyncio.TaskGroup() as group, bareapi.embedded_api(group) as embedded:
             yield embedded
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.servers import EMBEDDED
+from tests.support.tiers import EMBEDDED
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.servers import REAL
+from tests.support.tiers import REAL
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.objects import name, resource_version

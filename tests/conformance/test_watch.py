@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.kinds import define, drop, is_gone, until, widget
-from tests.support.servers import EMBEDDED
+from tests.support.tiers import EMBEDDED
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

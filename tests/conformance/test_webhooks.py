@@ -11,7 +11,7 @@ import pytest
 from hack.cluster.certificates import Authority
 from tests.support import hooks
 from tests.support.hooks import VALIDATING, Whole, other, review, rule
-from tests.support.servers import EMBEDDED
+from tests.support.tiers import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,7 +16,7 @@ import yaml
 from hack.cluster.__main__ import main
 from hack.cluster.kubeconfig import write
 from hack.control_plane.control_plane import API_SERVER
-from tests.support import servers
+from tests.support import tiers
 from tests.support.processes import eventually, program_of, started_with
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.http_transport import HttpTransport
@@ -134,7 +134,7 @@ async def test_who_looks_for_the_api_servers_finds_the_programs_own(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     path = tmp_path / "config"
-    api = servers.server_of(request.node)
+    api = tiers.server_of(request.node)
     process = await _start("--kubeconfig", str(path), "--scenario", "one-node", "--instant", "--api", api)
     assert process.stdout is not None
     async with asyncio.timeout(50):
@@ -181,7 +181,7 @@ async def test_a_program_that_is_killed_leaves_no_process_and_no_folder(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     config = tmp_path / "config"
-    api = servers.server_of(request.node)
+    api = tiers.server_of(request.node)
     process = await _start("--kubeconfig", str(config), "--scenario", "one-node", "--instant", "--api", api)
     assert process.stdout is not None
     async with asyncio.timeout(100):

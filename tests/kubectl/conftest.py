@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import kubectl, servers
+from tests.support import kubectl, tiers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @pytest.fixture
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[kubectl.Cluster]:
     """The embedded server or the real one."""
-    if servers.server_of(request.node) == servers.EMBEDDED:
+    if tiers.server_of(request.node) == tiers.EMBEDDED:
         async with kubectl.embedded_cluster(tmp_path) as embedded:
             yield embedded
         return
     plane: ControlPlane = request.getfixturevalue("controlled_plane")
-    async with kubectl.real_cluster(tmp_path, plane, servers.assets()) as real:
+    async with kubectl.real_cluster(tmp_path, plane, tiers.assets()) as real:
         yield real

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import servers
 from tests.support import simulate as simulating
+from tests.support import tiers
 from tests.support.harvester import Harvester
 from tests.support.nodeupgrade import Stage
+from tests.support.sweep import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,8 +34,13 @@ async def stage(cluster: Harvester) -> Stage:
 
 
 @pytest.fixture
+def sweep(request: pytest.FixtureRequest) -> Sweep:
+    return Sweep(every=request.config.getoption("tier") == tiers.SWEEP)
+
+
+@pytest.fixture
 def simulate(request: pytest.FixtureRequest) -> Simulate:
     """Makes clusters on the API server whose turn it is."""
-    if servers.server_of(request.node) == servers.EMBEDDED:
+    if tiers.server_of(request.node) == tiers.EMBEDDED:
         return simulating.embedded
     return simulating.simulate_on(request.getfixturevalue("control_plane"))

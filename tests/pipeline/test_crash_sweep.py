@@ -10,13 +10,14 @@ import asyncio
 import contextlib
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.sweep import points
+from tests.support.sweep import shares
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, end_state, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from hack.cluster.scenario import Scenario
+    from tests.support.sweep import Sweep
 
 #: The writes are dealt out to so many tests, which may run at the same time.
 SHARES = 4
@@ -47,6 +49,7 @@ STUCK = PLAIN.changed(
     vms={"count": 0, "machines": [{"name": f"vm-{i}", "node": f"node-{i}", "migratable": False} for i in (0, 1)]},
     faults=[{"work": "restore-vm", "node": "node-0"}],
 )
+Points: TypeAlias = "Callable[[int, int], range]"
 User: TypeAlias = "Callable[[Stage], Coroutine[None, None, None]]"
 
 
@@ -144,11 +147,11 @@ async def _ending(stage: Stage, phase: str, *, writes: list[str]) -> Ending:
     "workloads: an upgrade creates a fixed set of objects, each once",
 )
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
-async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, share: int) -> None:
-    await _sweep(spec, "three-nodes", after=after, writes=(share, SHARES))
+async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep) -> None:
+    await _sweep(spec, "three-nodes", after=after, points=partial(sweep.points, share=share, shares=SHARES))
 
 
 @pytest.mark.rule(
@@ -156,14 +159,14 @@ async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool,
     "pipeline: every reconcile can be interrupted and repeated with the same outcome",
 )
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", range(SMALL_SHARES))
+@pytest.mark.parametrize("share", shares(SMALL_SHARES))
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
 @pytest.mark.parametrize("scenario", SMALL)
 async def test_a_crash_only_delays_the_end_of_few_nodes_too(
-    scenario: str, spec: dict[str, Any], *, after: bool, share: int
+    scenario: str, spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep
 ) -> None:
-    await _sweep(spec, scenario, after=after, writes=(share, SMALL_SHARES))
+    await _sweep(spec, scenario, after=after, points=partial(sweep.points, share=share, shares=SMALL_SHARES))
 
 
 CASES = [
@@ -184,14 +187,14 @@ CASES = [
 
 @pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("how", ["killed before", "no answer to"])
 @pytest.mark.parametrize("case", CASES)
-async def test_a_crash_only_delays_the_end_of(case: Case, how: str, share: int) -> None:
+async def test_a_crash_only_delays_the_end_of(case: Case, how: str, share: int, sweep: Sweep) -> None:
     golden = await _upgrade(case.spec, scenario=case.scenario, user=case.user)
     assert golden.phase == SUCCEEDED
     assert tuple(warning.partition(" ")[0] for warning in golden.warnings) == case.warned
-    for write in points(golden.special, golden.writes, share=share, shares=SHARES):
+    for write in sweep.points(golden.special, golden.writes, share=share, shares=SHARES):
         # Killed after one write is killed before the next.
         fault: dict[str, Any] = {"die_at" if how == "killed before" else "lose_at": write}
         ending = await _upgrade(case.spec, scenario=case.scenario, user=case.user, **fault)
@@ -199,13 +202,11 @@ async def test_a_crash_only_delays_the_end_of(case: Case, how: str, share: int) 
         _compare(ending, golden, f"{how} write {write} of {golden.writes}")
 
 
-async def _sweep(spec: dict[str, Any], scenario: str, *, after: bool, writes: tuple[int, int]) -> None:
-    """For one share of the writes of so many."""
+async def _sweep(spec: dict[str, Any], scenario: str, *, after: bool, points: Points) -> None:
     golden = await _upgrade(spec, scenario=scenario)
     assert golden.phase == SUCCEEDED
     assert golden.warnings == []
-    share, shares = writes
-    for write in points(1, golden.writes, share=share, shares=shares):
+    for write in points(1, golden.writes):
         ending = await _upgrade(spec, scenario=scenario, die_at=write, after=after)
         _compare(ending, golden, f"killed {'after' if after else 'before'} write {write} of {golden.writes}")
 
@@ -216,9 +217,9 @@ async def _sweep(spec: dict[str, Any], scenario: str, *, after: bool, writes: tu
     "pipeline: a lost API response does not change the outcome",
 )
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", range(SHARES))
-async def test_an_answer_that_gets_lost_changes_nothing(share: int) -> None:
-    await _lose(BY_VERSION, "three-nodes", writes=(share, SHARES))
+@pytest.mark.parametrize("share", shares(SHARES))
+async def test_an_answer_that_gets_lost_changes_nothing(share: int, sweep: Sweep) -> None:
+    await _lose(BY_VERSION, "three-nodes", points=partial(sweep.points, share=share, shares=SHARES))
 
 
 @pytest.mark.rule("pipeline: a lost API response does not change the outcome")
@@ -226,16 +227,14 @@ async def test_an_answer_that_gets_lost_changes_nothing(share: int) -> None:
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
 @pytest.mark.parametrize("scenario", SMALL)
 async def test_an_answer_that_gets_lost_changes_nothing_on_few_nodes_either(
-    scenario: str, spec: dict[str, Any]
+    scenario: str, spec: dict[str, Any], sweep: Sweep
 ) -> None:
-    await _lose(spec, scenario, writes=(0, 1))
+    await _lose(spec, scenario, points=sweep.points)
 
 
-async def _lose(spec: dict[str, Any], scenario: str, *, writes: tuple[int, int]) -> None:
-    """The answers to one share of the writes of so many."""
+async def _lose(spec: dict[str, Any], scenario: str, *, points: Points) -> None:
     golden = await _upgrade(spec, scenario=scenario)
-    share, shares = writes
-    for write in points(1, golden.writes, share=share, shares=shares):
+    for write in points(1, golden.writes):
         ending = await _upgrade(spec, scenario=scenario, lose_at=write)
         _forget_errors(ending)
         _compare(ending, golden, f"no answer to write {write} of {golden.writes}")

@@ -15,7 +15,7 @@ import pytest
 from tests.support.curable import SECOND, Curable, fault
 from tests.support.ends import run
 from tests.support.succession import Fate
-from tests.support.sweep import STRIDE, some
+from tests.support.sweep import STRIDE, Sweep
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ FAILING: dict[str, tuple[Curable, PhaseName]] = {
 }
 
 
-def mishaps(first: int, last: int, *, beginning: int) -> Iterator[tuple[str, Fate]]:
+def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[tuple[str, Fate]]:
     """In words and as they are."""
     # Odd, so that kills and losses alternate where not all are swept.
     stride = 2 * STRIDE - 1
     both = list(product(range(first, last + 1), [False, True]))
-    for write, is_lost in some(both, beginning=beginning, stride=stride):
+    for write, is_lost in sweep.some(both, beginning=beginning, stride=stride):
         what = f"{'no answer to' if is_lost else 'killed after'} write {write} of {last}"
         yield what, Fate(lose_at=write) if is_lost else Fate(die_at=write, after=True)
 
@@ -64,12 +64,12 @@ DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 @pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("phase", DELETED)
-async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str) -> None:
+async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str, sweep: Sweep) -> None:
     scenario = Curable.of(**(fault("prepare", SECOND) if phase == FAILED else {}))
     golden = await run(scenario, delete_in=phase)
     assert (golden.left.ours, golden.left.settings, golden.left.errors) == ([], golden.settings, [])
     beginning = max(1, golden.before + 1 - BEFORE)
-    for what, fate in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase)):
+    for what, fate in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase), sweep=sweep):
         ending = await run(scenario, delete_in=phase, fate=fate)
         assert (ending.left.ours, ending.left.settings) == ([], golden.settings), what
         _assert_errors_have_reasons(ending, fate, what)
@@ -78,7 +78,7 @@ async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str) -> None
 @pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", FAILING)
-async def test_a_failure_is_finished_by_whoever_comes_after(what: str) -> None:
+async def test_a_failure_is_finished_by_whoever_comes_after(what: str, sweep: Sweep) -> None:
     scenario, phase = FAILING[what]
     golden = await run(scenario)
     assert (golden.left.settings, golden.left.errors) == (golden.settings, [])
@@ -86,7 +86,7 @@ async def test_a_failure_is_finished_by_whoever_comes_after(what: str) -> None:
     assert (phase_of(last), end) == (phase, FAILED)
     removal = next(number for number, write in enumerate(golden.writes, 1) if write.startswith("DELETE"))
     beginning = max(1, removal - VERDICT)
-    for happens, fate in mishaps(beginning, len(golden.writes), beginning=list(FAILING).index(what)):
+    for happens, fate in mishaps(beginning, len(golden.writes), beginning=list(FAILING).index(what), sweep=sweep):
         ending = await run(scenario, fate=fate)
         assert ending.left == golden.left, happens
         _assert_errors_have_reasons(ending, fate, happens)

@@ -11,7 +11,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.curable import SECOND, Curable, fault
 from tests.support.leftovers import ours, settings
-from tests.support.sweep import points
+from tests.support.sweep import Sweep, shares
 from tests.support.titles import title
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.keys import FINALIZER
@@ -272,14 +272,14 @@ async def test_the_next_plan_succeeds(simulate: Simulate, failure: Failure, *, d
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("work", ["prepare", "manifests"])
 async def test_a_manager_that_dies_while_it_cleans_up_is_followed_by_one_that_goes_on(
-    work: str, *, after: bool, share: int
+    work: str, *, after: bool, share: int, sweep: Sweep
 ) -> None:
     golden, writes = await _cleaned(work)
     verdict = next(number for number, write in enumerate(writes) if write.startswith("DELETE"))
-    for number in points(verdict, len(writes), share=share, shares=SHARES):
+    for number in sweep.points(verdict, len(writes), share=share, shares=SHARES):
         state, _ = await _cleaned(work, die_at=number, after=after)
         assert state == golden, f"killed {'after' if after else 'before'} write {number}"
 

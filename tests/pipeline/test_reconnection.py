@@ -13,7 +13,7 @@ import pytest
 from hack.cluster.impersonation import ActingAs
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
 from hack.faults.breakable_transport import BreakableTransport
-from tests.support import servers
+from tests.support import tiers
 from tests.support.gated import gated
 from tests.support.outages import Fragile, FragileEmbedded, FragileReal
 from tests.support.restarts import kept_running
@@ -55,7 +55,7 @@ CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="Config
 @pytest.fixture
 def fragile(request: pytest.FixtureRequest) -> Iterator[Fragile]:
     """The API server whose turn it is; it runs again afterwards, for other tests use it."""
-    if servers.server_of(request.node) == servers.EMBEDDED:
+    if tiers.server_of(request.node) == tiers.EMBEDDED:
         yield FragileEmbedded()
         return
     plane = request.getfixturevalue("control_plane")

@@ -15,7 +15,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.skewed import UNTIL_RELIST, Mishap, Skewed
-from tests.support.sweep import points
+from tests.support.sweep import Sweep, shares
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Ledger, Stage, end_state, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -61,15 +61,15 @@ async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "lat
 
 @pytest.mark.rule("pipeline: decisions derive from the plan and observed objects, not from events seen earlier")
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("mishap", MISHAPS)
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
 async def test_an_event_that_is_late_lost_or_double_changes_nothing(
-    spec: dict[str, Any], mishap: Mishap, share: int
+    spec: dict[str, Any], mishap: Mishap, share: int, sweep: Sweep
 ) -> None:
     golden, events = await upgrade(spec)
     assert golden.recorded == [*PHASE_VALUES, SUCCEEDED]
     assert events > 100
-    for event in points(1 + MISHAPS.index(mishap), events, share=share, shares=SHARES, stride=STRIDE):
+    for event in sweep.points(1 + MISHAPS.index(mishap), events, share=share, shares=SHARES, stride=STRIDE):
         ending, _ = await upgrade(spec, event=event, mishap=mishap)
         assert ending == golden, f"event {event} of {events} is {mishap}"

@@ -13,7 +13,7 @@ from hack.control_plane.control_plane import ADMIN
 from hack.control_plane.direct import direct
 from tests.support.accounts import ACCOUNTS
 from tests.support.apiserver import make_server
-from tests.support.servers import EMBEDDED, REAL
+from tests.support.tiers import EMBEDDED, REAL
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:

@@ -1,29 +1,38 @@
-"""How dense a sweep is: every point of a run when asked for, else every few, so that the whole suite stays short.
-
-`make sweep` asks for all of them. What is left out otherwise is the same each time, so that a run can be repeated.
-"""
+"""How dense a sweep is: every point of a run in the tier `sweep`, else every few, the same ones each time."""
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Whether every point is swept.
-FULL = os.environ.get("SWEEP") == "full"
-#: The distance between two points otherwise.
+    from _pytest.mark import ParameterSet
+
+#: The distance between two points of the full tier.
 STRIDE = 5
 _Point = TypeVar("_Point")
 
 
-def points(first: int, last: int, *, share: int = 0, shares: int = 1, stride: int = STRIDE) -> range:
-    """One share of the numbers from first to last, or of every few of them, dealt out evenly."""
-    step = 1 if FULL else stride
-    return range(first + share * step, last + 1, shares * step)
+def shares(number: int) -> list[ParameterSet]:
+    """Divide a sweep into so many tests, of which the default tier runs the first."""
+    return [pytest.param(share, marks=[pytest.mark.full] if share else []) for share in range(number)]
 
 
-def some(of: Sequence[_Point], *, beginning: int, stride: int = STRIDE) -> Sequence[_Point]:
-    """All of them when all are asked for, else every few from that one on: sweeps that begin apart meet others."""
-    return of if FULL else of[beginning % stride :: stride]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A sweep in the tier that runs."""
+
+    every: bool
+
+    def points(self, first: int, last: int, *, share: int = 0, shares: int = 1, stride: int = STRIDE) -> range:
+        """Return one share of the numbers from first to last, or of every few of them."""
+        step = 1 if self.every else stride
+        return range(first + share * step, last + 1, shares * step)
+
+    def some(self, of: Sequence[_Point], *, beginning: int, stride: int = STRIDE) -> Sequence[_Point]:
+        """Return all of them, or every few from that one on: sweeps that begin apart visit others."""
+        return of if self.every else of[beginning % stride :: stride]

@@ -8,7 +8,7 @@ import pytest
 
 from hack.cluster.foreign import foreign_crds
 from hack.control_plane.crds import real_crds
-from tests.support import servers
+from tests.support import tiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def _stored(crd: Object) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_we_model_of_a_foreign_kind_is_so_in_its_project(name: str) -> None:
     ours = next(crd for crd in foreign_crds() if crd["metadata"]["name"] == name)
-    real = next(crd for crd in real_crds(servers.assets()) if crd["metadata"]["name"] == name)
+    real = next(crd for crd in real_crds(tiers.assets()) if crd["metadata"]["name"] == name)
     for part in ("group", "scope"):
         assert ours["spec"][part] == real["spec"][part]
     for part in ("plural", "singular", "kind"):

@@ -1,0 +1,110 @@
+"""Which tests run (`--tier`) and on which API server.
+
+| tier | holds |
+|---|---|
+| default | tests without a marker below |
+| full | the default tier and tests marked `full`: all that needs no real control plane |
+| sweep | the full tier, with sweeps that visit every point |
+| real | tests marked `servers`, on the real API server, and tests marked `assets` |
+
+A test marked `servers` exists twice. The event loop selects its server: the embedded server's time is virtual, the
+real one's is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.control_plane.assets import Assets, AssetsError, find_assets
+from hack.virtual_time import VirtualEventLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
+
+DEFAULT, FULL, SWEEP, REAL = TIERS = ("default", "full", "sweep", "real")
+EMBEDDED = "embedded"
+MARKERS = (
+    "full: the test is left out of the default tier",
+    "real_loop: the test needs sockets or processes, so time is real",
+    "servers: the test runs once on each API server",
+    "assets: the test runs on the real API server only, or on its files",
+)
+#: Seconds for a test in real time, which waits for the real controllers.
+_REAL_TIMEOUT = 300
+#: pytest-asyncio's parameter, whose value is one of the factories below.
+_LOOP = "_asyncio_loop_factory"
+
+
+def _virtual_loop() -> asyncio.AbstractEventLoop:
+    return VirtualEventLoop()
+
+
+def _embedded_loop() -> asyncio.AbstractEventLoop:
+    """For tests that need sockets on the embedded server too."""
+    return asyncio.new_event_loop()
+
+
+def _real_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
+def loops(item: pytest.Item) -> Loops:
+    """Return the event loops that a test runs on; each makes a test named after the server."""
+    sockets = item.get_closest_marker("real_loop") is not None
+    if item.get_closest_marker("servers") is not None:
+        return {EMBEDDED: _embedded_loop if sockets else _virtual_loop, REAL: _real_loop}
+    return {"real": _embedded_loop} if sockets else {"virtual": _virtual_loop}
+
+
+def server_of(item: pytest.Item) -> str:
+    """Return `embedded` or `real`."""
+    if item.get_closest_marker("assets") is not None:
+        return REAL
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return REAL if parameters.get(_LOOP) is _real_loop else EMBEDDED
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of other tiers."""
+    tier = config.getoption("tier")
+    selected = [item for item in items if _in_tier(item, tier)]
+    config.hook.pytest_deselected(items=[item for item in items if not _in_tier(item, tier)])
+    items[:] = selected
+    if tier == REAL:
+        _require_assets()
+        for item in items:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(_REAL_TIMEOUT))
+
+
+def _in_tier(item: pytest.Item, tier: str) -> bool:
+    if (server_of(item) == REAL) != (tier == REAL):
+        return False
+    return tier != DEFAULT or item.get_closest_marker("full") is None
+
+
+def has_no_test(path: Path, tier: str) -> bool:
+    """Whether a file need not be imported: none of its tests is in the real tier."""
+    if tier != REAL or not path.name.startswith("test_"):
+        return False
+    text = path.read_text(encoding="utf-8")
+    return "mark.servers" not in text and "mark.assets" not in text
+
+
+def assets() -> Assets:
+    """Find the real control plane's programs. Raises AssetsError."""
+    return find_assets(os.environ)
+
+
+def _require_assets() -> None:
+    try:
+        assets()
+    except AssetsError as error:
+        raise pytest.UsageError(str(error)) from error

@@ -41,7 +41,7 @@ def outcome(dump: str) -> list[tuple[str, str]]:
     return [(one["metadata"]["name"], one["status"]["nodeInfo"]["osImage"]) for one in stored if one["kind"] == "Node"]
 
 
-async def test_a_cluster_goes_all_the_way_one_node_after_the_other() -> None:
+async def test_cluster_is_upgraded_node_by_node() -> None:
     async with Simulation(small()) as simulation:
         client, script = simulation.client(), script_for(simulation)
         await script.run()
@@ -56,23 +56,23 @@ async def test_a_cluster_goes_all_the_way_one_node_after_the_other() -> None:
         assert [node for node, _ in script.asked[::2]] == [node for node, _ in script.asked[1::2]]
 
 
-def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
+def test_same_seed_gives_identical_runs() -> None:
     assert run(upgraded(3)) == run(upgraded(3))
 
 
-def test_another_seed_gives_another_run_with_the_same_outcome() -> None:
+def test_other_seed_gives_the_same_result() -> None:
     first, second = run(upgraded(4)), run(upgraded(5))
     assert first != second
     assert sorted(outcome(first)) == sorted(outcome(second))
 
 
-async def test_instantly_an_upgrade_takes_no_time_to_speak_of() -> None:
+async def test_scale_zero_takes_almost_no_virtual_time() -> None:
     async with Simulation(small(), scale=0) as simulation:
         await script_for(simulation).run()
         assert (simulation.now() - EPOCH).total_seconds() < 10
 
 
-async def test_managers_speak_through_the_middleware() -> None:
+async def test_managers_use_the_middleware() -> None:
     async with Simulation(small(), actors=False) as simulation:
         manager = Client(simulation.transport(), user_agent="manager", random=simulation.random)
         simulation.middleware.add(Rule(match=Match(resource="nodes"), action=Refuse(status=503, reason="x")))
@@ -81,7 +81,7 @@ async def test_managers_speak_through_the_middleware() -> None:
         assert (await simulation.client().list(NODES)).items
 
 
-async def test_a_manager_may_act_as_somebody_who_may_do_less() -> None:
+async def test_manager_can_run_with_fewer_rights() -> None:
     async with Simulation(small(), actors=False) as simulation:
         acting = ActingAs(simulation.transport(), user="nobody")
         nobody = Client(acting, user_agent="manager", random=simulation.random)
@@ -89,7 +89,7 @@ async def test_a_manager_may_act_as_somebody_who_may_do_less() -> None:
             await nobody.list(NODES)
 
 
-async def test_a_plan_is_applied_and_its_kind_may_be_left_out() -> None:
+async def test_plan_kind_can_be_left_out() -> None:
     plan = {
         "apiVersion": "management.harvesterhci.io/v1beta1",
         "kind": "UpgradePlan",
@@ -103,7 +103,7 @@ async def test_a_plan_is_applied_and_its_kind_may_be_left_out() -> None:
             await simulation.client().list(UPGRADE_PLANS)
 
 
-async def test_the_repository_answers_only_while_its_deployment_runs() -> None:
+async def test_repository_responds_while_its_deployment_runs() -> None:
     url = "http://demo-repo.harvester-system/harvester-iso//harvester-release.yaml"
     async with Simulation(small()) as simulation:
         with pytest.raises(Transient):
@@ -122,7 +122,7 @@ async def _fetched(simulation: Simulation, url: str) -> Any:
         return None
 
 
-async def test_the_second_nodes_pre_drain_job_fails_with_its_last_words() -> None:
+async def test_pre_drain_fault_sets_the_termination_message() -> None:
     faults = [{"work": "pre-drain", "node": "node-1", "message": "volume pvc-1 is degraded"}]
     async with Simulation(small(faults=faults)) as simulation:
         client = simulation.client()
@@ -141,7 +141,7 @@ async def test_the_second_nodes_pre_drain_job_fails_with_its_last_words() -> Non
         assert [end["message"] for end in ends] == ["volume pvc-1 is degraded"] * 3
 
 
-async def test_a_failure_to_start_leaves_nothing_running() -> None:
+async def test_failed_start_leaves_nothing_running() -> None:
     before = len(asyncio.all_tasks())
     broken = Simulation(small(vms={"machines": [{"name": "Not A Name", "node": "node-0"}]}))
     with pytest.raises(BaseExceptionGroup):

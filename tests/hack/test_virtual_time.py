@@ -8,7 +8,7 @@ import pytest
 from hack.virtual_time import StuckError, run
 
 
-async def test_hours_cost_nothing_and_are_exact() -> None:
+async def test_virtual_hours_are_exact() -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     await asyncio.sleep(3600)
@@ -21,17 +21,17 @@ async def test_timeouts_fire_in_virtual_time() -> None:
             await asyncio.Event().wait()
 
 
-async def test_threads_are_waited_for() -> None:
+async def test_loop_waits_for_threads() -> None:
     assert await asyncio.to_thread(lambda: 7) == 7
 
 
-def test_a_wait_that_nothing_will_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_wait_raises_stuck_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hack.virtual_time.STUCK_AFTER", 0.01)
     with pytest.raises(StuckError, match="nothing is scheduled"):
         run(asyncio.Event().wait())
 
 
-async def test_time_stands_still_while_a_thread_works() -> None:
+async def test_time_stands_still_during_a_thread() -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     done = threading.Event()

@@ -25,18 +25,18 @@ def certificates(**values: Any) -> ApiCertificates:
     return ApiCertificates(scenario, host=MAIN, port=PORT, now=now)
 
 
-async def test_a_server_shows_its_certificate_and_its_authoritys() -> None:
+async def test_server_presents_its_certificate_and_its_ca() -> None:
     own, authority = await certificates(since_days=1, days=2, authority_days=3).read(OTHER, PORT)
     assert (own.not_before, own.not_after) == (START - timedelta(days=1), START + timedelta(days=2))
     assert authority.not_after == START + timedelta(days=3)
 
 
-async def test_the_one_that_everybody_speaks_to_needs_no_mention() -> None:
+async def test_default_server_needs_no_scenario_entry() -> None:
     own, _ = await certificates().read(MAIN, PORT)
     assert own.not_after == START + timedelta(days=365)
 
 
-async def test_a_certificate_stays_what_it_was() -> None:
+async def test_certificate_is_stable_across_handshakes() -> None:
     shown = certificates()
     first = await shown.read(OTHER, PORT)
     await asyncio.sleep(1000)
@@ -52,7 +52,7 @@ async def test_a_certificate_stays_what_it_was() -> None:
         pytest.param(OTHER, PORT, {"answers": False}, "TLS handshake timed out after 10 s", 10, id="silence"),
     ],
 )
-async def test_where_nobody_shows_one_there_is_none(
+async def test_unreachable_server_raises_transient(
     host: str, port: int, values: dict[str, Any], words: str, seconds: float
 ) -> None:
     with pytest.raises(Transient, match=words):
@@ -60,7 +60,7 @@ async def test_where_nobody_shows_one_there_is_none(
     assert asyncio.get_running_loop().time() == seconds
 
 
-async def test_one_that_is_unreachable_for_a_while_answers_afterwards() -> None:
+async def test_server_responds_after_its_outage() -> None:
     shown = certificates(unreachable=15)
     for _ in range(2):
         with pytest.raises(Transient):
@@ -68,7 +68,7 @@ async def test_one_that_is_unreachable_for_a_while_answers_afterwards() -> None:
     assert await shown.read(OTHER, PORT)
 
 
-async def test_all_of_them_are_endpoints_of_the_clusters_own_service() -> None:
+async def test_all_servers_are_endpoints_of_the_kubernetes_service() -> None:
     scenario = load("three-nodes").changed(api_servers={OTHER: {}, MAIN: {"days": 3}})
     async with Simulation(scenario, actors=False) as simulation:
         piece = await simulation.client().get(ENDPOINT_SLICES, "kubernetes", namespace="default")

@@ -15,7 +15,7 @@ from upgrade_manager.kube.resources import SECRETS
 AWAY = 20.0
 
 
-async def test_what_was_written_is_waited_for_however_long_the_watch_is_away() -> None:
+async def test_seen_waits_for_a_write_through_a_watch_outage() -> None:
     server = make_server()
     line, writer = BreakableTransport(server), Client(server, user_agent="writer", random=Random(1))
     caches = Caches(Client(line, user_agent="reader", random=Random(1)), random=Random(1))

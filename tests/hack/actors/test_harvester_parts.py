@@ -26,7 +26,7 @@ SMALL = load("three-nodes").changed(jitter=0.0, vms={"count": 0})
     ("enabled", "on_the_way", "end"),
     [(False, "AddonDisabling", "AddonDisabled"), (True, "AddonEnabling", "AddonDeploySuccessful")],
 )
-async def test_an_addon_follows_its_switch(enabled: bool, on_the_way: str, end: str) -> None:  # noqa: FBT001
+async def test_addon_state_follows_spec_enabled(enabled: bool, on_the_way: str, end: str) -> None:  # noqa: FBT001
     scenario = SMALL.changed(addons=[{"name": "descheduler", "enabled": not enabled}])
     async with Simulation(scenario) as simulation:
         client = simulation.client()
@@ -45,7 +45,7 @@ async def test_an_addon_follows_its_switch(enabled: bool, on_the_way: str, end: 
         assert seen == [before, on_the_way, end]
 
 
-async def test_a_changed_chart_is_stale_then_not_ready_then_ready() -> None:
+async def test_changed_chart_is_stale_then_not_ready_then_ready() -> None:
     async with Simulation(SMALL) as simulation:
         client = simulation.client()
 
@@ -64,7 +64,7 @@ async def test_a_changed_chart_is_stale_then_not_ready_then_ready() -> None:
         assert [ready for ready, _ in seen][-2:] == ["False", "True"]
 
 
-def test_the_release_file_is_the_scenarios() -> None:
+def test_release_file_has_the_scenarios_values() -> None:
     files = files_of(SMALL)
     release = yaml.safe_load(files["harvester-release.yaml"])
     assert (release["harvester"], release["kubernetes"]) == ("v1.8.0", "v1.35.2+rke2r1")
@@ -75,7 +75,7 @@ def test_the_release_file_is_the_scenarios() -> None:
     assert old & new
 
 
-def test_files_can_be_missing_or_others() -> None:
+def test_repository_files_can_be_missing_or_replaced() -> None:
     path = "bundle/metadata.yaml"
     scenario = SMALL.changed(repository={"missing": [path], "release_text": "{", "files": {"x": "y"}})
     files = files_of(scenario)
@@ -83,7 +83,7 @@ def test_files_can_be_missing_or_others() -> None:
     assert (files["harvester-release.yaml"], files["x"]) == (b"{", b"y")
 
 
-async def test_kubelets_tell_their_disk_and_their_configuration() -> None:
+async def test_kubelets_report_disk_and_configuration() -> None:
     disks = {"node-0": {"capacity_gib": 100, "used_gib": 70, "image_gc_high_threshold": 70}}
     async with Simulation(SMALL.changed(nodes={"disks": disks})) as simulation:
         client = simulation.client()
@@ -96,7 +96,7 @@ async def test_kubelets_tell_their_disk_and_their_configuration() -> None:
 
 
 @pytest.mark.parametrize("values", [{"dead": ["node-0"]}, {"disks": {"node-0": {"answers": False}}}])
-async def test_a_kubelet_that_does_not_answer_is_a_503(values: dict[str, Any]) -> None:
+async def test_unresponsive_kubelet_is_503(values: dict[str, Any]) -> None:
     async with Simulation(SMALL.changed(nodes=values)) as simulation:
         with pytest.raises((Transient, Throttled)):
             await simulation.client().raw("GET", "/api/v1/nodes/node-0/proxy/stats/summary")
@@ -104,7 +104,7 @@ async def test_a_kubelet_that_does_not_answer_is_a_503(values: dict[str, Any]) -
             await simulation.client().raw("GET", "/api/v1/nodes/node-9/proxy/stats/summary")
 
 
-async def test_a_kubelet_that_is_unreachable_for_a_while_answers_afterwards() -> None:
+async def test_kubelet_responds_after_its_outage() -> None:
     async with Simulation(SMALL.changed(nodes={"disks": {"node-0": {"unreachable": 30}}}), scale=0.5) as simulation:
         client = simulation.client()
         await asyncio.sleep(100)
@@ -117,7 +117,7 @@ async def test_a_kubelet_that_is_unreachable_for_a_while_answers_afterwards() ->
         assert (await client.raw("GET", "/api/v1/nodes/node-0/proxy/configz")).status == 200
 
 
-async def test_a_seeded_cluster_keeps_still() -> None:
+async def test_initial_cluster_is_stable() -> None:
     """Nothing that is planted is a contradiction which an actor would have to resolve."""
     async with Simulation(load("three-nodes")) as simulation:
         await asyncio.sleep(5)

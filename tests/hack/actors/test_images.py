@@ -50,7 +50,7 @@ async def importing(**changes: Any) -> tuple[Importing, ImageController]:
     return Importing(stage), ImageController(stage.context.for_actor("images"))
 
 
-async def test_an_image_is_imported_step_by_step_and_labelled_at_the_end() -> None:
+async def test_image_import_reports_progress_and_labels_at_the_end() -> None:
     given, actor = await importing()
     async with given.stage.play(actor):
         await given.create()
@@ -65,7 +65,7 @@ async def test_an_image_is_imported_step_by_step_and_labelled_at_the_end() -> No
     assert (objects.condition(running, "Imported") or {})["reason"] == "Importing"
 
 
-async def test_an_upgrade_image_of_the_static_class_becomes_a_shared_volume() -> None:
+async def test_upgrade_image_of_static_class_gets_a_shared_volume() -> None:
     given, actor = await importing()
     async with given.stage.play(actor):
         await given.create()
@@ -75,7 +75,7 @@ async def test_an_upgrade_image_of_the_static_class_becomes_a_shared_volume() ->
     assert claim["status"]["phase"] == "Bound"
 
 
-async def test_failed_attempts_are_counted_and_repeated() -> None:
+async def test_failed_imports_are_counted_and_retried() -> None:
     given, actor = await importing(image_import={"attempts": 2, "message": "unexpected EOF"})
     async with given.stage.play(actor):
         await given.create()
@@ -95,7 +95,7 @@ async def test_failed_attempts_are_counted_and_repeated() -> None:
         pytest.param({"targetStorageClassName": "fast"}, "not found", id="a storage class that does not exist"),
     ],
 )
-async def test_what_never_works_exceeds_the_limit(spec: dict[str, Any], said: str) -> None:
+async def test_permanent_import_failure_exceeds_the_limit(spec: dict[str, Any], said: str) -> None:
     given, actor = await importing()
     async with given.stage.play(actor):
         await given.create(retry=1, **spec)
@@ -115,7 +115,7 @@ async def test_what_never_works_exceeds_the_limit(spec: dict[str, Any], said: st
         pytest.param({"sourceType": "upload"}, id="an upload that never comes"),
     ],
 )
-async def test_what_is_no_download_is_left_alone(spec: dict[str, Any]) -> None:
+async def test_image_without_download_is_ignored(spec: dict[str, Any]) -> None:
     given, actor = await importing()
     async with given.stage.play(actor):
         await given.create(**spec)

@@ -90,7 +90,7 @@ async def given(request: pytest.FixtureRequest) -> AsyncIterator[Given]:
         yield given
 
 
-async def test_a_job_runs_one_pod_and_is_complete(given: Given) -> None:
+async def test_job_runs_one_pod_and_completes(given: Given) -> None:
     await given.create()
     done = await given.until("Complete")
     assert done["status"]["succeeded"] == 1
@@ -104,7 +104,7 @@ async def test_a_job_runs_one_pod_and_is_complete(given: Given) -> None:
     assert sorted(reasons) == ["Completed", "SuccessfulCreate"]
 
 
-async def test_a_failed_pod_is_replaced_after_ten_and_twenty_seconds(given: Given) -> None:
+async def test_failed_pods_are_replaced_after_10_and_20_seconds(given: Given) -> None:
     given.script.failures = 2
     await given.create()
     done = await given.until("Complete")
@@ -115,7 +115,7 @@ async def test_a_failed_pod_is_replaced_after_ten_and_twenty_seconds(given: Give
     assert 20 <= seconds[2] - seconds[1] <= 23
 
 
-async def test_too_many_failures_fail_the_job_and_keep_the_pods_last_words(given: Given) -> None:
+async def test_backoff_limit_fails_job_and_keeps_termination_message(given: Given) -> None:
     given.script.failures = 99
     await given.create(backoffLimit=1)
     done = await given.until("Failed")
@@ -126,7 +126,7 @@ async def test_too_many_failures_fail_the_job_and_keep_the_pods_last_words(given
     assert [state["terminated"]["message"] for state in states] == ["out of luck", "out of luck"]
 
 
-async def test_the_deadline_kills_the_pod_before_the_job_fails(given: Given) -> None:
+async def test_deadline_kills_the_pod_before_the_job_fails(given: Given) -> None:
     given.script.forever = True
     await given.create(activeDeadlineSeconds=5)
     done = await given.until("Failed")
@@ -136,14 +136,14 @@ async def test_the_deadline_kills_the_pod_before_the_job_fails(given: Given) -> 
 
 
 @pytest.mark.parametrize("given", [("node-0",)], indirect=True)
-async def test_with_a_dead_kubelet_it_stops_at_its_target(given: Given) -> None:
+async def test_job_of_dead_kubelet_stays_at_failure_target(given: Given) -> None:
     await given.create(activeDeadlineSeconds=5)
     await given.until("FailureTarget")
     await asyncio.sleep(300)
     assert not objects.is_condition_true(await given.now(), "Failed")
 
 
-async def test_a_suspended_job_has_no_pod_until_it_is_resumed(given: Given) -> None:
+async def test_suspended_job_has_no_pod_until_resumed(given: Given) -> None:
     await given.create(suspend=True)
     suspended = await given.until("Suspended")
     await asyncio.sleep(30)
@@ -154,7 +154,7 @@ async def test_a_suspended_job_has_no_pod_until_it_is_resumed(given: Given) -> N
     assert (objects.condition(done, "Suspended") or {})["reason"] == "JobResumed"
 
 
-async def test_a_job_without_parallelism_waits(given: Given) -> None:
+async def test_job_with_parallelism_zero_waits(given: Given) -> None:
     await given.create(parallelism=0)
     await asyncio.sleep(30)
     assert await given.pods() == []
@@ -162,7 +162,7 @@ async def test_a_job_without_parallelism_waits(given: Given) -> None:
     await given.until("Complete")
 
 
-async def test_a_finished_job_goes_after_its_time_and_takes_its_pods_along(given: Given) -> None:
+async def test_finished_job_and_its_pods_are_deleted_after_ttl(given: Given) -> None:
     await given.create(ttlSecondsAfterFinished=100)
     await given.until("Complete")
     await asyncio.sleep(90)
@@ -173,7 +173,7 @@ async def test_a_finished_job_goes_after_its_time_and_takes_its_pods_along(given
     assert await given.pods() == []
 
 
-async def test_a_deleted_job_takes_its_running_pod_along(given: Given) -> None:
+async def test_deleting_a_job_deletes_its_running_pod(given: Given) -> None:
     given.script.forever = True
     await given.create()
     await eventually(given.pods)
@@ -183,7 +183,7 @@ async def test_a_deleted_job_takes_its_running_pod_along(given: Given) -> None:
     assert await given.pods() == []
 
 
-async def test_an_evicted_pod_counts_as_a_failure(given: Given) -> None:
+async def test_evicted_pod_counts_as_a_failure(given: Given) -> None:
     given.script.forever = True
     await given.create()
     await eventually(given.pods)

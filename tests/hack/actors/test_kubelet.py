@@ -40,7 +40,7 @@ def pod(*command: str, labels: dict[str, str] | None = None) -> Object:
         (["sh", "-c", "true"], {}, Work.OTHER),
     ],
 )
-def test_the_command_line_tells_the_work(command: list[str], labels: dict[str, str], work: Work) -> None:
+def test_work_is_derived_from_the_command_line(command: list[str], labels: dict[str, str], work: Work) -> None:
     assert work_of(pod(*command, labels=labels)) is work
 
 
@@ -49,7 +49,7 @@ def test_options_are_read_in_both_forms() -> None:
     assert option_of(pod("restore-vm", "--node", "n1", "--upgrade=u"), "--upgrade") == "u"
 
 
-def test_the_environment_includes_what_comes_from_fields() -> None:
+def test_environment_includes_field_references() -> None:
     assert env_of(pod("x"))["HARVESTER_UPGRADE_POD_NAME"] == "p"
 
 
@@ -67,14 +67,14 @@ def _container(**changes: Any) -> Callable[[Object], None]:
         pytest.param(lambda given: given["spec"].update(containers=[]), "no container", id="no container"),
     ],
 )
-def test_a_pod_without_what_its_kubelet_needs_cannot_start(spoil: Callable[[Object], None], said: str) -> None:
+def test_pod_without_required_fields_cannot_start(spoil: Callable[[Object], None], said: str) -> None:
     given = pod("upgrade_node.sh", "post-drain")
     assert missing_from(given) == ""
     spoil(given)
     assert said in missing_from(given)
 
 
-def test_a_script_without_its_variables_fails() -> None:
+def test_script_with_unset_variable_fails() -> None:
     given = pod("upgrade_node.sh", "post-drain")
     assert unset_variable(given) == ""
     given["spec"]["containers"][0]["env"].pop()
@@ -91,7 +91,7 @@ async def _states(simulation: Simulation) -> list[Object]:
     return [objects.status(one) for one in (await simulation.client().list(PODS)).items]
 
 
-async def test_a_job_that_lacks_a_field_stays_pending_and_says_why(simulation: Simulation) -> None:
+async def test_incomplete_job_stays_pending_with_a_reason(simulation: Simulation) -> None:
     given = job("x", "demo", command=["upgrade_node.sh", "pre-drain"], node="node-0")
     given["spec"]["template"]["spec"]["containers"][0].pop("securityContext")
     await simulation.client().create(JOBS, given)
@@ -102,7 +102,7 @@ async def test_a_job_that_lacks_a_field_stays_pending_and_says_why(simulation: S
 
 
 @pytest.mark.parametrize("node", ["node-0", ""], ids=["bound beforehand", "to be scheduled"])
-async def test_a_cordoned_node_takes_only_pods_that_tolerate_it(simulation: Simulation, node: str) -> None:
+async def test_cordoned_node_accepts_only_tolerating_pods(simulation: Simulation, node: str) -> None:
     client = simulation.client()
     for name in ("node-0", "node-1", "node-2"):
         await client.patch(NODES, name, MergePatch({"spec": {"unschedulable": True}}))
@@ -123,7 +123,7 @@ async def test_a_cordoned_node_takes_only_pods_that_tolerate_it(simulation: Simu
     await eventually(lambda: done("strict"))
 
 
-async def test_a_post_drain_pod_reboots_its_node_into_the_new_system(simulation: Simulation) -> None:
+async def test_post_drain_pod_reboots_node_into_new_os(simulation: Simulation) -> None:
     client, hosts = simulation.client(), simulation.hosts
     simulation.scenario.release.model_dump()
     before = (await client.get(NODES, "node-0"))["status"]["nodeInfo"]["bootID"]
@@ -152,7 +152,7 @@ async def test_a_post_drain_pod_reboots_its_node_into_the_new_system(simulation:
     ("fault", "ready", "system"),
     [("lost_on_reboot", False, "Harvester v1.7.1"), ("unchanged_by_reboot", True, "Harvester v1.7.1")],
 )
-async def test_a_reboot_may_go_wrong(fault: str, system: str, *, ready: bool) -> None:
+async def test_reboot_faults(fault: str, system: str, *, ready: bool) -> None:
     scenario = load("three-nodes").changed(vms={"count": 0}, node_faults={fault: ["node-0"]})
     async with Simulation(scenario) as simulation:
         simulation.hosts.install("node-0", "Harvester v1.8.0", reboot_after="p")

@@ -49,7 +49,7 @@ async def order(simulation: Simulation, what: str, body: Object | None = None) -
     assert (answer.status, answer.body) == (202, b"")
 
 
-async def test_the_drain_taint_makes_a_machine_migrate_and_its_volume_follow() -> None:
+async def test_drain_taint_migrates_vm_and_its_volume() -> None:
     async with cluster({}) as simulation:
         await taint(simulation, "node-0")
         await eventually(lambda: moved(simulation))
@@ -65,7 +65,7 @@ async def test_the_drain_taint_makes_a_machine_migrate_and_its_volume_follow() -
         assert (volume["status"]["currentNodeID"], volume["status"]["robustness"]) == (target, "healthy")
 
 
-async def test_what_cannot_migrate_stays_under_the_taint_and_ends_when_evicted() -> None:
+async def test_immovable_vm_ignores_taint_and_stops_on_eviction() -> None:
     async with cluster({"migratable": False}) as simulation:
         await taint(simulation, "node-0")
         await asyncio.sleep(30)
@@ -75,7 +75,7 @@ async def test_what_cannot_migrate_stays_under_the_taint_and_ends_when_evicted()
         await eventually(lambda: moved(simulation))
 
 
-async def test_a_migration_without_a_target_waits() -> None:
+async def test_migration_without_target_waits() -> None:
     async with cluster({}) as simulation:
         for name in ("node-1", "node-2"):
             await simulation.client().patch(NODES, name, MergePatch({"spec": {"unschedulable": True}}))
@@ -86,7 +86,7 @@ async def test_a_migration_without_a_target_waits() -> None:
         await eventually(lambda: moved(simulation))
 
 
-async def test_a_failed_migration_is_followed_by_another_after_a_while() -> None:
+async def test_failed_migration_is_retried_with_backoff() -> None:
     async with cluster({"failing_migrations": 1}) as simulation:
         await taint(simulation, "node-0")
         await eventually(lambda: moved(simulation))
@@ -96,7 +96,7 @@ async def test_a_failed_migration_is_followed_by_another_after_a_while() -> None
         assert asyncio.get_running_loop().time() > 20
 
 
-async def test_only_two_machines_leave_a_node_at_once() -> None:
+async def test_two_migrations_run_per_node() -> None:
     most = 0
     async with cluster(*({"name": f"vm-{index}"} for index in range(6))) as simulation:
         await taint(simulation, "node-0")
@@ -116,7 +116,7 @@ async def test_only_two_machines_leave_a_node_at_once() -> None:
         pytest.param("RerunOnFailure", "vm/stop", "RerunOnFailure", id="and so it does for RerunOnFailure"),
     ],
 )
-async def test_a_machine_stops_and_keeps_or_loses_its_strategy(strategy: str, action: str, outcome: str) -> None:
+async def test_stop_request_by_run_strategy(strategy: str, action: str, outcome: str) -> None:
     async with cluster({"run_strategy": strategy}) as simulation:
         await order(simulation, action)
 
@@ -130,7 +130,7 @@ async def test_a_machine_stops_and_keeps_or_loses_its_strategy(strategy: str, ac
         assert machine["spec"]["runStrategy"] == outcome
 
 
-async def test_a_stopped_machine_starts_again() -> None:
+async def test_stopped_vm_starts_again() -> None:
     async with cluster({}) as simulation:
         await order(simulation, "vm/stop")
         await asyncio.sleep(5)
@@ -148,13 +148,13 @@ async def test_a_stopped_machine_starts_again() -> None:
         pytest.param("Always", "other/start", NotFound, id="there is no such machine"),
     ],
 )
-async def test_an_order_that_makes_no_sense_is_refused(strategy: str, action: str, error: type[Exception]) -> None:
+async def test_invalid_start_and_stop_requests_are_refused(strategy: str, action: str, error: type[Exception]) -> None:
     async with cluster({"run_strategy": strategy}) as simulation:
         with pytest.raises(error):
             await order(simulation, action)
 
 
-async def test_a_volume_is_degraded_while_a_replicas_node_is_away() -> None:
+async def test_volume_is_degraded_while_a_replica_node_is_down() -> None:
     async with cluster({}) as simulation:
         client = simulation.client()
 
@@ -176,7 +176,7 @@ async def test_a_volume_is_degraded_while_a_replicas_node_is_away() -> None:
         await eventually(is_healthy)
 
 
-async def test_a_replica_whose_node_is_back_before_its_loss_is_seen_is_rebuilt_all_the_same() -> None:
+async def test_replica_is_rebuilt_after_an_unobserved_outage() -> None:
     async with cluster({}) as simulation:
         client = simulation.client()
         (engine,) = (await client.list(ENGINES)).items
@@ -192,7 +192,7 @@ async def test_a_replica_whose_node_is_back_before_its_loss_is_seen_is_rebuilt_a
 
 
 @pytest.mark.parametrize(("refusals", "status"), [(0, 202), (1, 500)])
-async def test_an_order_to_start_may_be_refused(refusals: int, status: int) -> None:
+async def test_start_requests_can_be_refused(refusals: int, status: int) -> None:
     async with cluster({"failing_starts": refusals}) as simulation:
         await order(simulation, "vm/stop")
         await eventually(lambda: is_gone(simulation))

@@ -32,15 +32,15 @@ def cluster(version: str = "v1.34.3+rke2r1", generation: int = 3, **more: Any) -
 MACHINE = {"metadata": {"uid": "m-1", "labels": {"rke.cattle.io/etcd-role": "true"}}}
 
 
-def test_the_drain_text_is_the_documented_one() -> None:
+def test_drain_text_is_the_documented_one() -> None:
     assert plans.drain_text(OPTIONS, single=False) == TEXT
 
 
-def test_a_single_machine_is_never_emptied() -> None:
+def test_single_machine_is_not_drained() -> None:
     assert '"enabled":false' in plans.drain_text(OPTIONS, single=True)
 
 
-def test_without_options_only_the_plain_members_are_there() -> None:
+def test_drain_text_without_options_has_required_fields() -> None:
     text = plans.drain_text(None, single=False)
     assert "Hooks" not in text
     assert "ignore" not in text
@@ -62,12 +62,12 @@ def test_hooks_without_a_key_are_ignored() -> None:
         pytest.param(cluster(upgradeStrategy={"workerConcurrency": "3"}), False, id="only the strategy"),
     ],
 )
-def test_what_makes_a_new_plan(changed: dict[str, Any], *, differs: bool) -> None:
+def test_changes_that_make_a_new_plan(changed: dict[str, Any], *, differs: bool) -> None:
     old, new = plans.plan_of(cluster(), MACHINE), plans.plan_of(changed, MACHINE)
     assert (plans.drain_hash(old) != plans.drain_hash(new)) is differs
 
 
-def test_a_plan_tells_the_version_that_it_installs() -> None:
+def test_plan_contains_its_kubernetes_version() -> None:
     assert plans.kubernetes_of(plans.plan_of(cluster("v1.35.2+rke2r1"), MACHINE)) == "v1.35.2+rke2r1"
     assert plans.drain_hash(b"{}") == plans.drain_hash(b"") == ""
 
@@ -76,5 +76,5 @@ def test_a_plan_tells_the_version_that_it_installs() -> None:
     ("text", "members", "result"),
     [(None, 5, 1), ("", 5, 1), ("1", 5, 1), ("0", 5, 0), ("3", 5, 3), ("10%", 25, 3), ("1%", 3, 1), ("100%", 4, 4)],
 )
-def test_concurrency_is_a_number_or_a_share(text: str | None, members: int, result: int) -> None:
+def test_concurrency_is_a_number_or_a_percentage(text: str | None, members: int, result: int) -> None:
     assert plans.concurrency(text, members) == result

@@ -68,12 +68,12 @@ async def cluster() -> AsyncIterator[Cluster]:
         yield Cluster(simulation)
 
 
-async def test_nothing_is_asked_before_something_changes(cluster: Cluster) -> None:
+async def test_no_hook_is_pending_before_a_change(cluster: Cluster) -> None:
     await asyncio.sleep(30)
     assert await cluster.asked("drain-options") == {}
 
 
-async def test_the_drain_goes_step_by_step_and_cleans_up_after_itself(cluster: Cluster) -> None:
+async def test_drain_steps_and_cleanup(cluster: Cluster) -> None:
     await cluster.start()
     node, text = await cluster.until_asked("pre-drain")
     assert node == "node-0"
@@ -103,7 +103,7 @@ async def _another(cluster: Cluster, node: str) -> str:
 
 
 @pytest.mark.parametrize("answer", ["", "{}", "something else"])
-async def test_only_the_very_same_text_answers(cluster: Cluster, answer: str) -> None:
+async def test_only_identical_text_acknowledges_a_hook(cluster: Cluster, answer: str) -> None:
     await cluster.start()
     node, text = await cluster.until_asked("pre-drain")
     await cluster.answer(node, PRE_HOOK, answer)
@@ -112,7 +112,7 @@ async def test_only_the_very_same_text_answers(cluster: Cluster, answer: str) ->
     assert RKE + "drain-done" not in await cluster.annotations(node)
 
 
-async def test_an_answer_that_was_left_over_is_taken_at_once(cluster: Cluster) -> None:
+async def test_leftover_acknowledgement_counts_at_once(cluster: Cluster) -> None:
     await cluster.start()
     node, text = await cluster.until_asked("pre-drain")
     other = next(name for name in await cluster.secrets() if name != node)
@@ -123,7 +123,7 @@ async def test_an_answer_that_was_left_over_is_taken_at_once(cluster: Cluster) -
     await eventually(lambda: cluster.asked("post-drain"))
 
 
-async def test_a_manual_uncordon_is_undone_while_the_hook_is_waited_for(cluster: Cluster) -> None:
+async def test_manual_uncordon_is_reverted_during_a_hook(cluster: Cluster) -> None:
     await cluster.start()
     node, _ = await cluster.until_asked("pre-drain")
     await cluster.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": None}}))
@@ -135,7 +135,7 @@ async def test_a_manual_uncordon_is_undone_while_the_hook_is_waited_for(cluster:
     await eventually(cordoned)
 
 
-async def test_other_options_meanwhile_start_the_drain_over(cluster: Cluster) -> None:
+async def test_changed_drain_options_restart_the_drain(cluster: Cluster) -> None:
     await cluster.start()
     node, text = await cluster.until_asked("pre-drain")
     await _strategy(cluster, controlPlaneDrainOptions={"gracePeriod": 7})
@@ -151,13 +151,13 @@ async def _strategy(cluster: Cluster, **strategy: Any) -> None:
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
 
 
-async def test_only_the_strategy_changes_nothing(cluster: Cluster) -> None:
+async def test_strategy_change_alone_has_no_effect(cluster: Cluster) -> None:
     await _strategy(cluster, controlPlaneConcurrency="1")
     await asyncio.sleep(20)
     assert await cluster.asked("drain-options") == {}
 
 
-async def test_the_same_version_with_a_new_generation_drains_all_the_same(cluster: Cluster) -> None:
+async def test_new_generation_drains_without_a_new_version(cluster: Cluster) -> None:
     await cluster.start()
     version = cluster.simulation.scenario.software.kubernetes
     body = {"spec": {"kubernetesVersion": version}}
@@ -165,7 +165,7 @@ async def test_the_same_version_with_a_new_generation_drains_all_the_same(cluste
     await cluster.until_asked("pre-drain")
 
 
-async def test_a_version_that_rancher_does_not_know_is_not_planned(cluster: Cluster) -> None:
+async def test_unknown_kubernetes_version_is_not_planned(cluster: Cluster) -> None:
     body = {"spec": {"kubernetesVersion": "v1.99.0+rke2r1", "rkeConfig": {"provisionGeneration": 9}}}
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(body), namespace="fleet-local")
     await asyncio.sleep(20)
@@ -173,7 +173,7 @@ async def test_a_version_that_rancher_does_not_know_is_not_planned(cluster: Clus
     assert all(one["data"]["plan"] == one["data"]["appliedPlan"] for one in secrets.values())
 
 
-async def test_a_tolerant_pod_that_comes_back_does_not_stop_the_drain(cluster: Cluster) -> None:
+async def test_recreated_tolerating_pod_does_not_block_the_drain(cluster: Cluster) -> None:
     script = UpgradeScript(
         cluster.client, iso_url=cluster.simulation.iso_url, release=cluster.simulation.scenario.release
     )
@@ -186,7 +186,7 @@ async def test_a_tolerant_pod_that_comes_back_does_not_stop_the_drain(cluster: C
     assert (await cluster.client.list(PODS, namespace="harvester-system")).items
 
 
-async def test_a_node_that_cannot_be_emptied_is_waited_for() -> None:
+async def test_undrainable_node_keeps_the_drain_waiting() -> None:
     scenario = load("three-nodes").changed(vms={"count": 0}, node_faults={"undrainable": ["node-0"]})
     async with Simulation(scenario) as simulation:
         cluster = Cluster(simulation)

@@ -105,14 +105,14 @@ async def given() -> AsyncIterator[Given]:
         pytest.param({"nodeSelector": {"matchLabels": {"a": "b"}}}, id="a selector that matches nothing"),
     ],
 )
-async def test_a_plan_without_nodes_is_complete_at_once(given: Given, spec: dict[str, Any]) -> None:
+async def test_plan_without_nodes_is_complete(given: Given, spec: dict[str, Any]) -> None:
     await given.create(**spec)
     plan = await given.until("True", "Complete")
     assert "applying" not in objects.status(plan)
     assert await given.jobs() == []
 
 
-async def test_more_concurrency_than_nodes_serves_all_of_them(given: Given) -> None:
+async def test_concurrency_above_node_count_serves_all_nodes(given: Given) -> None:
     await given.create(concurrency=10, nodeSelector={})
     await given.until("True", "Complete")
     assert len(await given.jobs()) == 3
@@ -121,13 +121,13 @@ async def test_more_concurrency_than_nodes_serves_all_of_them(given: Given) -> N
 @pytest.mark.parametrize(
     ("asked", "deadline"), [(..., 900), (-5, 900), (0, None), (5, 5)], ids=["absent", "negative", "zero", "given"]
 )
-async def test_the_deadline_follows_its_rules(given: Given, asked: Any, deadline: int | None) -> None:
+async def test_job_deadline_rules(given: Given, asked: Any, deadline: int | None) -> None:
     await given.create(jobActiveDeadlineSecs=asked)
     await given.until("True", "Complete")
     assert {objects.spec(job).get("activeDeadlineSeconds") for job in await given.jobs()} == {deadline}
 
 
-async def test_a_failed_node_keeps_its_slot_and_peers_overwrite_its_reason(given: Given) -> None:
+async def test_failed_node_keeps_its_slot(given: Given) -> None:
     given.containers.failing = {"n1"}
     await given.create(concurrency=2)
     await asyncio.sleep(60)
@@ -139,7 +139,7 @@ async def test_a_failed_node_keeps_its_slot_and_peers_overwrite_its_reason(given
     assert labelled == {"n2", "n3"}
 
 
-async def test_with_concurrency_one_a_failure_stops_everything(given: Given) -> None:
+async def test_failure_stops_a_plan_of_concurrency_one(given: Given) -> None:
     given.containers.failing = set(NODE_NAMES)
     await given.create(concurrency=1)
     plan = await given.until("False", "JobFailed")
@@ -150,7 +150,7 @@ async def test_with_concurrency_one_a_failure_stops_everything(given: Given) -> 
     assert len(await given.jobs()) == 1
 
 
-async def test_the_same_plan_again_is_complete_without_a_job(given: Given) -> None:
+async def test_recreated_plan_is_complete_without_jobs(given: Given) -> None:
     await given.create()
     await given.until("True", "Complete")
     await given.client.delete(SUC_PLANS, "work", namespace=NAMESPACE)
@@ -161,7 +161,7 @@ async def test_the_same_plan_again_is_complete_without_a_job(given: Given) -> No
     assert await given.jobs() == []
 
 
-async def test_taking_the_label_from_a_node_opens_the_plan_again(given: Given) -> None:
+async def test_removed_node_label_reopens_the_plan(given: Given) -> None:
     await given.create()
     await given.until("True", "Complete")
     await given.client.patch(NODES, "n2", MergePatch({"metadata": {"labels": {"plan.upgrade.cattle.io/work": None}}}))
@@ -169,7 +169,7 @@ async def test_taking_the_label_from_a_node_opens_the_plan_again(given: Given) -
     await given.until("True", "Complete")
 
 
-async def test_a_node_that_joins_reopens_a_complete_plan(given: Given) -> None:
+async def test_joining_node_reopens_a_complete_plan(given: Given) -> None:
     await given.create()
     await given.until("True", "Complete")
     await given.stage.add_node("n4")
@@ -178,7 +178,7 @@ async def test_a_node_that_joins_reopens_a_complete_plan(given: Given) -> None:
     assert len(await given.jobs()) == 4
 
 
-async def test_a_node_may_be_excluded(given: Given) -> None:
+async def test_node_selector_excludes_nodes(given: Given) -> None:
     label = {"plan.upgrade.cattle.io/work": "disabled"}
     await given.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": label}}))
     await given.create()
@@ -186,7 +186,7 @@ async def test_a_node_may_be_excluded(given: Given) -> None:
     assert len(await given.jobs()) == 2
 
 
-async def test_a_host_name_that_is_not_the_nodes_name_hangs_the_plan(given: Given) -> None:
+async def test_differing_host_name_hangs_the_plan(given: Given) -> None:
     label = {"kubernetes.io/hostname": "elsewhere"}
     await given.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": label}}))
     await given.create(concurrency=1, nodeSelector={"matchLabels": label})
@@ -205,7 +205,7 @@ async def test_a_host_name_that_is_not_the_nodes_name_hangs_the_plan(given: Give
         pytest.param({"window": {"days": ["mo"]}}, "Waiting", id="outside its window, a Thursday"),
     ],
 )
-async def test_a_plan_that_cannot_start_says_why(given: Given, spec: dict[str, Any], reason: str) -> None:
+async def test_invalid_plan_reports_the_reason(given: Given, spec: dict[str, Any], reason: str) -> None:
     await given.create(**spec)
     plan = await given.until("False", reason)
     assert (objects.condition(plan, "Complete") or {})["message"]
@@ -213,7 +213,7 @@ async def test_a_plan_that_cannot_start_says_why(given: Given, spec: dict[str, A
     assert await given.jobs() == []
 
 
-async def test_a_duration_that_go_cannot_read_stops_every_plan(given: Given) -> None:
+async def test_undecodable_duration_stops_every_plan(given: Given) -> None:
     broken = suc_plan("broken", "demo", args=["x"])
     broken["spec"]["postCompleteDelay"] = "abc"
     await given.client.create(SUC_PLANS, broken)
@@ -224,7 +224,7 @@ async def test_a_duration_that_go_cannot_read_stops_every_plan(given: Given) -> 
     await given.until("True", "Complete")
 
 
-async def test_a_new_template_restarts_what_runs(given: Given) -> None:
+async def test_new_template_restarts_running_jobs(given: Given) -> None:
     await given.create()
     await given.until("False", "SyncJob")
     await asyncio.sleep(1)
@@ -237,7 +237,7 @@ async def test_a_new_template_restarts_what_runs(given: Given) -> None:
     await given.until("True", "Complete")
 
 
-async def test_a_deadline_is_changed_in_place(given: Given) -> None:
+async def test_deadline_is_changed_in_place(given: Given) -> None:
     await given.create()
     await given.until("False", "SyncJob")
     await asyncio.sleep(1)
@@ -249,7 +249,7 @@ async def test_a_deadline_is_changed_in_place(given: Given) -> None:
     assert {objects.spec(job)["activeDeadlineSeconds"] for job in jobs} == {77}
 
 
-async def test_after_a_delay_only_a_completed_node_gives_its_slot_away(given: Given) -> None:
+async def test_post_complete_delay_holds_the_slot(given: Given) -> None:
     await given.create(concurrency=1, postCompleteDelay="1m")
     await asyncio.sleep(40)
     assert not any(_is_marked(node) for node in (await given.client.list(NODES)).items)

@@ -77,7 +77,7 @@ def pod(uid: str = "p-1") -> Object:
     return {"metadata": {"uid": uid, "name": "p"}, "spec": {"containers": [{"env": env}]}}
 
 
-async def test_machines_are_noted_by_node_before_they_are_stopped_and_paused_ones_are_not(desk: Desk) -> None:
+async def test_vms_are_recorded_by_node_before_they_stop(desk: Desk) -> None:
     await desk.set_up()
     await desk.ledger.shut_down([machine("a"), machine("b", Paused="True"), machine("c")], pod(), "n1")
     assert await desk.listed() == {"n1": "default/a,default/c"}
@@ -89,7 +89,7 @@ async def test_machines_are_noted_by_node_before_they_are_stopped_and_paused_one
     ]
 
 
-async def test_another_attempt_does_not_forget_those_that_are_off_already(desk: Desk) -> None:
+async def test_next_attempt_keeps_vms_that_are_off(desk: Desk) -> None:
     await desk.set_up()
     await desk.ledger.shut_down([machine("a")], pod(), "n1")
     desk.ledger.forget(pod())
@@ -99,7 +99,7 @@ async def test_another_attempt_does_not_forget_those_that_are_off_already(desk: 
     assert [reason for _, reason, _ in await desk.told()].count("RestoreVMConfigMapCreated") == 1
 
 
-async def test_one_attempt_tells_once_however_often_it_looks(desk: Desk) -> None:
+async def test_detector_reports_once_per_attempt(desk: Desk) -> None:
     await desk.set_up()
     for _ in range(3):
         await desk.ledger.shut_down([machine("a")], pod(), "n1")
@@ -107,7 +107,7 @@ async def test_one_attempt_tells_once_however_often_it_looks(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("plan", ["up", "none"], ids=["a plan that does not want it", "no plan"])
-async def test_nothing_is_noted_for(desk: Desk, plan: str) -> None:
+async def test_vms_that_are_not_recorded(desk: Desk, plan: str) -> None:
     await desk.set_up(restore=plan == "none")
     asking = pod()
     asking["spec"]["containers"][0]["env"][0]["value"] = plan
@@ -125,7 +125,7 @@ async def test_nothing_is_noted_for(desk: Desk, plan: str) -> None:
         pytest.param(Transient("500"), "1 of 2 VMs could not be started: default/b: 500", id="KubeVirt fails"),
     ],
 )
-async def test_those_noted_for_the_node_are_started(desk: Desk, error: Exception | None, said: str) -> None:
+async def test_recorded_vms_of_the_node_are_started(desk: Desk, error: Exception | None, said: str) -> None:
     await desk.set_up()
     await desk.ledger.shut_down([machine("a"), machine("b")], pod(), "n1")
     await desk.ledger.shut_down([machine("x")], pod("p-2"), "n2")
@@ -138,7 +138,7 @@ async def test_those_noted_for_the_node_are_started(desk: Desk, error: Exception
     assert reasons == ["RestoreVMFailed" if said else "RestoreVMCompleted"]
 
 
-async def test_without_a_note_nobody_is_started(desk: Desk) -> None:
+async def test_no_vm_starts_without_a_record(desk: Desk) -> None:
     await desk.set_up()
     assert await desk.ledger.start("n1", "up") == ""
     assert desk.orders.given == []

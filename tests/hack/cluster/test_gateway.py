@@ -72,7 +72,7 @@ async def _line(answer: aiohttp.ClientResponse) -> dict[str, Any]:
     return event
 
 
-async def test_requests_and_answers_pass(session: aiohttp.ClientSession) -> None:
+async def test_requests_and_responses_pass(session: aiohttp.ClientSession) -> None:
     async with session.post(MAPS, json={"metadata": {"name": "a"}}) as answer:
         assert answer.status == 201
         assert (await answer.json())["metadata"]["name"] == "a"
@@ -90,7 +90,9 @@ async def test_requests_and_answers_pass(session: aiohttp.ClientSession) -> None
         pytest.param({}, 403, id="nobody"),
     ],
 )
-async def test_the_token_decides(gateway: Gateway, authority: Authority, headers: dict[str, str], status: int) -> None:
+async def test_token_authenticates(
+    gateway: Gateway, authority: Authority, headers: dict[str, str], status: int
+) -> None:
     connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
     async with (
         aiohttp.ClientSession(gateway.url, connector=connector) as session,
@@ -99,7 +101,7 @@ async def test_the_token_decides(gateway: Gateway, authority: Authority, headers
         assert answer.status == status
 
 
-async def test_a_watch_is_streamed_and_ends_with_its_client(session: aiohttp.ClientSession, server: ApiServer) -> None:
+async def test_watch_streams_until_its_client_disconnects(session: aiohttp.ClientSession, server: ApiServer) -> None:
     inside = Wire(server)
     collection = server.storage.collection("configmaps")
     async with session.get(MAPS, params={"watch": "1"}) as answer:
@@ -114,12 +116,12 @@ async def test_a_watch_is_streamed_and_ends_with_its_client(session: aiohttp.Cli
             await asyncio.sleep(0.01)
 
 
-async def test_a_watch_of_the_server_ends_properly(session: aiohttp.ClientSession) -> None:
+async def test_watch_ended_by_server_ends_properly(session: aiohttp.ClientSession) -> None:
     async with session.get(MAPS, params={"watch": "1", "timeoutSeconds": "1"}) as answer:
         assert await answer.read() == b""
 
 
-async def test_a_broken_stream_is_a_broken_connection(session: aiohttp.ClientSession, faults: Middleware) -> None:
+async def test_broken_stream_breaks_the_connection(session: aiohttp.ClientSession, faults: Middleware) -> None:
     faults.add(Rule(match=Match(verbs=("watch",)), action=Cut(events=1, clean=False)))
     for name in "ab":
         async with session.post(MAPS, json={"metadata": {"name": name}}):
@@ -129,7 +131,7 @@ async def test_a_broken_stream_is_a_broken_connection(session: aiohttp.ClientSes
             await answer.read()
 
 
-async def test_a_lost_answer_is_a_broken_connection(
+async def test_lost_response_breaks_the_connection(
     session: aiohttp.ClientSession, faults: Middleware, server: ApiServer
 ) -> None:
     faults.add(Rule(match=Match(verbs=("create",)), action=LoseAnswer()))
@@ -139,7 +141,7 @@ async def test_a_lost_answer_is_a_broken_connection(
     assert (await Wire(server).get(MAPS)).names == ["a"]
 
 
-async def test_connections_are_kept(session: aiohttp.ClientSession) -> None:
+async def test_connections_are_reused(session: aiohttp.ClientSession) -> None:
     for _ in range(3):
         async with session.get("/version") as answer:
             assert answer.status == 200
@@ -147,7 +149,7 @@ async def test_connections_are_kept(session: aiohttp.ClientSession) -> None:
     assert sum(len(known) for known in session.connector._conns.values()) == 1
 
 
-async def test_closing_ends_streams_properly(faults: Middleware, tls: ssl.SSLContext, authority: Authority) -> None:
+async def test_shutdown_ends_streams_properly(faults: Middleware, tls: ssl.SSLContext, authority: Authority) -> None:
     connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
     async with aiohttp.ClientSession(connector=connector, headers=ALLOWED) as session:
         async with Gateway(faults, tls=tls) as gateway:
@@ -157,14 +159,14 @@ async def test_closing_ends_streams_properly(faults: Middleware, tls: ssl.SSLCon
             assert await answer.read() == b""
 
 
-async def test_nobody_else_is_trusted(gateway: Gateway) -> None:
+async def test_only_the_own_ca_is_trusted(gateway: Gateway) -> None:
     stranger = client_context(Authority(now=datetime.now(UTC)).certificate)
     async with aiohttp.ClientSession(gateway.url, connector=aiohttp.TCPConnector(ssl=stranger)) as session:
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await session.get("/version")
 
 
-def test_the_key_is_for_its_owner_only(authority: Authority, tmp_path: Path) -> None:
+def test_key_file_is_readable_by_owner_only(authority: Authority, tmp_path: Path) -> None:
     certificate, key = authority.server(["example.test"]).write(tmp_path, "server")
     assert key.stat().st_mode & 0o077 == 0
     assert b"BEGIN CERTIFICATE" in certificate.read_bytes()

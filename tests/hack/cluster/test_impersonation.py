@@ -10,7 +10,7 @@ from tests.support.wire import Wire
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-async def test_access_rules_apply() -> None:
+async def test_rbac_applies_to_the_impersonated_user() -> None:
     server = make_server()
     admin, jane = Wire(server), Wire(ActingAs(server, user="jane"))
     refused = await jane.get(MAPS)

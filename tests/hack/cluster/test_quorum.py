@@ -40,7 +40,7 @@ async def answers(simulation: Simulation) -> bool:
         pytest.param((5, 3), ["node-3", "node-4"], True, id="all workers"),
     ],
 )
-async def test_it_is_away_while_most_management_nodes_are_down(
+async def test_api_server_is_down_without_quorum(
     nodes: tuple[int, ...],
     down: list[str],
     left: bool,  # noqa: FBT001  # a table
@@ -57,7 +57,7 @@ async def test_it_is_away_while_most_management_nodes_are_down(
         assert await answers(simulation)
 
 
-async def test_it_comes_back_with_the_node_however_short_the_reboot() -> None:
+async def test_api_server_returns_after_a_short_reboot() -> None:
     async with Simulation("one-node", scale=0) as simulation:
         simulation.hosts.power_off("node-0")
         await asyncio.sleep(0.01)

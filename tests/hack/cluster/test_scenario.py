@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("name", scenario.names())
-def test_every_named_scenario_loads_under_its_name(name: str) -> None:
+def test_every_named_scenario_loads(name: str) -> None:
     loaded = scenario.load(name)
     assert loaded.name == name
     assert loaded.description
@@ -19,12 +19,12 @@ def test_every_named_scenario_loads_under_its_name(name: str) -> None:
     assert loaded.release.os_image == "Harvester v1.8.0"
 
 
-def test_all_the_promised_names_are_there() -> None:
+def test_documented_scenarios_exist() -> None:
     promised = {"one-node", "two-nodes", "three-nodes", "witness", "nodes-16", "nodes-100", "nodes-1000"}
     assert set(scenario.names()) == promised
 
 
-def test_a_file_of_ones_own_loads_too(tmp_path: Path) -> None:
+def test_custom_file_loads(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("nodes: {count: 2}\nfaults: [{work: pre-drain, node: node-1}]\n")
     loaded = scenario.load(str(path))
@@ -43,7 +43,7 @@ def test_a_file_of_ones_own_loads_too(tmp_path: Path) -> None:
         pytest.param("- a", "no mapping", id="a list"),
     ],
 )
-def test_a_broken_file_is_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_file_gives_a_one_line_error(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text(text)
     with pytest.raises(scenario.ScenarioError) as caught:
@@ -52,12 +52,12 @@ def test_a_broken_file_is_one_clear_line(tmp_path: Path, text: str, said: str) -
     assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
+def test_unknown_name_lists_known_names() -> None:
     with pytest.raises(scenario.ScenarioError, match="three-nodes"):
         scenario.load("nodes-7")
 
 
-def test_a_changed_scenario_keeps_what_it_does_not_change() -> None:
+def test_changed_scenario_keeps_other_values() -> None:
     base = scenario.load("three-nodes")
     other = base.changed(durations={"reboot": 9}, jitter=0)
     assert other.durations.reboot == 9
@@ -66,7 +66,7 @@ def test_a_changed_scenario_keeps_what_it_does_not_change() -> None:
         base.changed(durations={"rebot": 9})
 
 
-def test_nodes_can_be_called_otherwise() -> None:
+def test_node_names_can_have_prefix_and_suffix() -> None:
     nodes = scenario.load("three-nodes").changed(nodes={"prefix": "rack-7.", "suffix": ".lab"}).nodes
     assert nodes.names == ("rack-7.0.lab", "rack-7.1.lab", "rack-7.2.lab")
     assert [nodes.index(name) for name in nodes.names] == [0, 1, 2]

@@ -58,14 +58,14 @@ async def next_within(events: Events, seconds: float) -> str | None:
         return None
 
 
-async def test_a_whole_line_passes_everything(server: ApiServer, wire: Wire) -> None:
+async def test_intact_transport_passes_everything(server: ApiServer, wire: Wire) -> None:
     async with wire.watch(MAPS) as events:
         await create(server, "a")
         assert await next_within(events, 1) == "a"
     assert (await wire.get(MAPS)).names == ["a"]
 
 
-async def test_a_cut_line_refuses_requests_and_breaks_what_is_open(line: BreakableTransport, wire: Wire) -> None:
+async def test_cut_refuses_requests_and_breaks_streams(line: BreakableTransport, wire: Wire) -> None:
     async with wire.watch(MAPS) as events:
         line.cut()
         with pytest.raises(Transient, match="torn"):
@@ -80,9 +80,7 @@ async def test_a_cut_line_refuses_requests_and_breaks_what_is_open(line: Breakab
     assert (await wire.get(MAPS)).names == []
 
 
-async def test_a_torn_line_breaks_a_read_that_waits_and_passes_the_next_request(
-    line: BreakableTransport, wire: Wire
-) -> None:
+async def test_break_fails_pending_reads_only(line: BreakableTransport, wire: Wire) -> None:
     async with wire.watch(MAPS) as events:
         reading = asyncio.create_task(events.next())
         await asyncio.sleep(1)
@@ -92,9 +90,7 @@ async def test_a_torn_line_breaks_a_read_that_waits_and_passes_the_next_request(
     assert (await wire.get(MAPS)).names == []
 
 
-async def test_reads_break_in_the_order_in_which_they_were_opened_so_that_a_run_can_be_repeated(
-    line: BreakableTransport, wire: Wire
-) -> None:
+async def test_streams_break_in_opening_order(line: BreakableTransport, wire: Wire) -> None:
     broken: list[int] = []
 
     async def read(number: int) -> None:
@@ -111,7 +107,7 @@ async def test_reads_break_in_the_order_in_which_they_were_opened_so_that_a_run_
     assert broken == list(range(20))
 
 
-async def test_what_waits_on_a_silent_line_gets_through_when_it_is_mended(
+async def test_blackholed_requests_proceed_when_restored(
     server: ApiServer, line: BreakableTransport, wire: Wire
 ) -> None:
     async with wire.watch(MAPS) as events:
@@ -127,7 +123,7 @@ async def test_what_waits_on_a_silent_line_gets_through_when_it_is_mended(
         assert (await asking).names == ["a"]
 
 
-async def test_whoever_waits_on_a_silent_line_has_no_more_than_their_own_patience(line: BreakableTransport) -> None:
+async def test_blackholed_request_ends_at_its_timeout(line: BreakableTransport) -> None:
     line.hush()
     loop = asyncio.get_running_loop()
     with pytest.raises(Transient) as silent:
@@ -139,7 +135,7 @@ async def test_whoever_waits_on_a_silent_line_has_no_more_than_their_own_patienc
     assert loop.time() == 14
 
 
-async def test_a_stream_on_a_silent_line_is_given_up_like_any_other(line: BreakableTransport) -> None:
+async def test_blackholed_stream_ends_at_its_timeout(line: BreakableTransport) -> None:
     watch = Request(method="GET", path=MAPS, query=(("watch", "1"),), headers={}, body=b"", timeout=7, idle_timeout=80)
     async with line.open(watch) as stream:
         line.hush()

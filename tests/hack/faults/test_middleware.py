@@ -95,14 +95,14 @@ async def fill(wire: Wire, names: str) -> None:
         pytest.param("POST", "/apis/x.io/v1/ys", {"dryRun": "All"}, Call(verb="create", resource="ys.x.io"), id="dry"),
     ],
 )
-def test_a_request_is_read_from_its_path(method: str, path: str, query: dict[str, str], expected: Call) -> None:
+def test_call_is_derived_from_the_path(method: str, path: str, query: dict[str, str], expected: Call) -> None:
     call = call_of(Request(method=method, path=path, query=tuple(query.items())))
     fields = ("verb", "resource", "subresource", "namespace", "name")
     assert [getattr(call, field) for field in fields] == [getattr(expected, field) for field in fields]
     assert call.is_write == (expected.verb in {"patch", "deletecollection", "update"})
 
 
-async def test_without_rules_everything_passes_and_is_counted(faults: Middleware, wire: Wire) -> None:
+async def test_requests_without_rules_pass_and_are_counted(faults: Middleware, wire: Wire) -> None:
     await fill(wire, "ab")
     await wire.get(f"{MAPS}/a")
     await wire.get(f"{MAPS}/gone")
@@ -117,14 +117,14 @@ async def test_without_rules_everything_passes_and_is_counted(faults: Middleware
     assert faults.counts.total() == 0
 
 
-async def test_a_delay_is_seeded(faults: Middleware, wire: Wire) -> None:
+async def test_delay_is_reproducible(faults: Middleware, wire: Wire) -> None:
     arm(faults, Delay(least=1, most=3), verbs=("get",))
     loop = asyncio.get_running_loop()
     await wire.get(f"{MAPS}/a")
     assert loop.time() == pytest.approx(1 + 2 * Random(1).random())
 
 
-async def test_a_delay_beyond_the_deadline_is_no_answer(faults: Middleware, wire: Wire) -> None:
+async def test_delay_beyond_the_timeout_raises_transient(faults: Middleware, wire: Wire) -> None:
     arm(faults, Delay(least=60, most=60))
     with pytest.raises(Transient):
         await wire.get(MAPS)
@@ -134,7 +134,7 @@ async def test_a_delay_beyond_the_deadline_is_no_answer(faults: Middleware, wire
     assert faults.counts.total(code=NO_ANSWER) == 2
 
 
-async def test_a_refusal_has_status_and_headers_and_does_nothing(faults: Middleware, wire: Wire) -> None:
+async def test_refusal_has_status_and_headers_without_effect(faults: Middleware, wire: Wire) -> None:
     refuse = Refuse(status=429, reason="TooManyRequests", message="slow down", headers={"retry-after": "2"})
     arm(faults, refuse, verbs=("create", "watch"), times=2)
     refused = await wire.post(MAPS, {"metadata": {"name": "a"}})
@@ -149,7 +149,7 @@ async def test_a_refusal_has_status_and_headers_and_does_nothing(faults: Middlew
 
 
 @pytest.mark.parametrize(("action", "stored"), [(LoseRequest(), []), (LoseAnswer(), ["a"])], ids=["request", "answer"])
-async def test_a_lost_message_is_no_answer(faults: Middleware, wire: Wire, action: Action, stored: list[str]) -> None:
+async def test_lost_message_raises_transient(faults: Middleware, wire: Wire, action: Action, stored: list[str]) -> None:
     arm(faults, action, verbs=("create",))
     with pytest.raises(Transient):
         await wire.post(MAPS, {"metadata": {"name": "a"}})
@@ -174,7 +174,7 @@ async def test_a_lost_message_is_no_answer(faults: Middleware, wire: Wire, actio
         pytest.param({"probability": 0.0}, [], id="never"),
     ],
 )
-async def test_a_rule_hits_what_it_describes(
+async def test_rule_affects_matching_requests(
     faults: Middleware, wire: Wire, match: dict[str, Any], hit: list[int]
 ) -> None:
     arm(faults, Refuse(status=500), **match)
@@ -182,7 +182,7 @@ async def test_a_rule_hits_what_it_describes(
     assert [index for index, status in enumerate(statuses) if status == 500] == hit
 
 
-async def test_rules_come_and_go(faults: Middleware, wire: Wire) -> None:
+async def test_rules_can_be_added_and_removed(faults: Middleware, wire: Wire) -> None:
     broken = Rule(match=Match(), action=Refuse(status=503))
     faults.add(broken)
     assert (await wire.get(MAPS)).status == 503
@@ -193,14 +193,14 @@ async def test_rules_come_and_go(faults: Middleware, wire: Wire) -> None:
     assert (await wire.get(MAPS)).status == 200
 
 
-async def test_a_watch_is_cut_after_events(faults: Middleware, wire: Wire) -> None:
+async def test_watch_ends_after_events(faults: Middleware, wire: Wire) -> None:
     arm(faults, Cut(events=2))
     await fill(wire, "abc")
     async with wire.watch(MAPS) as events:
         assert len(await events.rest()) == 2
 
 
-async def test_a_watch_is_cut_after_seconds(faults: Middleware, wire: Wire) -> None:
+async def test_watch_ends_after_seconds(faults: Middleware, wire: Wire) -> None:
     arm(faults, Cut(seconds=7))
     await fill(wire, "a")
     async with wire.watch(MAPS) as events:
@@ -209,7 +209,7 @@ async def test_a_watch_is_cut_after_seconds(faults: Middleware, wire: Wire) -> N
 
 
 @pytest.mark.parametrize("torn", [False, True], ids=["between lines", "inside of a line"])
-async def test_a_watch_breaks(faults: Middleware, wire: Wire, torn: bool) -> None:  # noqa: FBT001
+async def test_watch_breaks(faults: Middleware, wire: Wire, torn: bool) -> None:  # noqa: FBT001
     arm(faults, Cut(events=1, clean=False, torn=torn))
     await fill(wire, "ab")
     async with wire.watch(MAPS) as events:
@@ -218,7 +218,7 @@ async def test_a_watch_breaks(faults: Middleware, wire: Wire, torn: bool) -> Non
             await events.next()
 
 
-async def test_a_watch_expires(faults: Middleware, wire: Wire) -> None:
+async def test_watch_expires(faults: Middleware, wire: Wire) -> None:
     arm(faults, Expire(events=1))
     await fill(wire, "ab")
     async with wire.watch(MAPS) as events:
@@ -227,7 +227,7 @@ async def test_a_watch_expires(faults: Middleware, wire: Wire) -> None:
     assert seen[1]["object"]["code"] == 410
 
 
-async def test_a_watch_stalls_and_goes_on(faults: Middleware, wire: Wire) -> None:
+async def test_watch_stalls_and_resumes(faults: Middleware, wire: Wire) -> None:
     arm(faults, Stall(events=1, seconds=20))
     await fill(wire, "ab")
     loop = asyncio.get_running_loop()
@@ -238,7 +238,7 @@ async def test_a_watch_stalls_and_goes_on(faults: Middleware, wire: Wire) -> Non
         assert loop.time() == pytest.approx(20)
 
 
-async def test_a_watch_that_stalls_for_long_is_given_up(faults: Middleware, wire: Wire) -> None:
+async def test_long_stall_ends_the_watch(faults: Middleware, wire: Wire) -> None:
     arm(faults, Stall(seconds=1000))
     await fill(wire, "a")
     async with wire.watch(MAPS) as events:
@@ -253,7 +253,7 @@ async def test_a_watch_that_stalls_for_long_is_given_up(faults: Middleware, wire
         pytest.param(("MODIFIED",), ["ADDED", "ADDED", "DELETED"], id="some"),
     ],
 )
-async def test_a_watch_is_thinned(faults: Middleware, wire: Wire, types: tuple[str, ...], expected: list[str]) -> None:
+async def test_watch_loses_events(faults: Middleware, wire: Wire, types: tuple[str, ...], expected: list[str]) -> None:
     arm(faults, Thin(probability=1, types=types))
     async with wire.watch(MAPS, timeoutSeconds="5", allowWatchBookmarks="true") as events:
         await fill(wire, "ab")
@@ -263,7 +263,7 @@ async def test_a_watch_is_thinned(faults: Middleware, wire: Wire, types: tuple[s
     assert [event["type"] for event in seen] == [*expected, "BOOKMARK"]
 
 
-async def test_a_hidden_object_appears_again_after_a_list(faults: Middleware, wire: Wire) -> None:
+async def test_hidden_object_appears_after_a_list(faults: Middleware, wire: Wire) -> None:
     arm(faults, Hide(name="a", types=("ADDED",)))
     async with wire.watch(MAPS) as events:
         await fill(wire, "ab")
@@ -276,7 +276,7 @@ async def test_a_hidden_object_appears_again_after_a_list(faults: Middleware, wi
         assert await events.take(1) == [("MODIFIED", "a")]
 
 
-async def test_a_watch_repeats_itself(faults: Middleware, wire: Wire) -> None:
+async def test_watch_duplicates_events(faults: Middleware, wire: Wire) -> None:
     arm(faults, Duplicate(probability=1))
     await fill(wire, "ab")
     async with wire.watch(MAPS) as events:
@@ -304,7 +304,7 @@ class Killer:
 
 
 @pytest.mark.parametrize(("before", "stored"), [(True, ["a"]), (False, ["a", "b"])], ids=["before", "after"])
-async def test_a_client_is_killed_around_its_second_write(wire: Wire, before: bool, stored: list[str]) -> None:  # noqa: FBT001
+async def test_client_is_killed_around_its_second_write(wire: Wire, before: bool, stored: list[str]) -> None:  # noqa: FBT001
     killer = Killer(2, before=before)
     faults = Middleware(wire.transport, random=Random(1), hook=killer)
     client = Wire(faults)
@@ -334,7 +334,7 @@ async def test_a_client_is_killed_around_its_second_write(wire: Wire, before: bo
         ),
     ],
 )
-def test_a_rule_is_read_from_a_scenario(data: dict[str, Any], expected: Rule) -> None:
+def test_rule_is_built_from_a_scenario(data: dict[str, Any], expected: Rule) -> None:
     assert rule(data) == expected
 
 
@@ -349,6 +349,6 @@ def test_a_rule_is_read_from_a_scenario(data: dict[str, Any], expected: Rule) ->
         pytest.param({"stall": {}}, "Stall", id="missing argument"),
     ],
 )
-def test_a_wrong_rule_says_what_is_wrong(data: dict[str, Any], text: str) -> None:
+def test_invalid_rule_names_the_error(data: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         rule(data)

@@ -1,4 +1,4 @@
-"""What holds for every object that the manager creates, however the plan and the node are called."""
+"""Properties of all created objects, for plan and node names of every kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_NODE, LABEL_PLAN, Co
 from upgrade_manager.api.names import is_object_name, label_value, repo_service_name, restore_vm_config_map
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
-from upgrade_manager.resources.image_list import PIECE, ImageList
+from upgrade_manager.resources.image_list import CHUNK, ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
 from upgrade_manager.resources.owner import Owner
@@ -33,13 +33,13 @@ DNS_1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def dotted(length: int) -> str:
-    """A name of that length with a dot in every place where one can hurt."""
+    """Return a name of that length with as many dots as possible."""
     return ("a." * length)[:length].rstrip(".").ljust(length, "z")
 
 
 NAMES = {
     "one character": "u",
-    "a digit alone": "1",
+    "a digit": "1",
     "a digit first": "1-8-0",
     "a version": "v1.8.0",
     "63 characters": "p" * 63,
@@ -53,8 +53,8 @@ NAMES = {
 
 
 def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
-    """Every object of one upgrade, with its kind."""
-    images = ImageList(owner=owner, packed=bytes(PIECE + 1))
+    """Return every object of an upgrade, with its kind."""
+    images = ImageList(owner=owner, packed=bytes(CHUNK + 1))
     return [
         (VIRTUAL_MACHINE_IMAGES, iso_image(owner, version="v1.7.0", url="https://x/a.iso", checksum="ab" * 64)),
         (DEPLOYMENTS, repository_deployment(owner, image=IMAGE, claim="up-iso", replicas=2)),
@@ -69,9 +69,9 @@ def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-class TestWhateverTheName:
+class TestEveryName:
     @pytest.mark.rule("api: generated label values are valid")
-    async def test_the_api_server_takes_every_object(self, cluster: Harvester, name: str) -> None:
+    async def test_the_api_server_accepts_every_object(self, cluster: Harvester, name: str) -> None:
         for resource, manifest in everything(Owner(name=name, uid="u-1"), name):
             await cluster.client.create(resource, manifest)
 
@@ -79,18 +79,18 @@ class TestWhateverTheName:
         "api: generated names have at most 63 characters",
         "api: generated label values are valid",
     )
-    def test_every_name_fits_and_every_label_is_valid(self, name: str) -> None:
+    def test_names_and_labels_are_valid(self, name: str) -> None:
         for _, manifest in everything(Owner(name=name, uid="u-1"), name):
             assert len(manifest["metadata"]["name"]) <= 63
             template = manifest["spec"].get("template", {}) if "spec" in manifest else {}
             labels = {**manifest["metadata"]["labels"], **template.get("metadata", {}).get("labels", {})}
             assert [value for value in labels.values() if not LABEL_VALUE.fullmatch(value)] == []
 
-    def test_the_services_name_is_a_dns_label(self, name: str) -> None:
+    def test_the_service_name_is_a_dns_label(self, name: str) -> None:
         assert DNS_1035.fullmatch(repository_service(Owner(name=name, uid="u"))["metadata"]["name"])
 
     @pytest.mark.rule("api: shortened names stay unique")
-    def test_names_of_two_objects_of_a_kind_differ(self, name: str) -> None:
+    def test_names_are_unique_per_kind(self, name: str) -> None:
         owner = Owner(name=name, uid="u")
         found = [(resource.name, manifest["metadata"]["name"]) for resource, manifest in everything(owner, name)]
         assert len(found) == len(set(found))
@@ -101,7 +101,7 @@ class TestWhateverTheName:
     "api: every created object has the plan as controlling owner",
     "workloads: every object has the plan as controlling owner, and labels for plan and component",
 )
-def test_every_object_has_the_plan_as_its_controlling_owner() -> None:
+def test_the_plan_controls_every_object() -> None:
     owner = Owner(name="up", uid="u-1")
     for _, manifest in everything(owner, "n1"):
         assert manifest["metadata"]["ownerReferences"] == [
@@ -126,20 +126,20 @@ def test_every_object_has_the_plan_as_its_controlling_owner() -> None:
     ("component", "count"),
     [("iso", 1), ("repo", 2), ("image-preload", 1), ("cluster-upgrade", 1), ("node-upgrade", 4), ("image-cleanup", 3)],
 )
-def test_every_object_tells_its_component(component: str, count: int) -> None:
+def test_every_object_has_a_component_label(component: str, count: int) -> None:
     found = everything(Owner(name="up", uid="u-1"), "n1")
     assert sum(manifest["metadata"]["labels"][LABEL_COMPONENT] == component for _, manifest in found) == count
 
 
 @pytest.mark.rule("workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system")
-def test_plans_and_their_secret_are_in_cattle_system_and_all_else_in_harvester_system() -> None:
+def test_namespaces() -> None:
     for resource, manifest in everything(Owner(name="up", uid="u-1"), "n1"):
         place = "cattle-system" if resource in {SUC_PLANS, SECRETS} else "harvester-system"
         assert manifest["metadata"]["namespace"] == place
 
 
 @pytest.mark.rule("api: shortened names stay unique")
-def test_two_plans_with_one_long_beginning_do_not_share_names() -> None:
+def test_names_of_plans_with_a_long_common_prefix_differ() -> None:
     one, other = (Owner(name="p" * 200 + end, uid=end) for end in "ab")
     for (_, mine), (_, theirs) in zip(everything(one, "n1"), everything(other, "n1"), strict=True):
         assert mine["metadata"]["name"] != theirs["metadata"]["name"]
@@ -147,8 +147,7 @@ def test_two_plans_with_one_long_beginning_do_not_share_names() -> None:
 
 
 @pytest.mark.rule("api: objects are found by shortened labels")
-async def test_of_all_plans_at_once_each_finds_its_own_objects_and_no_others(cluster: Harvester) -> None:
-    """By the labels that its selector asks for, and each node's Jobs by the node's label."""
+async def test_selectors_match_only_the_objects_of_one_plan_or_node(cluster: Harvester) -> None:
     owners = [Owner(name=name, uid=f"u-{index}") for index, name in enumerate(NAMES.values())]
     for owner in owners:
         for node in NAMES.values():
@@ -169,14 +168,14 @@ def pod_node(job: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("make", [restore_vm_config_map, repo_service_name], ids=["restore-vm", "Service"])
-def test_names_made_of_the_plans_alone_are_valid_and_differ(make: Callable[[str], str]) -> None:
+def test_names_derived_from_the_plan_are_valid_and_unique(make: Callable[[str], str]) -> None:
     made = [make(name) for name in NAMES.values()]
     assert len(set(made)) == len(made)
     assert [name for name in made if not is_object_name(name)] == []
 
 
 @pytest.mark.rule("api: shortened names stay unique")
-def test_nodes_of_one_long_beginning_have_jobs_of_their_own() -> None:
+def test_jobs_of_nodes_with_a_long_common_prefix_differ() -> None:
     owner = Owner(name="p" * 253, uid="u")
     nodes = ["n" * 60 + end for end in ("-0", "-1", ".0", ".1", "-0.x")]
     made = [node_job(owner, JOB, node=node, job_type=job_type) for node in nodes for job_type in JobType]

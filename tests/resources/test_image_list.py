@@ -1,4 +1,4 @@
-"""A list of whatever length reaches the nodes, in Secrets that an API server and the controller take."""
+"""Lists of any length reach the nodes, in Secrets that the API server and the SUC accept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hack.cluster.scenario import UpgradeController
 from tests.resources.test_builders import NAMES, PLAN
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack
-from upgrade_manager.resources.image_list import LIST_KEY, PIECE, ImageList
+from upgrade_manager.resources.image_list import CHUNK, LIST_KEY, ImageList
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import image_cleanup_plan, image_preload_plan
 
@@ -30,7 +30,7 @@ def plain(count: int) -> list[str]:
 
 
 def digests(count: int) -> list[str]:
-    """As incompressible as a list can be."""
+    """Return references that do not compress."""
     random = Random(1)
     return [f"docker.io/rancher/image:v1@sha256:{random.getrandbits(256):064x}" for _ in range(count)]
 
@@ -46,7 +46,7 @@ def digests(count: int) -> list[str]:
         pytest.param(digests(80_000), 6 * 1024 * 1024, 7, id="as much as is read"),
     ],
 )
-def test_a_list_arrives_whole_whatever_its_length(references: list[str], characters: int, pieces: int) -> None:
+def test_a_list_of_any_length_is_delivered_completely(references: list[str], characters: int, pieces: int) -> None:
     text = "".join(f"{reference}\n" for reference in references)
     assert characters < len(text) < SIZE_LIMIT
     secrets = ImageList(owner=OWNER, packed=pack(references)).secrets()
@@ -59,22 +59,21 @@ def test_a_list_arrives_whole_whatever_its_length(references: list[str], charact
 @pytest.mark.parametrize(
     ("other", "packed"),
     [
-        pytest.param(Owner(name="up", uid="ffffffff"), b"x", id="a namesake's"),
-        pytest.param(Owner(name="up2", uid=OWNER.uid), b"x", id="another plan's"),
+        pytest.param(Owner(name="up", uid="ffffffff"), b"x", id="a plan of the same name"),
+        pytest.param(Owner(name="up2", uid=OWNER.uid), b"x", id="another plan"),
         pytest.param(OWNER, b"y", id="another content"),
     ],
 )
-def test_a_secret_that_is_there_under_the_name_is_the_one_that_is_meant(other: Owner, packed: bytes) -> None:
+def test_secret_names_depend_on_plan_and_content(other: Owner, packed: bytes) -> None:
     mine = ImageList(owner=OWNER, packed=b"x").names()
     assert mine == ImageList(owner=OWNER, packed=b"x").names()
     assert not set(mine) & set(ImageList(owner=other, packed=packed).names())
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-async def test_the_api_server_takes_the_controllers_jobs_too(cluster: Harvester, name: str) -> None:
-    """Volumes, labels and names that the controller makes of ours are valid as well."""
+async def test_the_api_server_accepts_the_jobs_of_the_suc(cluster: Harvester, name: str) -> None:
     owner = Owner(name=name, uid="u-1")
-    images = ImageList(owner=owner, packed=bytes(PIECE + 1))
+    images = ImageList(owner=owner, packed=bytes(CHUNK + 1))
     for plan in (
         image_preload_plan(owner, PLAN, concurrency=3),
         image_cleanup_plan(owner, PLAN, secrets=images.names()),

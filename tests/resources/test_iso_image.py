@@ -14,7 +14,7 @@ IMAGE = iso_image(Owner(name="up", uid="u-1"), version="v1.7.0", url="https://x/
     "workloads: the image has backend cdi, sourceType download, retry 3 and StorageClass longhorn-static",
     "workloads: the image's displayName is PLAN-VERSION",
 )
-def test_it_downloads_the_versions_iso_with_three_retries() -> None:
+def test_iso_image() -> None:
     assert IMAGE["metadata"]["name"] == "up-iso"
     assert IMAGE["spec"] == {
         "backend": "cdi",
@@ -31,10 +31,10 @@ def test_it_downloads_the_versions_iso_with_three_retries() -> None:
     'api: the ISO\'s image has os-upgrade-image "True"',
     'workloads: the image\'s annotation os-upgrade-image is "True"',
 )
-def test_harvester_knows_it_as_an_upgrades_image() -> None:
+def test_iso_image_is_annotated_for_harvester() -> None:
     assert IMAGE["metadata"]["annotations"] == {"harvesterhci.io/os-upgrade-image": "True"}
 
 
-def test_its_display_name_fits_into_a_label() -> None:
+def test_display_name_is_a_label_value() -> None:
     long = iso_image(Owner(name="p" * 60, uid="u"), version="v1.7.0-rc1", url="", checksum="")
     assert len(long["spec"]["displayName"]) == 63

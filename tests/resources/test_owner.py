@@ -10,7 +10,7 @@ from upgrade_manager.resources.owner import Owner
 OWNER = Owner(name="up", uid="u-1")
 
 
-def test_the_selector_finds_what_the_labels_mark() -> None:
+def test_labels_and_selectors() -> None:
     assert OWNER.labels(Component.REPO) == {
         "management.harvesterhci.io/upgrade-plan": "up",
         "management.harvesterhci.io/upgrade-component": "repo",
@@ -23,12 +23,12 @@ def test_the_selector_finds_what_the_labels_mark() -> None:
 @pytest.mark.parametrize(
     ("references", "owns"),
     [
-        pytest.param([{"uid": "u-1", "controller": True}], True, id="its own object"),
-        pytest.param([{"uid": "u-1"}], False, id="one that it does not control"),
-        pytest.param([{"uid": "u-0", "controller": True}], False, id="a namesake's that was deleted"),
-        pytest.param([], False, id="nobody's"),
-        pytest.param(None, False, id="one without references"),
+        pytest.param([{"uid": "u-1", "controller": True}], True, id="controlled"),
+        pytest.param([{"uid": "u-1"}], False, id="owned, not controlled"),
+        pytest.param([{"uid": "u-0", "controller": True}], False, id="controlled by a deleted plan"),
+        pytest.param([], False, id="no owner"),
+        pytest.param(None, False, id="no references"),
     ],
 )
-def test_what_it_owns_is_told_by_the_uid(references: list[Any] | None, owns: bool) -> None:  # noqa: FBT001  # a table
+def test_owns(references: list[Any] | None, owns: bool) -> None:  # noqa: FBT001  # a table
     assert OWNER.owns({"metadata": {"ownerReferences": references}}) is owns

@@ -4,8 +4,7 @@ import pytest
 
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
-from upgrade_manager.resources.tolerations import tolerations
-from upgrade_manager.resources.toolkit import ToolkitImage
+from upgrade_manager.resources.toolkit import ToolkitImage, tolerations
 
 OWNER = Owner(name="up", uid="u-1")
 LABELS = {"management.harvesterhci.io/upgrade-plan": "up", "management.harvesterhci.io/upgrade-component": "repo"}
@@ -18,19 +17,19 @@ SERVICE = repository_service(OWNER)
 
 
 @pytest.mark.rule("workloads: Deployment and Service are named PLAN-repo")
-def test_both_have_the_name_that_node_jobs_ask_for() -> None:
+def test_names() -> None:
     assert DEPLOYMENT["metadata"]["name"] == SERVICE["metadata"]["name"] == "up-repo"
 
 
 @pytest.mark.rule("workloads: the Deployment selects its Pods by plan and component repo")
-def test_the_deployment_selects_its_pods_by_plan_and_component() -> None:
+def test_selector() -> None:
     assert DEPLOYMENT["spec"]["selector"] == {"matchLabels": LABELS}
     assert DEPLOYMENT["spec"]["template"]["metadata"]["labels"] == LABELS
     assert DEPLOYMENT["spec"]["replicas"] == 2
 
 
 @pytest.mark.rule("workloads: repository Pods prefer different hosts")
-def test_its_pods_prefer_different_hosts_but_do_not_insist() -> None:
+def test_pods_prefer_different_hosts() -> None:
     (term,) = POD["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert term["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
     assert term["podAffinityTerm"]["labelSelector"] == {"matchLabels": LABELS}
@@ -41,7 +40,7 @@ def test_its_pods_prefer_different_hosts_but_do_not_insist() -> None:
     "workloads: one privileged container loop-mounts /iso/disk.img read-only for nginx",
     "workloads: the container runs nginx in the foreground on port 80",
 )
-def test_its_one_container_is_privileged_and_mounts_the_iso_read_only() -> None:
+def test_container_mounts_the_iso_read_only() -> None:
     assert SERVER["securityContext"] == {"privileged": True}
     assert SERVER["image"] == "example/toolkit:v1.7.0"
     (script,) = SERVER["args"]
@@ -50,7 +49,7 @@ def test_its_one_container_is_privileged_and_mounts_the_iso_read_only() -> None:
 
 
 @pytest.mark.rule("workloads: the container runs nginx in the foreground on port 80")
-def test_its_container_listens_on_port_80() -> None:
+def test_container_port() -> None:
     assert [port["containerPort"] for port in SERVER["ports"]] == [80]
 
 
@@ -58,7 +57,7 @@ def test_its_container_listens_on_port_80() -> None:
     "pipeline: the Deployment mounts the ISO and serves it over HTTP",
     "workloads: the volume is the PVC named as the image",
 )
-def test_its_volume_is_the_claim_named_as_the_image() -> None:
+def test_volume() -> None:
     (volume,) = POD["volumes"]
     (mount,) = SERVER["volumeMounts"]
     assert volume["persistentVolumeClaim"]["claimName"] == "the-iso"
@@ -66,14 +65,14 @@ def test_its_volume_is_the_claim_named_as_the_image() -> None:
 
 
 @pytest.mark.rule("workloads: the Pod is ready when harvester-release.yaml is served, and live while the file exists")
-def test_it_is_ready_when_the_release_file_is_served_and_alive_while_the_file_is_there() -> None:
+def test_probes() -> None:
     assert SERVER["readinessProbe"]["httpGet"] == {"path": "/harvester-iso/harvester-release.yaml", "port": 80}
     command = SERVER["livenessProbe"]["exec"]["command"]
     assert command == ["test", "-f", "/srv/www/htdocs/harvester-iso/harvester-release.yaml"]
 
 
 @pytest.mark.rule("workloads: the Deployment's Pods have the tolerations")
-def test_it_tolerates_an_upgrade() -> None:
+def test_tolerations() -> None:
     assert POD["tolerations"] == tolerations()
 
 
@@ -81,7 +80,7 @@ def test_it_tolerates_an_upgrade() -> None:
     "pipeline: RepoCreate creates a Service",
     "workloads: the Service is a ClusterIP on port 80 for those Pods",
 )
-def test_the_service_leads_to_port_80_of_those_pods() -> None:
+def test_service() -> None:
     assert SERVICE["spec"]["type"] == "ClusterIP"
     assert SERVICE["spec"]["selector"] == LABELS
     (port,) = SERVICE["spec"]["ports"]

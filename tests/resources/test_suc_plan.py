@@ -18,8 +18,7 @@ from upgrade_manager.resources.suc_plan import (
     image_cleanup_plan,
     image_preload_plan,
 )
-from upgrade_manager.resources.tolerations import tolerations
-from upgrade_manager.resources.toolkit import ToolkitImage
+from upgrade_manager.resources.toolkit import ToolkitImage, tolerations
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +32,7 @@ CLEANUP = image_cleanup_plan(OWNER, SETTINGS, secrets=["one", "two"])
 @pytest.mark.parametrize("plan", [PRELOAD, CLEANUP], ids=["preload", "cleanup"])
 class TestEveryPlan:
     @pytest.mark.rule("workloads: Plan Jobs have a deadline of 21600 seconds")
-    def test_it_has_a_deadline_that_old_and_new_controllers_read_alike(self, plan: dict[str, Any]) -> None:
+    def test_deadline(self, plan: dict[str, Any]) -> None:
         assert plan["spec"]["jobActiveDeadlineSecs"] == 21600
 
     @pytest.mark.rule(
@@ -42,21 +41,21 @@ class TestEveryPlan:
         "workloads: Plans select nodes with the label managed=true",
         "workloads: both Plans have the tolerations",
     )
-    def test_it_selects_the_managed_nodes_and_tolerates_an_upgrade(self, plan: dict[str, Any]) -> None:
+    def test_selects_managed_nodes_with_tolerations(self, plan: dict[str, Any]) -> None:
         assert plan["spec"]["nodeSelector"] == {"matchLabels": {"harvesterhci.io/managed": "true"}}
         assert plan["spec"]["tolerations"] == tolerations()
 
     @pytest.mark.rule("workloads: a Plan's image has no tag, and its version is the tag")
-    def test_its_image_has_no_tag_because_its_version_is_the_tag(self, plan: dict[str, Any]) -> None:
+    def test_version_is_the_tag_of_the_image(self, plan: dict[str, Any]) -> None:
         assert plan["spec"]["upgrade"]["image"] == "example/toolkit"
         assert plan["spec"]["version"] == "v1.7.0"
 
     @pytest.mark.rule("workloads: Plans pass HARVESTER_UPGRADEPLAN_NAME")
-    def test_it_learns_the_plan_under_the_controllers_spelling_of_env(self, plan: dict[str, Any]) -> None:
+    def test_plan_name_is_in_envs(self, plan: dict[str, Any]) -> None:
         assert plan["spec"]["upgrade"]["envs"] == [{"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}]
         assert plan["spec"]["serviceAccountName"] == "planner"
 
-    def test_its_labels_reach_the_jobs(self, plan: dict[str, Any]) -> None:
+    def test_labels(self, plan: dict[str, Any]) -> None:
         assert [key for key in plan["metadata"]["labels"] if "cattle.io/" in key] == []
 
 
@@ -70,7 +69,7 @@ class TestEveryPlan:
         pytest.param("v1.7.0-", "r/t:v1.7.0-", "", id="as does one that is no label's value"),
     ],
 )
-def test_whatever_the_tag_the_controllers_labels_are_valid(tag: str, image: str, version: str) -> None:
+def test_every_tag_gives_valid_labels(tag: str, image: str, version: str) -> None:
     spec = image_preload_plan(
         OWNER, PlanSettings(image=ToolkitImage(repository="r/t", tag=tag), service_account="a"), concurrency=1
     )["spec"]
@@ -85,7 +84,7 @@ def test_whatever_the_tag_the_controllers_labels_are_valid(tag: str, image: str,
     "workloads: the preload Plan's concurrency is the resolved one",
     "workloads: the preload Plan runs upgrade_node.sh prepare",
 )
-def test_preload_runs_the_nodes_script_on_as_many_nodes_as_asked() -> None:
+def test_preload() -> None:
     assert PRELOAD["metadata"]["name"] == "up-image-preload"
     assert PRELOAD["spec"]["concurrency"] == 3
     assert PRELOAD["spec"]["upgrade"]["command"] == ["upgrade_node.sh"]
@@ -96,30 +95,30 @@ def test_preload_runs_the_nodes_script_on_as_many_nodes_as_asked() -> None:
     "pipeline: ImageCleanup removes images from every node by a SUC Plan with concurrency 1",
     "workloads: the cleanup Plan is named PLAN-image-cleanup and has concurrency 1",
 )
-def test_cleanup_takes_one_node_after_the_other() -> None:
+def test_cleanup_concurrency_is_1() -> None:
     assert CLEANUP["metadata"]["name"] == "up-image-cleanup"
     assert CLEANUP["spec"]["concurrency"] == 1
 
 
 @pytest.mark.rule("workloads: the cleanup Plan removes images with the host's crictl")
-def test_the_clean_up_uses_the_hosts_crictl() -> None:
+def test_cleanup_uses_crictl_of_the_host() -> None:
     command, script = CLEANUP["spec"]["upgrade"]["command"], CLEANUP["spec"]["upgrade"]["args"]
     assert (command, script) == (["/bin/sh", "-c"], [REMOVE])
     assert "chroot /host " in REMOVE
     assert '/var/lib/rancher/rke2/bin/crictl rmi "$image"' in REMOVE
 
 
-def test_cleanup_mounts_every_piece_of_the_list() -> None:
+def test_cleanup_mounts_every_chunk() -> None:
     mounted = [(secret["name"], secret["path"]) for secret in CLEANUP["spec"]["secrets"]]
     assert mounted == [("one", f"{LIST_PATH}-00"), ("two", f"{LIST_PATH}-01")]
 
 
-def test_the_list_is_no_part_of_the_controllers_hash() -> None:
+def test_the_list_does_not_change_the_hash_of_the_plan() -> None:
     assert [secret["ignoreUpdates"] for secret in CLEANUP["spec"]["secrets"]] == [True, True]
 
 
 @pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
-def test_a_plan_does_not_grow_with_its_list() -> None:
+def test_the_size_of_a_plan_is_independent_of_the_list() -> None:
     assert len(str(CLEANUP)) < 4000
 
 
@@ -153,7 +152,7 @@ class TestScript:
         "workloads: the cleanup Plan removes images with the host's crictl",
         "workloads: an image that cannot be removed does not fail the Job",
     )
-    def test_every_image_is_passed_to_crictl_and_a_failure_is_forgiven(self, tmp_path: Path, shell: str) -> None:
+    def test_every_image_is_removed_and_failures_are_ignored(self, tmp_path: Path, shell: str) -> None:
         mount(tmp_path, ImageList(owner=OWNER, packed=pack([f"docker.io/rancher/x:{number}" for number in range(40)])))
         crictl = f'#!/bin/sh\n[ "$2" = docker.io/rancher/x:7 ] && exit 1\necho "$2" >> {tmp_path}/removed\n'
         done = scripted(tmp_path, shell, crictl)
@@ -161,7 +160,7 @@ class TestScript:
         assert len((tmp_path / "removed").read_text().splitlines()) == 39
 
     @pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
-    def test_a_list_in_pieces_is_one_on_the_node(self, tmp_path: Path, shell: str) -> None:
+    def test_chunks_are_joined(self, tmp_path: Path, shell: str) -> None:
         """Twelve pieces of a few bytes: their order counts from the tenth on, too."""
         packed = pack([f"docker.io/rancher/x:{number}" for number in range(40)])
         for index in range(12):
@@ -174,9 +173,7 @@ class TestScript:
         assert len((tmp_path / "removed").read_text().splitlines()) == 40
 
     @pytest.mark.parametrize("lost", [0, 1, 2], ids=["the first", "one between", "the last"])
-    def test_with_a_piece_missing_nothing_is_removed_and_the_job_fails(
-        self, tmp_path: Path, shell: str, lost: int
-    ) -> None:
+    def test_a_missing_chunk_fails_the_job(self, tmp_path: Path, shell: str, lost: int) -> None:
         random = Random(1)
         packed = pack([f"docker.io/a/b@sha256:{random.getrandbits(256):064x}" for _ in range(40_000)])
         images = ImageList(owner=OWNER, packed=packed)

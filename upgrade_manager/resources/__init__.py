@@ -1,1 +1,3 @@
-"""Builders of the objects that the manager creates: pure functions from the plan's facts to JSON."""
+"""Builders of the objects that the manager creates."""
+
+__all__ = ["image_list", "iso_image", "jobs", "owner", "repository", "suc_plan", "toolkit"]

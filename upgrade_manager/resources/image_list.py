@@ -1,6 +1,6 @@
-"""The list of images to remove, on its way to the nodes.
+"""Secrets that carry the list of images to remove to the nodes.
 
-It travels in Secrets, only because a Plan can mount nothing else; it holds nothing secret.
+The list is not secret; a SUC Plan can mount Secrets only.
 """
 
 from __future__ import annotations
@@ -17,41 +17,40 @@ from upgrade_manager.kube.resources import SECRETS
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
 
-#: Where the controller mounts a Plan's Secrets; each piece has a folder of its own there.
+#: Directory under which the system-upgrade-controller mounts a Plan's Secrets, one directory per chunk.
 LIST_PATH = "/run/system-upgrade/secrets/images"
 LIST_KEY = "images.gz"
-#: Bytes of one piece: an API server takes objects of about a mebibyte, and these bytes come to it in base64.
-PIECE = 512 * 1024
-#: Characters of a name that are the plan's. With all that is added, and the controller's "secret-" before it, the name
-#: of a volume has 61.
-_PLANS = 40
+#: Bytes per Secret; the API server limits objects to about 1 MiB, and base64 adds a third.
+CHUNK = 512 * 1024
+#: Characters of the plan's name in a Secret's name. With "secret-", the digest and the index, volume names have 61.
+_MAX_PREFIX = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageList:
-    """One list, cut into as many pieces as its length asks for."""
+    """One list, split into as many Secrets as it needs."""
 
     owner: Owner
-    #: gzip. A node that lacks a piece cannot unpack the others, and so never works with half a list.
+    #: Compressed by gzip, so that a node with a missing chunk fails instead of using half the list.
     packed: bytes
 
     def names(self) -> list[str]:
-        """The Secrets' names, in the pieces' order.
+        """Return the Secrets' names, in order.
 
-        They have the plan's uid and the content in them, because nobody lets us read whose a Secret is and what it
-        holds; and they are DNS labels, because the controller makes names of volumes from them.
+        A name depends on the plan's uid and the content, because the manager may not read Secrets in that namespace.
+        It is a DNS label, because the system-upgrade-controller derives volume names from it.
         """
-        head = dns_label(component_name(self.owner.name, Component.IMAGE_CLEANUP))[:_PLANS].rstrip("-")
+        head = dns_label(component_name(self.owner.name, Component.IMAGE_CLEANUP))[:_MAX_PREFIX].rstrip("-")
         digest = sha256(f"{self.owner.name} {self.owner.uid} ".encode() + self.packed).hexdigest()[:10]
-        return [f"{head}-{digest}-{index:02}" for index, _ in enumerate(self._pieces())]
+        return [f"{head}-{digest}-{index:02}" for index, _ in enumerate(self._chunks())]
 
     def secrets(self) -> list[dict[str, Any]]:
-        """The Secrets, in the same order."""
-        return [self._secret(name, piece) for name, piece in zip(self.names(), self._pieces(), strict=True)]
+        """Build the Secrets, in order."""
+        return [self._secret(name, chunk) for name, chunk in zip(self.names(), self._chunks(), strict=True)]
 
-    def _pieces(self) -> list[bytes]:
-        return [self.packed[start : start + PIECE] for start in range(0, len(self.packed), PIECE)]
+    def _chunks(self) -> list[bytes]:
+        return [self.packed[start : start + CHUNK] for start in range(0, len(self.packed), CHUNK)]
 
-    def _secret(self, name: str, piece: bytes) -> dict[str, Any]:
+    def _secret(self, name: str, chunk: bytes) -> dict[str, Any]:
         manifest = self.owner.manifest(SECRETS, name, Component.IMAGE_CLEANUP, namespace=CATTLE_SYSTEM)
-        return {**manifest, "type": "Opaque", "data": {LIST_KEY: base64.b64encode(piece).decode()}}
+        return {**manifest, "type": "Opaque", "data": {LIST_KEY: base64.b64encode(chunk).decode()}}

@@ -1,3 +1,5 @@
+"""The VirtualMachineImage of the release's ISO."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -15,12 +17,12 @@ from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
 
-#: Attempts after which the image controller gives up on a download.
+#: Retries before the image controller gives up.
 DOWNLOAD_RETRIES = 3
 
 
 def iso_image(owner: Owner, *, version: str, url: str, checksum: str) -> dict[str, Any]:
-    """The VirtualMachineImage that downloads the release's ISO."""
+    """Build the VirtualMachineImage that downloads the ISO."""
     image = owner.manifest(
         VIRTUAL_MACHINE_IMAGES, component_name(owner.name, Component.ISO), Component.ISO, namespace=HARVESTER_SYSTEM
     )
@@ -32,7 +34,7 @@ def iso_image(owner: Owner, *, version: str, url: str, checksum: str) -> dict[st
         "url": url,
         "checksum": checksum,
         "retry": DOWNLOAD_RETRIES,
-        # Its volumes can be mounted by several repository Pods at once.
+        # Its volumes can be mounted by several Pods.
         "targetStorageClassName": IMAGE_STORAGE_CLASS,
     }
     return image

@@ -1,4 +1,4 @@
-"""The Jobs that the manager starts itself: one for the cluster's components, one per node and drain hook."""
+"""Jobs: one for the cluster's components, and one per node and job type."""
 
 from __future__ import annotations
 
@@ -14,34 +14,33 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.names import component_name, label_value
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.resources.environment import NODE_NAME, PLAN_NAME, POD_NAME
-from upgrade_manager.resources.tolerations import tolerations
+from upgrade_manager.resources.toolkit import NODE_NAME, PLAN_NAME, POD_NAME, tolerations
 
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
     from upgrade_manager.resources.toolkit import ToolkitImage
 
-#: Seconds a finished Job stays: a week, long enough to look at a failure.
-KEPT = 604800
-#: Kubernetes' own default of 6 lets a node that cannot succeed take over ten minutes to say so.
+#: Seconds for which a finished Job is kept: a week, to inspect failures.
+TTL = 604800
+#: With the default of 6 a failure would take more than ten minutes to show.
 BACKOFF_LIMIT = 2
-#: Seconds in which VMs are started again, all attempts together: the toolkit alone waits up to 30 minutes for KubeVirt.
-#: The end of the upgrade waits for these Jobs, so they must have one.
+#: Seconds for all attempts to restart VMs; the toolkit waits up to 30 minutes for KubeVirt. The upgrade cannot end
+#: before these Jobs do.
 RESTORE_DEADLINE = 2400
-#: Jobs that end with a reboot learn their Pod's name, to reboot only after it has succeeded.
+#: Job types that reboot the node; they get their Pod's name, to reboot after it has succeeded.
 REBOOTING = frozenset({JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """What the Jobs of one upgrade have in common."""
+    """Settings shared by all Jobs of an upgrade."""
 
     image: ToolkitImage
     service_account: str
 
 
 def cluster_upgrade_job(owner: Owner, settings: JobSettings) -> dict[str, Any]:
-    """The Job that upgrades Rancher, Harvester and the other components of the cluster."""
+    """Build the Job that upgrades Rancher, Harvester and the other components of the cluster."""
     job = owner.manifest(
         JOBS,
         component_name(owner.name, Component.CLUSTER_UPGRADE),
@@ -56,7 +55,7 @@ def cluster_upgrade_job(owner: Owner, settings: JobSettings) -> dict[str, Any]:
 def node_job(
     owner: Owner, settings: JobSettings, *, node: str, job_type: JobType, suspended: bool = False
 ) -> dict[str, Any]:
-    """The Job that does one step of the upgrade on one node, as root of the host; `suspended` until it is resumed."""
+    """Build a Job that upgrades a node, as root on the host."""
     job = _node_manifest(owner, node=node, job_type=job_type)
     env = [_plan_name(owner), {"name": NODE_NAME, "value": node}]
     if job_type in REBOOTING:
@@ -77,7 +76,7 @@ def node_job(
 
 
 def restore_job(owner: Owner, settings: JobSettings, *, node: str) -> dict[str, Any]:
-    """The Job that starts the node's VMs again, through KubeVirt's API alone."""
+    """Build the Job that restarts the node's VMs, through the KubeVirt API."""
     job = _node_manifest(owner, node=node, job_type=JobType.RESTORE_VM)
     container = _container(settings, ["upgrade-toolkit"], []) | {
         "args": ["restore-vm", "--node", node, "--upgrade", owner.name],
@@ -87,13 +86,8 @@ def restore_job(owner: Owner, settings: JobSettings, *, node: str) -> dict[str, 
     return job
 
 
-def resume() -> dict[str, Any]:
-    """The change that lets a suspended Job run."""
-    return {"spec": {"suspend": False}}
-
-
 def node_job_name(owner: Owner, *, node: str, job_type: JobType) -> str:
-    """The name under which that step's Job is created once, and found again."""
+    """Return the name of a node's Job."""
     return component_name(owner.name, Component.NODE_UPGRADE, job_type=job_type, node=node)
 
 
@@ -110,7 +104,7 @@ def _node_manifest(owner: Owner, *, node: str, job_type: JobType) -> dict[str, A
 def _spec(job: dict[str, Any], settings: JobSettings, pod: dict[str, Any]) -> dict[str, Any]:
     return {
         "backoffLimit": BACKOFF_LIMIT,
-        "ttlSecondsAfterFinished": KEPT,
+        "ttlSecondsAfterFinished": TTL,
         "template": {
             "metadata": {"labels": dict(job["metadata"]["labels"])},
             "spec": {
@@ -130,7 +124,7 @@ def _container(settings: JobSettings, command: list[str], env: list[dict[str, An
         "imagePullPolicy": "IfNotPresent",
         "command": command,
         "env": env,
-        # Where the program says nothing itself, the end of its log tells why it failed.
+        # The end of the log explains the failure if the program wrote no termination message.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 

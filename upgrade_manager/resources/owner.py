@@ -1,3 +1,5 @@
+"""The plan as the owner of created objects."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The UpgradePlan that owns what is built: its name goes into labels, its uid into owner references."""
+    """The UpgradePlan that owns created objects, by name in labels and by uid in owner references."""
 
     name: str
     uid: str
 
     def reference(self) -> dict[str, Any]:
-        """The controlling owner reference, by which the garbage collector removes the object with its plan."""
+        """Return the controlling owner reference, for garbage collection."""
         return {
             "apiVersion": UPGRADE_PLANS.api_version,
             "kind": UPGRADE_PLANS.kind,
@@ -35,15 +37,15 @@ class Owner:
         }
 
     def owns(self, obj: Object) -> bool:
-        """Whether the object is this plan's: not one that merely carries its labels, such as a namesake's."""
+        """Whether this plan controls the object; labels alone may be those of a deleted plan of that name."""
         return owner_uid(obj) == self.uid
 
     def labels(self, component: Component) -> dict[str, str]:
-        """By these the object is found again, whatever the length of the plan's name."""
+        """Return the labels by which the object is found."""
         return {LABEL_PLAN: label_value(self.name), LABEL_COMPONENT: component.value}
 
     def selector(self, component: Component | None = None) -> str:
-        """The label selector that matches the plan's objects, or one component of them."""
+        """Return the label selector of the plan's objects, or of one component."""
         wanted = f"{LABEL_PLAN}={label_value(self.name)}"
         return f"{wanted},{LABEL_COMPONENT}={component.value}" if component else wanted
 
@@ -56,7 +58,7 @@ class Owner:
         namespace: str,
         labels: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """An object without a spec: kind, name, labels and owner."""
+        """Build an object without a spec: kind, name, labels and owner."""
         return {
             "apiVersion": resource.api_version,
             "kind": resource.kind,

@@ -1,4 +1,4 @@
-"""The upgrade repository: Pods that serve the ISO's content over HTTP, and the Service that finds them."""
+"""The upgrade repository: a Deployment that serves the ISO's content over HTTP, and its Service."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
-from upgrade_manager.resources.tolerations import tolerations
+from upgrade_manager.resources.toolkit import tolerations
 
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
     from upgrade_manager.resources.toolkit import ToolkitImage
 
 PORT = 80
-#: Where the ISO is mounted, and the path under which it is served.
+#: Mount point of the ISO in the container.
 ROOT = "/srv/www/htdocs/harvester-iso"
 RELEASE_FILE = "harvester-release.yaml"
-#: The file by which kubelet, manager and node jobs judge the repository.
+#: URL path of the file that shows that the repository serves the ISO.
 RELEASE_PATH = f"/harvester-iso/{RELEASE_FILE}"
-#: `exec` makes nginx the process that gets the stop signal; a mount left by a crashed container is taken off first.
+#: Unmounts what a crashed container has left; `exec` lets nginx receive SIGTERM.
 SERVE = (
     f"set -e; mkdir -p {ROOT}; mountpoint -q {ROOT} && umount {ROOT}; "
     f"mount -o loop,ro /iso/disk.img {ROOT}; exec nginx -g 'daemon off;'"
@@ -27,7 +27,7 @@ SERVE = (
 
 
 def repository_deployment(owner: Owner, *, image: ToolkitImage, claim: str, replicas: int) -> dict[str, Any]:
-    """The Deployment; `claim` is the PVC with the ISO, which carries its image's name."""
+    """Build the Deployment; `claim` is the PVC that contains the ISO."""
     deployment = owner.manifest(
         DEPLOYMENTS, component_name(owner.name, Component.REPO), Component.REPO, namespace=HARVESTER_SYSTEM
     )
@@ -38,9 +38,8 @@ def repository_deployment(owner: Owner, *, image: ToolkitImage, claim: str, repl
         "template": {
             "metadata": {"labels": labels},
             "spec": {
-                # It serves files and asks nobody.
                 "automountServiceAccountToken": False,
-                "affinity": _apart(labels),
+                "affinity": _spread(labels),
                 "tolerations": tolerations(),
                 "containers": [_server(image)],
                 "volumes": [{"name": "iso", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}],
@@ -51,7 +50,7 @@ def repository_deployment(owner: Owner, *, image: ToolkitImage, claim: str, repl
 
 
 def repository_service(owner: Owner) -> dict[str, Any]:
-    """The Service, by whose name node jobs and the manager reach the repository."""
+    """Build the Service through which node Jobs and the manager reach the repository."""
     service = owner.manifest(SERVICES, repo_service_name(owner.name), Component.REPO, namespace=HARVESTER_SYSTEM)
     service["spec"] = {
         "type": "ClusterIP",
@@ -61,8 +60,8 @@ def repository_service(owner: Owner) -> dict[str, Any]:
     return service
 
 
-def _apart(labels: dict[str, str]) -> dict[str, Any]:
-    """Replicas prefer different nodes, so that one reboot does not take the repository away."""
+def _spread(labels: dict[str, str]) -> dict[str, Any]:
+    """Return an affinity that spreads replicas over nodes, so that one reboot leaves one running."""
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
@@ -76,7 +75,7 @@ def _server(image: ToolkitImage) -> dict[str, Any]:
         "command": ["/bin/sh", "-c"],
         "args": [SERVE],
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
-        # A loop mount needs the host's devices.
+        # Required for the loop mount.
         "securityContext": {"privileged": True},
         "readinessProbe": {"httpGet": {"path": RELEASE_PATH, "port": PORT}, "periodSeconds": 5},
         "livenessProbe": {

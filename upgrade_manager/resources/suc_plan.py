@@ -1,6 +1,6 @@
-"""Plans for the system-upgrade-controller: one Pod on every managed node, so many at a time.
+"""Plans of the system-upgrade-controller (SUC), which run a Job on every managed node.
 
-A Plan is never edited after its creation: the controller would kill and restart running Jobs.
+A Plan is never changed after its creation, because the controller would restart running Jobs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
 from upgrade_manager.api.names import component_name, label_value
 from upgrade_manager.kube.resources import SUC_PLANS
-from upgrade_manager.resources.environment import PLAN_NAME
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
-from upgrade_manager.resources.tolerations import tolerations
+from upgrade_manager.resources.toolkit import PLAN_NAME, tolerations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
     from upgrade_manager.resources.toolkit import ToolkitImage
 
-#: Seconds. 0 means no deadline on new controllers and the controller's default on old ones, so a large number is said.
+#: Seconds. 0 would mean no deadline to new controllers but the default to old ones.
 DEADLINE = 21600
-#: The image list comes compressed in mounted files, so neither arguments nor environment depend on its length.
-#: A list that cannot be read fails the Job; an image that is in use or already gone is reported and passed over.
+#: Reads the image list from mounted files, because arguments and environment are limited in length. An unreadable list
+#: fails the Job; an image that is in use or missing is skipped.
 REMOVE = (
     f"cat {LIST_PATH}-*/{LIST_KEY} >/tmp/images.gz && gunzip -c /tmp/images.gz >/tmp/images || exit 1; "
     "while read -r image; do "
@@ -35,23 +34,23 @@ REMOVE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSettings:
-    """What the Plans of one upgrade have in common."""
+    """Settings shared by all Plans of an upgrade."""
 
     image: ToolkitImage
     service_account: str
 
 
 def image_preload_plan(owner: Owner, settings: PlanSettings, *, concurrency: int) -> dict[str, Any]:
-    """The Plan that loads the new release's images on every node before anything is changed."""
+    """Build the Plan that loads the new release's images onto every node."""
     plan = _plan(owner, settings, Component.IMAGE_PRELOAD, concurrency=concurrency)
     plan["spec"]["upgrade"] |= {"command": ["upgrade_node.sh"], "args": ["prepare"]}
     return plan
 
 
 def image_cleanup_plan(owner: Owner, settings: PlanSettings, *, secrets: Sequence[str]) -> dict[str, Any]:
-    """The Plan that removes what only the previous release needed, one node after the other.
+    """Build the Plan that removes images of the previous release, one node after the other.
 
-    `secrets` are the names of those that hold the list, in order.
+    `secrets` are the names of the Secrets that contain the list, in order.
     """
     plan = _plan(owner, settings, Component.IMAGE_CLEANUP, concurrency=1)
     plan["spec"]["secrets"] = [
@@ -64,7 +63,7 @@ def image_cleanup_plan(owner: Owner, settings: PlanSettings, *, secrets: Sequenc
 def _plan(owner: Owner, settings: PlanSettings, component: Component, *, concurrency: int) -> dict[str, Any]:
     plan = owner.manifest(SUC_PLANS, component_name(owner.name, component), component, namespace=CATTLE_SYSTEM)
     version = label_value(settings.image.image_tag)
-    # The version becomes a label's value; a tag that is none has to come with the image.
+    # The controller uses the version as a label value; a tag that is not valid as one goes into the image.
     fits = version == settings.image.image_tag
     plan["spec"] = {
         "concurrency": concurrency,

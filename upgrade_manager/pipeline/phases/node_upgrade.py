@@ -39,7 +39,7 @@ from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiti
 from upgrade_manager.pipeline.phases.initialize import single_node
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
 from upgrade_manager.pipeline.vm_restore import report, start
-from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name, resume
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
@@ -191,7 +191,9 @@ async def _apply(ctx: ReconcileContext, effect: Effect) -> None:
 
 async def _resume(ctx: ReconcileContext, job: str) -> None:
     try:
-        await ctx.patch(JOBS, job, MergePatch(resume()), namespace=HARVESTER_SYSTEM, metadata_only=True)
+        await ctx.patch(
+            JOBS, job, MergePatch({"spec": {"suspend": False}}), namespace=HARVESTER_SYSTEM, metadata_only=True
+        )
     except NotFound:
         log.info("gone, so not resumed; the next look makes it anew", job=job)
 

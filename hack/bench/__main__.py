@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hack.bench.catalogue import BENCHMARKS, load
-from hack.control_plane.errors import AssetsError
+from hack.control_plane.assets import AssetsError
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 

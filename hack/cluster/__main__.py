@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hack.cluster import scenario as scenarios
 from hack.cluster.options import parse
 from hack.cluster.program import cluster, utc_now
-from hack.control_plane.errors import RealKubeError
+from hack.control_plane.assets import AssetsError
+from hack.control_plane.control_plane import ControlPlaneError
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asyncio.run(_serve(options, scenario))
     except* OSError as group:
         trouble = f"the cluster cannot be started: {_first(group)}"
-    except* RealKubeError as group:
+    except* (AssetsError, ControlPlaneError) as group:
         trouble = str(_first(group))
     return _complain(trouble) if trouble else 0
 

@@ -56,7 +56,7 @@ def utc_now() -> datetime:
 async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running]:
     """Start the cluster and stop it on exit.
 
-    Raises OSError where a port or a file is not to be had, RealKubeError where a real API server is not.
+    Raises OSError where a port or a file cannot be used, AssetsError or ControlPlaneError without a real API server.
     """
     async with AsyncExitStack() as stack:
         authority = Authority(now=utc_now())

@@ -1,1 +1,3 @@
-"""The real Kubernetes control plane on this machine: its programs, its processes, and the kinds that others bring."""
+"""The real Kubernetes control plane: its build, its processes, and other projects' CustomResourceDefinitions."""
+
+__all__ = ["assets", "backend", "control_plane", "crds", "direct", "inventory"]

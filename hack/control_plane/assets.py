@@ -1,84 +1,71 @@
-"""Finding the programs of the real control plane; nothing here builds or downloads."""
+"""Locate the programs of the real control plane; nothing here builds or downloads."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.control_plane.cache import cache_root, is_whole
-from hack.control_plane.errors import AssetsError
-from hack.control_plane.pins import binaries_key, definitions_key
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["PROGRAMS", "Assets", "AssetsError", "find_assets"]
-
-#: What must be in the folder.
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
-#: What envtest's users have set already.
+#: Set by users of envtest.
 VARIABLE = "KUBEBUILDER_ASSETS"
+GO_FOLDER = Path(__file__).parent / "go"
+_BINARY_PINS = [GO_FOLDER / module / name for module in ("etcd", "kubernetes") for name in ("go.mod", "go.sum")]
+_CRD_PINS = [
+    GO_FOLDER / "crds" / "go.sum",
+    Path(__file__).with_name("crd_extraction.py"),
+    Path(__file__).parents[1] / "crds" / "kubevirt.yaml",
+]
+
+
+class AssetsError(Exception):
+    """The programs are missing or cannot be built; one sentence that includes the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assets:
-    """The folder with the four programs, and the one with other projects' CustomResourceDefinitions as YAML files.
-
-    Whether `crds` is there is for its reader to see (hack.control_plane.crds): a control plane starts without.
-    """
+    """The folder with the programs, and the one with other projects' CustomResourceDefinitions as JSON files."""
 
     folder: Path
     crds: Path
 
-    @property
-    def etcd(self) -> Path:
-        """The store."""
-        return self.folder / "etcd"
 
-    @property
-    def kube_apiserver(self) -> Path:
-        """The API server."""
-        return self.folder / "kube-apiserver"
+def cache_root(environ: Mapping[str, str]) -> Path:
+    """Return the folder below which everything is built."""
+    return Path.home() / ".cache" / environ.get("XDG_CACHE_HOME", "") / "harvester-upgrade-manager" / "kube"
 
-    @property
-    def kube_controller_manager(self) -> Path:
-        """The controllers of Deployments, Jobs and so on."""
-        return self.folder / "kube-controller-manager"
 
-    @property
-    def kubectl(self) -> Path:
-        """The cluster's own command line."""
-        return self.folder / "kubectl"
+def expected_assets(environ: Mapping[str, str]) -> Assets:
+    """Return where the programs and the CRDs of the pinned versions belong, whether or not they are there."""
+    root = cache_root(environ)
+    given = environ.get(VARIABLE)
+    system = f"{platform.system()}-{platform.machine()}".lower()
+    programs = Path(given).absolute() if given else root / f"programs-{system}-{_digest(_BINARY_PINS)}"
+    return Assets(programs, root / f"crds-{_digest(_CRD_PINS)}")
 
 
 def find_assets(environ: Mapping[str, str]) -> Assets:
-    """Where the programs are: in $KUBEBUILDER_ASSETS where that is set and not empty, else in the user's cache.
+    """Return the programs in $KUBEBUILDER_ASSETS, else those in the user's cache. Raises AssetsError.
 
-    Takes about a millisecond. Raises AssetsError, whose one sentence names what is missing and the remedy.
+    With $KUBEBUILDER_ASSETS, the CRDs may be missing: a control plane starts without them.
     """
-    root = cache_root(environ)
-    crds = root / definitions_key()
-    if environ.get(VARIABLE):
-        return Assets(_given(Path(environ[VARIABLE])), crds)
-    folder = root / binaries_key()
-    if not is_whole(folder) or not is_whole(crds):
-        raise AssetsError(f"no real control plane in {folder}: `make real-kube` builds it, once, in about 5 minutes")
-    return Assets(folder, crds)
-
-
-def _given(folder: Path) -> Path:
-    """The user's own folder, if it has all; envtest's sets lack the controller manager."""
-    missing = [name for name in PROGRAMS if not _runnable(folder / name)]
-    if missing:
+    assets = expected_assets(environ)
+    missing = [name for name in PROGRAMS if not os.access(assets.folder / name, os.X_OK)]
+    if missing and environ.get(VARIABLE):
         raise AssetsError(
-            f"{VARIABLE} is {folder}, which has no {', no '.join(missing)} that can be started"
-            f"{' (envtest brings none)' if missing == ['kube-controller-manager'] else ''}: "
-            f"put {'it' if len(missing) == 1 else 'them'} there, or unset {VARIABLE} and `make real-kube` builds all"
+            f"{VARIABLE}={assets.folder} lacks {', '.join(missing)}: add what is missing (envtest has no "
+            f"kube-controller-manager), or unset {VARIABLE} and run `make real-kube`"
         )
-    return folder.absolute()
+    if missing or not (assets.crds.is_dir() or environ.get(VARIABLE)):
+        raise AssetsError("the real control plane is not built: run `make real-kube` (once, about 5 minutes)")
+    return assets
 
 
-def _runnable(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+def _digest(pins: Iterable[Path]) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in pins)).hexdigest()[:12]

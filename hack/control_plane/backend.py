@@ -9,11 +9,11 @@ from random import Random
 from typing import TYPE_CHECKING, Self
 
 from hack.apiserver.handlers import Handlers
+from hack.control_plane.authorized_handlers import AuthorizedHandlers
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
 from hack.control_plane.crds import real_crds
 from hack.control_plane.direct import direct
 from hack.control_plane.inventory import inventory
-from hack.control_plane.reviewed import Reviewed
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 
-#: Seconds between two looks at the processes.
-_LOOK = 1.0
+#: Seconds between two checks of the processes.
+_CHECK_INTERVAL = 1.0
 
 
 class RealBackend:
-    """Deployments, Jobs, EndpointSlices, garbage and time-outs are the real controllers' work.
+    """kube-controller-manager runs Deployments, Jobs, EndpointSlices, garbage collection and TTLs.
 
-    Raises ControlPlaneError, in a group, when a process ends by itself.
+    Raises ControlPlaneError, in a group, when a process ends unexpectedly.
     """
 
     has_controllers = True
@@ -40,30 +40,29 @@ class RealBackend:
         self._plane = plane
         self.token = ADMIN.token
         self.handlers = Handlers()
-        self._direct = direct(plane, token=ADMIN.token)
-        self._open = direct(plane)
-        self.transport: Transport = Reviewed(self._direct, handlers=self.handlers)
-        self.client_transport: Transport = Reviewed(self._open, handlers=self.handlers)
+        self._admin, self._anyone = direct(plane, token=ADMIN.token), direct(plane)
+        self.transport: Transport = AuthorizedHandlers(self._admin, handlers=self.handlers)
+        self.client_transport: Transport = AuthorizedHandlers(self._anyone, handlers=self.handlers)
         self._stack = AsyncExitStack()
 
     def now(self) -> datetime:
-        """The wall time."""
+        """Return the wall time."""
         return datetime.now(UTC)
 
     def actor_transport(self) -> Transport:
-        """A real wire costs time by itself."""
+        """Return the transport as it is: it has a latency already."""
         return self.transport
 
     def foreign_crds(self) -> list[Object]:
-        """Their projects' own, where those are to be had. Raises AssetsError."""
+        """Return the other projects' own definitions. Raises AssetsError."""
         return real_crds(self._plane.assets)
 
     async def on_crds_established(self) -> None:
-        """Start the controllers: the garbage collector looks for new kinds only now and then."""
+        """Start the controllers: the garbage collector discovers later kinds only after half a minute."""
         await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
 
     async def stop_api_server(self) -> None:
-        """Kill it, and the controllers with it: they would look for it ever more rarely."""
+        """Kill it, and the controllers with it: they would retry ever more rarely."""
         for name in (API_SERVER, CONTROLLER_MANAGER):
             await asyncio.to_thread(self._plane.kill, name)
 
@@ -74,20 +73,19 @@ class RealBackend:
             await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
 
     async def objects(self) -> list[Object]:
-        """Every object of every kind."""
+        """Return every object of every kind."""
         return await inventory(Client(self.transport, user_agent="inventory", random=Random()))
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self._direct)
-        await self._stack.enter_async_context(self._open)
+        await self._stack.enter_async_context(self._admin)
+        await self._stack.enter_async_context(self._anyone)
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
-        self._stack.callback(group.create_task(self._look_after(), name="control plane").cancel)
+        self._stack.callback(group.create_task(self._check(), name="control plane").cancel)
         return self
 
-    async def _look_after(self) -> None:
-        """Rather an end in words than a cluster that stands still."""
+    async def _check(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_CHECK_INTERVAL)
             await asyncio.to_thread(self._plane.check)
 
     async def __aexit__(

@@ -11,15 +11,15 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from hack.cluster.certificates import Authority, client_context
+from hack.cluster.kubeconfig import kubeconfig, write
 from hack.control_plane import flags
-from hack.control_plane.errors import ControlPlaneError, EndedAtOnce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,20 +31,26 @@ ETCD = "etcd"
 API_SERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
-#: Seconds until a process has to be ready, and between two looks at it.
-_PATIENCE = 90.0
-_LOOK = 0.05
-#: And for an answer: who has the port may not be ours.
-_ANSWER = 5.0
-_OK = 200
+#: Seconds until a process has to be ready, between two checks, and for the response to one.
+_READY_TIMEOUT = 90.0
+_READY_INTERVAL = 0.05
+_RESPONSE_TIMEOUT = 5.0
 #: Another process may take a free port between its choice and its use.
-_ATTEMPTS = 3
-_TAIL = 3
+_PORT_ATTEMPTS = 3
+_LOG_LINES = 3
+
+
+class ControlPlaneError(Exception):
+    """A process does not start or has ended; its name, and the end of its log."""
+
+
+class _Exited(ControlPlaneError):
+    """A process ended before it was ready, as when its port is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Somebody whom the API server knows by a token."""
+    """A user that kube-apiserver knows by a token."""
 
     token: str
     name: str
@@ -56,203 +62,163 @@ ADMIN = Account(token="control-plane-admin", name="admin", groups=("system:maste
 
 
 class ControlPlane:
-    """Starts when its context is entered, without the controller manager; all calls block until they have succeeded.
+    """Runs etcd and kube-apiserver while its context is entered; `start` adds the controller manager.
 
-    Everything that it stores lies in one temporary folder, which goes with it in whatever way this process ends.
-    `api_flags` are kube-apiserver's, besides those that it needs. Raises ControlPlaneError.
+    Calls block until they have succeeded. All data is in one temporary folder, which is removed however this process
+    ends. `api_flags` are added to kube-apiserver's. Raises ControlPlaneError.
     """
 
     def __init__(self, assets: Assets, *, accounts: tuple[Account, ...] = (), api_flags: tuple[str, ...] = ()) -> None:
-        self._assets = assets
+        self.assets = assets
         self._api_flags = api_flags
         self._accounts = (ADMIN, *accounts)
         self._authority = Authority(now=datetime.now(UTC))
         self._tls = client_context(self.certificate)
-        self._folder: Path
+        #: Of the processes' data and logs.
+        self.folder: Path
         self._supervisor: subprocess.Popen[str]
-        self._api_port = 0
-        self._etcd_port = 0
-        #: What is to run.
+        self._ports: dict[str, int] = {}
+        #: Processes that have to be alive.
         self._running: set[str] = set()
-        #: One question to the supervisor at a time: callers come from threads of their own.
-        self._asking = threading.Lock()
-
-    @property
-    def assets(self) -> Assets:
-        """What it is made of."""
-        return self._assets
+        #: Callers come from several threads; the supervisor takes one command at a time.
+        self._lock = threading.Lock()
 
     @property
     def url(self) -> str:
-        """Of kube-apiserver; stays the same when it is started again."""
-        return f"https://127.0.0.1:{self._api_port}"
+        """Of kube-apiserver; a restart keeps it."""
+        return f"https://127.0.0.1:{self._ports[API_SERVER]}"
 
     @property
     def certificate(self) -> bytes:
         """PEM, of the authority that clients have to trust."""
         return self._authority.certificate
 
-    @property
-    def folder(self) -> Path:
-        """Where the processes keep their data and logs."""
-        return self._folder
-
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="control-plane-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="control-plane-"))
         try:
-            self._prepare()
+            flags.write_files(self.folder, self._authority, self._accounts)
             self._supervisor = subprocess.Popen(  # our own program
-                [sys.executable, "-I", str(_SUPERVISOR), str(self._folder)],
+                [sys.executable, "-I", str(_SUPERVISOR), str(self.folder)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                # A Ctrl-C reaches it through us.
+                # A Ctrl-C is for this process alone.
                 start_new_session=True,
             )
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise
         try:
             self._start_on_free_port(ETCD)
             self._start_on_free_port(API_SERVER)
         except BaseException:
-            self._end()
+            self._stop()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end()
+        self._stop()
 
     def start(self, name: str) -> None:
-        """Start one that was killed, or the controller manager, and wait until it is ready; nothing where it runs."""
+        """Start a process that does not run, and wait until it is ready."""
         if name in self._running:
             return
-        argv = {ETCD: self._etcd_argv, API_SERVER: self._api_argv, CONTROLLER_MANAGER: self._manager_argv}[name]()
-        answer = self._ask({"do": "start", "name": name, "argv": argv})
-        if "error" in answer:
-            raise ControlPlaneError(f"{name} cannot be started: {answer['error']}")
+        response = self._command("start", name, argv=[str(self.assets.folder / name), *self._flags(name)])
+        if "error" in response:
+            raise ControlPlaneError(f"{name} cannot be started: {response['error']}")
         self._wait_until_ready(name)
         self._running.add(name)
 
-    def _wait_until_ready(self, name: str) -> None:
-        deadline = time.monotonic() + _PATIENCE
-        is_ready = False
-        while not is_ready:
-            is_ready = self._is_ready(name)
-            # Asked last: what answers is somebody else's where ours has not got the port.
-            if self._ask({"do": "look", "name": name})["code"] is not None:
-                raise EndedAtOnce(f"{name} ended at once: {self._last_words(name)}")
-            if not is_ready and time.monotonic() > deadline:
-                self.kill(name)
-                raise ControlPlaneError(f"{name} is not ready after {_PATIENCE:g} s: {self._last_words(name)}")
-            if not is_ready:
-                time.sleep(_LOOK)
-
     def kill(self, name: str) -> None:
-        """End one without a chance to say goodbye."""
+        """Send SIGKILL and wait for the end."""
         self._running.discard(name)
-        self._ask({"do": "kill", "name": name})
+        self._command("kill", name)
 
     def check(self) -> None:
-        """Raises ControlPlaneError when one has ended that was started and not killed."""
+        """Raise ControlPlaneError when a process has ended that was not killed."""
         for name in sorted(self._running):
-            code = self._ask({"do": "look", "name": name})["code"]
+            code = self._command("poll", name)["code"]
             if code is not None and name in self._running:
                 how = f"exit status {code}" if code >= 0 else f"signal {-code}"
-                raise ControlPlaneError(f"{name} has ended ({how}), start all anew: {self._last_words(name)}")
+                raise ControlPlaneError(f"{name} has ended ({how}); start again: {self._log_tail(name)}")
 
     def compact(self) -> None:
-        """Have etcd forget its history, so that every older watch gets 410."""
-        header = self._etcd("range", {"key": "AA=="})["header"]
-        self._etcd("compaction", {"revision": header["revision"], "physical": True})
-
-    def know(self, *accounts: Account) -> None:
-        """Replace the accounts but the administrator; holds from the API server's next start on."""
-        self._accounts = (ADMIN, *accounts)
-        self._write_tokens()
-
-    def _prepare(self) -> None:
-        self._authority.server(("127.0.0.1", "localhost", "kubernetes.default.svc")).write(self._folder, "server")
-        (self._folder / "service-account.key").write_bytes(flags.signing_key())
-        self._write_tokens()
-
-    def _write_tokens(self) -> None:
-        path = self._folder / "tokens.csv"
-        path.touch(mode=0o600)
-        lines = [f'{one.token},{one.name},{one.name},"{",".join(one.groups)}"\n' for one in self._accounts]
-        path.write_text("".join(lines))
+        """Compact etcd's history, so that watches from older versions get 410."""
+        revision = self._etcd("range", {"key": "AA=="})["header"]["revision"]
+        self._etcd("compaction", {"revision": revision, "physical": True})
 
     def _start_on_free_port(self, name: str) -> None:
-        for attempt in range(_ATTEMPTS):
-            if name == ETCD:
-                self._etcd_port = _free_port()
-            else:
-                self._api_port = _free_port()
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            self._ports[name] = _free_port()
             try:
-                self.start(name)
-            except EndedAtOnce:
-                if attempt == _ATTEMPTS - 1:
+                return self.start(name)
+            except _Exited:
+                if attempt == _PORT_ATTEMPTS:
                     raise
-            else:
+        return None
+
+    def _wait_until_ready(self, name: str) -> None:
+        deadline = time.monotonic() + _READY_TIMEOUT
+        while True:
+            is_ready = self._is_ready(name)
+            # Checked last: another process may have taken the port, and respond.
+            if self._command("poll", name)["code"] is not None:
+                raise _Exited(f"{name} ended at once: {self._log_tail(name)}")
+            if is_ready:
                 return
+            if time.monotonic() > deadline:
+                self.kill(name)
+                raise ControlPlaneError(f"{name} is not ready after {_READY_TIMEOUT:g} s: {self._log_tail(name)}")
+            time.sleep(_READY_INTERVAL)
 
     def _is_ready(self, name: str) -> bool:
-        try:
-            match name:
-                case "etcd":
-                    return bool(self._etcd("maintenance/status", {}, timeout=_ANSWER))
-                case "kube-apiserver":
-                    return self._get_ready()
-                case _:
-                    return True
-        except (OSError, http.client.HTTPException):
-            return False
-
-    def _get_ready(self) -> bool:
-        connection = http.client.HTTPSConnection("127.0.0.1", self._api_port, context=self._tls, timeout=_ANSWER)
-        with closing(connection):
+        if name == CONTROLLER_MANAGER:
+            return True
+        address = ("127.0.0.1", self._ports[name])
+        connection = (
+            http.client.HTTPConnection(*address, timeout=_RESPONSE_TIMEOUT)
+            if name == ETCD
+            else http.client.HTTPSConnection(*address, timeout=_RESPONSE_TIMEOUT, context=self._tls)
+        )
+        # Another process may have the port, and send anything.
+        with suppress(OSError, http.client.HTTPException), closing(connection):
             connection.request("GET", "/readyz", headers={"authorization": f"Bearer {ADMIN.token}"})
-            return connection.getresponse().status == _OK
+            return connection.getresponse().status == http.client.OK
+        return False
 
-    def _etcd(self, call: str, body: Mapping[str, Any], *, timeout: float = _PATIENCE) -> Any:
-        """Ask etcd by its JSON gateway."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=timeout)
-        with closing(connection):
-            path = f"/v3/{call}" if call.startswith("maintenance") else f"/v3/kv/{call}"
-            connection.request("POST", path, body=json.dumps(body))
+    def _etcd(self, call: str, body: Mapping[str, Any]) -> Any:
+        """Send a request to etcd's JSON gateway."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self._ports[ETCD], timeout=_READY_TIMEOUT)) as connection:
+            connection.request("POST", f"/v3/kv/{call}", body=json.dumps(body))
             return json.loads(connection.getresponse().read())
 
-    def _etcd_argv(self) -> list[str]:
-        return [str(self._assets.etcd), *flags.etcd(folder=self._folder, port=self._etcd_port, peer=_free_port())]
+    def _flags(self, name: str) -> list[str]:
+        if name == ETCD:
+            return flags.etcd(folder=self.folder, port=self._ports[ETCD], peer=_free_port())
+        if name == API_SERVER:
+            needed = flags.api_server(folder=self.folder, port=self._ports[API_SERVER], etcd=self._ports[ETCD])
+            return [*needed, *self._api_flags]
+        path = self.folder / "kubeconfig"
+        write(path, kubeconfig(server=self.url, authority=self.certificate, token=ADMIN.token))
+        return flags.controller_manager(folder=self.folder, kubeconfig=path)
 
-    def _api_argv(self) -> list[str]:
-        given = flags.api_server(folder=self._folder, port=self._api_port, etcd=self._etcd_port)
-        return [str(self._assets.kube_apiserver), *given, *self._api_flags]
-
-    def _manager_argv(self) -> list[str]:
-        kubeconfig = self._folder / "controller-manager.json"
-        kubeconfig.touch(mode=0o600)
-        kubeconfig.write_text(flags.kubeconfig(url=self.url, authority=self.certificate, token=ADMIN.token))
-        given = flags.controller_manager(folder=self._folder, kubeconfig=kubeconfig)
-        return [str(self._assets.kube_controller_manager), *given]
-
-    def _ask(self, command: Mapping[str, Any]) -> Any:
-        if self._supervisor.stdin is None or self._supervisor.stdout is None:
+    def _command(self, do: str, name: str, **more: Any) -> Any:
+        stdin, stdout = self._supervisor.stdin, self._supervisor.stdout
+        if stdin is None or stdout is None:
             raise RuntimeError("the supervisor has no pipes")
-        with self._asking:
-            self._supervisor.stdin.write(json.dumps(command) + "\n")
-            self._supervisor.stdin.flush()
-            return json.loads(self._supervisor.stdout.readline())
+        with self._lock:
+            print(json.dumps({"do": do, "name": name, **more}), file=stdin, flush=True)
+            return json.loads(stdout.readline())
 
-    def _last_words(self, name: str) -> str:
-        lines = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()
-        return " / ".join(lines[-_TAIL:])
+    def _log_tail(self, name: str) -> str:
+        lines = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()
+        return " / ".join(lines[-_LOG_LINES:])
 
-    def _end(self) -> None:
-        # Closes the supervisor's input, which is what it waits for, and waits for it.
-        with self._asking:
+    def _stop(self) -> None:
+        """Close the supervisor's input, which makes it stop everything, and wait for it."""
+        with self._lock:
             self._supervisor.communicate()
 
 

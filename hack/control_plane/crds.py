@@ -1,15 +1,14 @@
-"""The CustomResourceDefinitions that a cluster on the real API server gets from other projects."""
+"""The CustomResourceDefinitions of other projects in a cluster on the real API server."""
 
 from __future__ import annotations
 
 import json
 from copy import deepcopy
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hack.cluster.foreign import foreign_crds
-from hack.control_plane.cache import is_whole
-from hack.control_plane.errors import AssetsError
+from hack.control_plane.assets import AssetsError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,23 +18,20 @@ if TYPE_CHECKING:
 
 
 def real_crds(assets: Assets) -> list[Object]:
-    """A definition for each kind in hack/crds: its project's own where that is to be had, else ours. The caller's copy.
+    """Return a copy of the definition of each kind in hack/crds, the project's own if there is one.
 
-    Raises AssetsError where the projects' definitions were not provisioned.
+    Raises AssetsError when the projects' definitions were not built.
     """
-    if not is_whole(assets.crds):
-        raise AssetsError(f"no CustomResourceDefinitions in {assets.crds}: `make real-kube` fetches them")
+    if not assets.crds.is_dir():
+        raise AssetsError(f"CustomResourceDefinitions not found in {assets.crds}: run `make real-kube`")
     return deepcopy(_read(assets.crds))
 
 
 @cache
 def _read(folder: Path) -> list[Object]:
-    return [_real(folder, ours["metadata"]["name"]) or ours for ours in foreign_crds()]
-
-
-def _real(folder: Path, name: str) -> Object | None:
-    path = folder / f"{name}.json"
-    if not path.exists():
-        return None
-    found: Object = json.loads(path.read_text(encoding="utf-8"))
+    found = []
+    for crd in foreign_crds():
+        path = folder / f"{crd['metadata']['name']}.json"
+        real: Any = json.loads(path.read_text(encoding="utf-8")) if path.exists() else crd
+        found.append(real)
     return found

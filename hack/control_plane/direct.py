@@ -1,4 +1,4 @@
-"""The way to a control plane's API server without anything in between."""
+"""A transport to a control plane's API server with nothing in between."""
 
 from __future__ import annotations
 
@@ -13,30 +13,23 @@ if TYPE_CHECKING:
     from hack.control_plane.control_plane import ControlPlane
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fixed:
-    """A connection whose credentials never age."""
+@dataclass(frozen=True, slots=True)
+class _Static:
+    """A source whose credentials never expire."""
 
-    server: str
-    authorities: str
+    plane: ControlPlane
     authorization: str
 
-    def snapshot(self) -> Connection:
-        """The same every time."""
-        return Connection(
-            server=self.server,
-            tls=Tls(authorities=self.authorities),
-            source=self,
-            authorization=self.authorization,
-        )
-
     async def connect(self) -> Connection:
-        """As the protocol says."""
+        """See Source."""
         return self.snapshot()
+
+    def snapshot(self) -> Connection:
+        tls = Tls(authorities=self.plane.certificate.decode())
+        return Connection(server=self.plane.url, tls=tls, source=self, authorization=self.authorization)
 
 
 def direct(plane: ControlPlane, *, token: str = "") -> HttpTransport:
-    """A transport, to be entered; without a token, each request's own Authorization header counts."""
-    authorization = f"Bearer {token}" if token else ""
-    fixed = _Fixed(server=plane.url, authorities=plane.certificate.decode(), authorization=authorization)
-    return HttpTransport(fixed.snapshot(), observer=RequestObserver())
+    """Return a transport to be entered; without a token, each request's own Authorization header counts."""
+    source = _Static(plane, f"Bearer {token}" if token else "")
+    return HttpTransport(source.snapshot(), observer=RequestObserver())

@@ -1,16 +1,18 @@
-"""How the processes of the control plane are started: what Kubernetes needs, kept to loopback and to one folder."""
+"""Command lines and files of the control plane's processes, all on loopback and in one folder."""
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from hack.cluster.certificates import Authority
+    from hack.control_plane.control_plane import Account
 
 #: The controllers whose work the simulated cluster leaves to the real ones.
 CONTROLLERS = (
@@ -23,7 +25,7 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
     "serviceaccount-controller",
     "disruption-controller",
-    # The API server's admission marks each claim as in use; without this one none would ever go.
+    # Removes the finalizer that kube-apiserver puts on each claim.
     "persistentvolumeclaim-protection-controller",
 )
 _KEY_BITS = 2048
@@ -31,7 +33,7 @@ _EXPONENT = 65537
 
 
 def etcd(*, folder: Path, port: int, peer: int) -> list[str]:
-    """One member, which does not wait for the disk: what it stores is thrown away."""
+    """Return the flags of one member that does not wait for the disk: its data is temporary."""
     client, peers = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer}"
     return [
         f"--data-dir={folder / 'etcd'}",
@@ -41,14 +43,14 @@ def etcd(*, folder: Path, port: int, peer: int) -> list[str]:
         f"--initial-advertise-peer-urls={peers}",
         f"--initial-cluster=default={peers}",
         "--unsafe-no-fsync",
-        # As installers of Kubernetes set it: else watches of kinds that nobody writes have no bookmarks and look dead.
+        # As installers of Kubernetes set it: watches of idle kinds get bookmarks.
         "--watch-progress-notify-interval=5s",
         "--log-level=warn",
     ]
 
 
 def api_server(*, folder: Path, port: int, etcd: int) -> list[str]:
-    """RBAC, tokens from a file, certificates of ours; it writes no endpoints of its own, as they would be loopback."""
+    """Return the flags for RBAC and tokens from a file, without endpoints: loopback addresses are invalid there."""
     return [
         f"--etcd-servers=http://127.0.0.1:{etcd}",
         "--bind-address=127.0.0.1",
@@ -69,7 +71,7 @@ def api_server(*, folder: Path, port: int, etcd: int) -> list[str]:
 
 
 def controller_manager(*, folder: Path, kubeconfig: Path) -> list[str]:
-    """The controllers that are needed, as fast as they can, and no port."""
+    """Return the flags for the controllers that are needed, without rate limit and port."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--controllers={','.join(CONTROLLERS)}",
@@ -82,24 +84,13 @@ def controller_manager(*, folder: Path, kubeconfig: Path) -> list[str]:
     ]
 
 
-def kubeconfig(*, url: str, authority: bytes, token: str) -> str:
-    """For whoever speaks to the API server without our gateway; JSON, which is YAML too."""
-    cluster = {"server": url, "certificate-authority-data": base64.b64encode(authority).decode()}
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "control-plane", "cluster": cluster}],
-            "users": [{"name": "control-plane", "user": {"token": token}}],
-            "contexts": [{"name": "control-plane", "context": {"cluster": "control-plane", "user": "control-plane"}}],
-            "current-context": "control-plane",
-        }
-    )
-
-
-def signing_key() -> bytes:
-    """PEM, for the tokens of service accounts; serves for signing and for checking."""
+def write_files(folder: Path, authority: Authority, accounts: Iterable[Account]) -> None:
+    """Write kube-apiserver's certificate and tokens, and the key that signs service accounts' tokens."""
+    authority.server(("127.0.0.1", "localhost", "kubernetes.default.svc")).write(folder, "server")
     key = rsa.generate_private_key(public_exponent=_EXPONENT, key_size=_KEY_BITS)
-    return key.private_bytes(
+    pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
+    (folder / "service-account.key").write_bytes(pem)
+    lines = [f'{one.token},{one.name},{one.name},"{",".join(one.groups)}"\n' for one in accounts]
+    (folder / "tokens.csv").write_text("".join(lines))

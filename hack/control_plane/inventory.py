@@ -1,8 +1,9 @@
-"""What is stored in an API server: every kind that it serves, and every object."""
+"""Lists every kind that an API server serves, and every object."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
@@ -17,42 +18,29 @@ _TIMEOUT = 10.0
 
 
 async def kinds(client: Client) -> list[Resource]:
-    """All kinds whose objects can be listed and deleted, each in its preferred version."""
-    versions = [("", "v1")]
-    versions += [
-        (group["name"], group["preferredVersion"]["version"]) for group in (await _document(client, "/apis"))["groups"]
-    ]
+    """Return all kinds whose objects can be listed and deleted, each in its preferred version."""
+    groups = (await _get(client, "/apis"))["groups"]
     found = []
-    for group, version in versions:
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        listed = (await _document(client, path))["resources"]
+    for group, version in [("", "v1"), *((one["name"], one["preferredVersion"]["version"]) for one in groups)]:
+        listed = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
         found += [
-            Resource(
-                group=group,
-                version=version,
-                plural=one["name"],
-                kind=one["kind"],
-                namespaced=one["namespaced"],
-            )
-            for one in listed
+            Resource(group=group, version=version, plural=one["name"], kind=one["kind"], namespaced=one["namespaced"])
+            for one in listed["resources"]
             if {"list", "delete"} <= set(one["verbs"])
         ]
     return found
 
 
 async def inventory(client: Client) -> list[Object]:
-    """Every object of every kind, each once: Events are served in two groups."""
+    """Return every object of every kind, each once: Events are served in two groups."""
     found: dict[str, Object] = {}
     for resource in await kinds(client):
-        try:
-            listing = await client.list(resource)
-        except NotFound:
-            # Its definition went in the meantime.
-            continue
-        for obj in listing.items:
-            found.setdefault(objects.uid(obj), obj)
+        # A definition may be deleted meanwhile.
+        with suppress(NotFound):
+            for obj in (await client.list(resource)).items:
+                found.setdefault(objects.uid(obj), obj)
     return list(found.values())
 
 
-async def _document(client: Client, path: str) -> Any:
+async def _get(client: Client, path: str) -> Any:
     return json.loads((await client.raw("GET", path, timeout=_TIMEOUT)).body)

@@ -1,8 +1,8 @@
-"""Keeps the processes of a control plane, and takes them along when whoever asked for them is gone.
+"""Runs the control plane's processes, and kills them when the process that started it ends.
 
-A program of its own, on the standard library alone: `python supervisor.py FOLDER`. Commands come as JSON lines on
-standard input, answers go out the same way. When the input ends, because its parent stopped in order or was killed,
-every process is killed and the folder removed: nothing of what they stored is wanted then.
+A program on the standard library alone: `python supervisor.py FOLDER`. It reads commands as JSON lines from standard
+input and writes a JSON line for each. At the end of its input, which is closed however its parent ends, it kills every
+process and removes the folder.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Supervisor:
         self._folder = folder
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
-    def obey(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Do what a line says; the answer."""
+    def execute(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Execute one command and return the response: a pid, an exit code (null while running) or an error."""
         name = command["name"]
-        match command["do"]:
-            case "start":
-                return self._start(name, command["argv"])
-            case "kill":
-                return self._kill(name)
-            case _:
-                return self._state(name)
+        if command["do"] == "start":
+            return self._start(name, command["argv"])
+        child = self._children[name]
+        if command["do"] == "kill":
+            child.kill()
+            child.wait()
+        return {"code": child.poll()}
 
     def _start(self, name: str, argv: list[str]) -> Mapping[str, Any]:
         with (self._folder / f"{name}.log").open("ab") as log:
@@ -57,17 +57,8 @@ class Supervisor:
         self._children[name] = child
         return {"pid": child.pid}
 
-    def _kill(self, name: str) -> Mapping[str, Any]:
-        child = self._children[name]
-        child.kill()
-        return {"code": child.wait()}
-
-    def _state(self, name: str) -> Mapping[str, Any]:
-        """How it ended; null while it runs."""
-        return {"code": self._children[name].poll()}
-
-    def end(self) -> None:
-        """Leave nothing behind."""
+    def stop(self) -> None:
+        """Kill every process and remove the folder."""
         for child in self._children.values():
             child.kill()
         for child in self._children.values():
@@ -76,24 +67,24 @@ class Supervisor:
 
 
 def _die_with_parent() -> None:
-    """Even where this supervisor is killed itself."""
+    """Have the kernel kill this process when the supervisor is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main() -> None:
-    """Obey until the input ends."""
-    # A Ctrl-C is our parent's to understand; when it goes, the input ends.
+    """Execute commands until the input ends."""
+    # Signals to the terminal's group are for the parent; when it ends, so does the input.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     supervisor = Supervisor(Path(sys.argv[1]))
     try:
         for line in sys.stdin:
-            print(json.dumps(supervisor.obey(json.loads(line))), flush=True)
+            print(json.dumps(supervisor.execute(json.loads(line))), flush=True)
     except BrokenPipeError:
         sys.stdout = None
     finally:
-        supervisor.end()
+        supervisor.stop()
 
 
 if __name__ == "__main__":

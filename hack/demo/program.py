@@ -162,7 +162,7 @@ def own_kubectl(api: str) -> tuple[str, str]:
     A real cluster brings its own along.
     """
     if api == "real":
-        return shlex.quote(str(find_assets(os.environ).kubectl)), ""
+        return shlex.quote(str(find_assets(os.environ).folder / "kubectl")), ""
     found = shutil.which("kubectl")
     if found is None:
         return "kubectl", " (no kubectl found; `make kubectl` puts one into .venv/bin)"

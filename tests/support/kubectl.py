@@ -182,7 +182,7 @@ async def real_cluster(folder: Path, plane: ControlPlane, assets: Assets) -> Asy
         client = Client(transport, user_agent="kubectl-tests", random=Random(1))
         await tidy(plane, transport, client)
         kubeconfig = _kubeconfig(folder, plane.url, plane.certificate, tokens)
-        found = Cluster(transport, program=assets.kubectl, kubeconfig=kubeconfig, home=folder)
+        found = Cluster(transport, program=assets.folder / "kubectl", kubeconfig=kubeconfig, home=folder)
         await _define(found)
         try:
             yield found

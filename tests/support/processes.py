@@ -1,4 +1,4 @@
-"""Which processes are left."""
+"""Inspects processes through /proc."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PATIENCE = 20.0
-_LOOK = 0.02
+_TIMEOUT = 20.0
+_INTERVAL = 0.02
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that has ended and that nobody has asked about yet does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -23,7 +23,7 @@ def is_alive(pid: int) -> bool:
 
 
 def started_with(word: str) -> list[int]:
-    """The processes that have the word in their command lines."""
+    """Return the processes that have the word in their command lines."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -37,15 +37,15 @@ def started_with(word: str) -> list[int]:
 
 
 def program_of(pid: int) -> str:
-    """The name of what it runs."""
+    """Return the name of a process's program."""
     return Path(Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0].decode()).name
 
 
-def eventually(said: Callable[[], bool]) -> bool:
-    """Whether it comes true, soon."""
-    deadline = time.monotonic() + _PATIENCE
-    while not said():
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether a condition becomes true before the timeout."""
+    deadline = time.monotonic() + _TIMEOUT
+    while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_LOOK)
+        time.sleep(_INTERVAL)
     return True

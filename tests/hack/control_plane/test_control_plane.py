@@ -1,4 +1,4 @@
-"""The control plane as processes: how it says that one does not start, and what is left of it afterwards."""
+"""The control plane as processes: what a failed start reports, and what a stop leaves behind."""
 
 from __future__ import annotations
 
@@ -20,16 +20,21 @@ import pytest
 
 from hack.control_plane import control_plane
 from hack.control_plane.assets import Assets, find_assets
-from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER, ETCD, Account, ControlPlane
-from hack.control_plane.errors import ControlPlaneError
+from hack.control_plane.control_plane import (
+    ADMIN,
+    API_SERVER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    ControlPlane,
+    ControlPlaneError,
+)
 from tests.support.processes import eventually, program_of, started_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-JANE = Account(token="jane's", name="jane", groups=("system:masters",))  # noqa: S106  # on loopback only
 MAPS = "/api/v1/namespaces/default/configmaps"
-#: A process with a control plane, which says where it is and waits.
+#: A process with a control plane; it prints the folder and waits.
 OWNER = """
 import os, sys, time
 from hack.control_plane.assets import find_assets
@@ -43,13 +48,13 @@ with ControlPlane(find_assets(os.environ)) as plane:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where control planes keep their folders."""
+    """Return the folder in which control planes make theirs."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
 def fake(folder: Path, script: str) -> Assets:
-    """Programs that do what a script says; none where there is no script."""
+    """Return programs that run a script; none without a script."""
     programs = folder / "programs"
     programs.mkdir()
     if script:
@@ -59,32 +64,28 @@ def fake(folder: Path, script: str) -> Assets:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
-        pytest.param("", "etcd cannot be started: .*/programs/etcd: No such file or directory", id="is not there"),
-        pytest.param("exit 1", "etcd ended at once: $", id="says nothing"),
+        pytest.param("", "etcd cannot be started: .*/programs/etcd: No such file or directory", id="missing"),
+        pytest.param("exit 1", "etcd ended at once: $", id="silent"),
         pytest.param(
             'echo early; echo one; echo two; echo "no space left on device" >&2; exit 2',
             "etcd ended at once: one / two / no space left on device$",
-            id="says why",
+            id="with a reason",
         ),
     ],
 )
-def test_a_program_that_does_not_start_is_one_sentence_and_leaves_nothing(
-    temporary: Path, script: str, said: str
-) -> None:
+def test_a_failed_start_is_one_sentence_and_leaves_nothing(temporary: Path, script: str, message: str) -> None:
     plane = ControlPlane(fake(temporary, script))
-    with pytest.raises(ControlPlaneError, match=said) as raised, plane:
+    with pytest.raises(ControlPlaneError, match=message) as raised, plane:
         pass
     assert "\n" not in str(raised.value)
     assert [entry.name for entry in temporary.iterdir()] == ["programs"]
     assert started_with(str(plane.folder)) == []
 
 
-def test_a_program_that_never_gets_ready_is_one_sentence_and_leaves_nothing(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(control_plane, "_PATIENCE", 0.3)
+def test_a_process_that_is_never_ready_is_killed(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_plane, "_READY_TIMEOUT", 0.3)
     plane = ControlPlane(fake(temporary, "echo waiting for a quorum; exec sleep 600"))
     with pytest.raises(ControlPlaneError, match=r"etcd is not ready after 0.3 s: waiting for a quorum$"), plane:
         pass
@@ -99,90 +100,80 @@ def plane(temporary: Path) -> Iterator[ControlPlane]:
         yield plane
 
 
-def ask(plane: ControlPlane, path: str, body: Any = None, *, token: str = ADMIN.token) -> tuple[int, Any]:
-    """One request to kube-apiserver: the status and what it says."""
+def send(plane: ControlPlane, path: str, body: Any = None, *, token: str = ADMIN.token) -> tuple[int, Any]:
+    """Send a request to kube-apiserver and return the status and the first line of the response."""
     context = ssl.create_default_context(cadata=plane.certificate.decode())
     request = urllib.request.Request(plane.url + path, headers={"authorization": f"Bearer {token}"})  # noqa: S310
     if body is not None:
         request.data = json.dumps(body).encode()
         request.add_header("content-type", "application/json")
     try:
-        with urllib.request.urlopen(request, context=context, timeout=30) as answer:  # noqa: S310
-            return answer.status, json.loads(answer.read().splitlines()[0])
+        with urllib.request.urlopen(request, context=context, timeout=30) as response:  # noqa: S310
+            return response.status, json.loads(response.read().splitlines()[0])
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.loads(error.read())
 
 
 @pytest.mark.assets
-def test_what_was_stored_outlives_an_api_server_that_is_killed(plane: ControlPlane) -> None:
-    assert ask(plane, MAPS, {"metadata": {"name": "kept"}})[0] == 201
+def test_data_outlives_a_killed_api_server(plane: ControlPlane) -> None:
+    assert send(plane, MAPS, {"metadata": {"name": "kept"}})[0] == 201
     url = plane.url
     plane.kill(API_SERVER)
     with pytest.raises(OSError, match="refused"):
-        ask(plane, MAPS)
+        send(plane, MAPS)
     plane.start(API_SERVER)
     plane.start(API_SERVER)
     assert plane.url == url
-    assert ask(plane, f"{MAPS}/kept")[0] == 200
+    assert send(plane, f"{MAPS}/kept")[0] == 200
 
 
 @pytest.mark.assets
-def test_one_that_ends_by_itself_is_noticed_and_one_that_was_killed_is_not(plane: ControlPlane) -> None:
+def test_an_unexpected_end_is_reported_and_a_kill_is_not(plane: ControlPlane) -> None:
     plane.kill(API_SERVER)
     plane.check()
     plane.start(API_SERVER)
     plane.check()
     (api_server,) = (pid for pid in started_with(str(plane.folder)) if program_of(pid) == API_SERVER)
     os.kill(api_server, signal.SIGKILL)
-    said: list[str] = []
+    errors: list[str] = []
 
-    def noticed() -> bool:
+    def reported() -> bool:
         try:
             plane.check()
         except ControlPlaneError as error:
-            said.append(str(error))
-        return bool(said)
+            errors.append(str(error))
+        return bool(errors)
 
-    assert eventually(noticed)
-    assert said[0].startswith("kube-apiserver has ended (signal 9), start all anew: ")
-
-
-@pytest.mark.assets
-def test_accounts_hold_from_the_next_start_on(plane: ControlPlane) -> None:
-    plane.know(JANE)
-    assert ask(plane, MAPS, token=JANE.token)[0] == 401
-    plane.kill(API_SERVER)
-    plane.start(API_SERVER)
-    assert ask(plane, MAPS, token=JANE.token)[0] == 200
-    assert ask(plane, MAPS)[0] == 200
+    assert eventually(reported)
+    assert errors[0].startswith("kube-apiserver has ended (signal 9); start again: ")
 
 
 @pytest.mark.assets
-def test_an_api_server_that_has_lost_its_memory_and_its_history_knows_no_older_version(plane: ControlPlane) -> None:
-    _, first = ask(plane, MAPS, {"metadata": {"name": "first"}})
-    ask(plane, MAPS, {"metadata": {"name": "second"}})
+def test_compaction_and_a_restart_expire_older_versions(plane: ControlPlane) -> None:
+    _, first = send(plane, MAPS, {"metadata": {"name": "first"}})
+    send(plane, MAPS, {"metadata": {"name": "second"}})
     plane.kill(API_SERVER)
     plane.compact()
     plane.start(API_SERVER)
     version = first["metadata"]["resourceVersion"]
-    status, event = ask(plane, f"{MAPS}?watch=true&timeoutSeconds=5&resourceVersion={version}")
+    status, event = send(plane, f"{MAPS}?watch=true&timeoutSeconds=5&resourceVersion={version}")
     assert (status, event["type"], event["object"]["code"]) == (200, "ERROR", 410)
 
 
 @pytest.mark.assets
-def test_a_port_that_is_taken_is_left_alone(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_in_use_is_avoided(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _ = temporary
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         ports = iter([taken.getsockname()[1]])
         free = control_plane._free_port
         monkeypatch.setattr(control_plane, "_free_port", lambda: next(ports, None) or free())
         with ControlPlane(find_assets(os.environ)) as plane:
-            assert ask(plane, MAPS)[0] == 200
+            assert send(plane, MAPS)[0] == 200
 
 
 @pytest.mark.assets
-def test_everything_is_gone_in_the_end(temporary: Path) -> None:
+def test_a_stop_leaves_no_process_and_no_folder(temporary: Path) -> None:
     with ControlPlane(find_assets(os.environ)) as plane:
         plane.start(CONTROLLER_MANAGER)
         assert len(started_with(str(plane.folder))) == 4
@@ -191,7 +182,7 @@ def test_everything_is_gone_in_the_end(temporary: Path) -> None:
 
 
 @pytest.mark.assets
-def test_an_owner_that_is_killed_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+def test_a_killed_owner_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     owner = subprocess.Popen(  # noqa: S603  # our own program
         [sys.executable, "-c", OWNER],
         stdout=subprocess.PIPE,

@@ -1,46 +1,121 @@
-"""Which definitions a cluster on the real API server gets."""
+"""Other projects' definitions: read from their modules, and compared with the small ones in hack/crds."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hack.cluster.foreign import foreign_crds
-from hack.control_plane.assets import Assets
-from hack.control_plane.cache import publish
+from hack.control_plane.assets import Assets, AssetsError
+from hack.control_plane.crd_extraction import extract_crds
 from hack.control_plane.crds import real_crds
-from hack.control_plane.errors import AssetsError
+from tests.support import tiers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-NAME = "settings.harvesterhci.io"
+    from upgrade_manager.kube.objects import Object
+
+#: Facets that must be equal where hack/crds models a field; descriptions, formats and limits may differ.
+FACETS = ("type", "enum", "nullable", "x-kubernetes-int-or-string", "x-kubernetes-list-type")
+NAMES = [crd["metadata"]["name"] for crd in foreign_crds()]
+CHART = """---
+{{- if .Values.crds }}
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  labels: {{- include "labels" . | nindent 4 }}
+    part: ""
+  name: volumes.longhorn.io
+spec:
+  conversion: {strategy: Webhook}
+  versions: [{name: v1, served: true, storage: false}, {name: v2, served: false, storage: true}]
+status: {}
+{{- end }}
+---
+kind: ConfigMap
+"""
 
 
-@pytest.fixture
-def assets(tmp_path: Path) -> Assets:
-    """With one real definition, and one of a kind that no cluster here has."""
-    (tmp_path / "out").mkdir()
-    for name in (NAME, "keypairs.harvesterhci.io"):
-        text = json.dumps({"metadata": {"name": name}, "spec": {"real": True}})
-        (tmp_path / "out" / f"{name}.json").write_text(text)
-    publish(tmp_path / "out", tmp_path / "crds")
-    return Assets(tmp_path, tmp_path / "crds")
+def test_a_charts_definition_is_reduced_to_its_stored_version(tmp_path: Path) -> None:
+    (tmp_path / "k8s").mkdir()
+    (tmp_path / "k8s" / "crds.yaml").write_text(CHART)
+    extract_crds("github.com/longhorn/longhorn-manager", tmp_path, tmp_path)
+    assert json.loads((tmp_path / "volumes.longhorn.io.json").read_text()) == {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "volumes.longhorn.io"},
+        "spec": {"versions": [{"name": "v2", "served": True, "storage": True}]},
+    }
+    assert [path.name for path in tmp_path.glob("*.json")] == ["volumes.longhorn.io.json"]
 
 
-class TestRealDefinitions:
-    def test_a_kind_has_its_projects_own_or_ours(self, assets: Assets) -> None:
-        found = {crd["metadata"]["name"]: crd for crd in real_crds(assets)}
-        ours = {crd["metadata"]["name"]: crd for crd in foreign_crds()}
-        assert found == {**ours, NAME: {"metadata": {"name": NAME}, "spec": {"real": True}}}
+def test_a_module_without_definitions_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cluster-api has no CustomResourceDefinitions in config/crd"):
+        extract_crds("sigs.k8s.io/cluster-api", tmp_path, tmp_path)
 
-    def test_they_are_the_callers_own(self, assets: Assets) -> None:
-        for crd in real_crds(assets):
-            crd["spec"].clear()
-        assert all(crd["spec"] for crd in real_crds(assets))
 
-    def test_where_they_are_missing_the_remedy_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(AssetsError, match="`make real-kube` fetches them"):
-            real_crds(Assets(tmp_path, tmp_path / "gone"))
+def test_a_kind_has_its_projects_definition_or_ours(tmp_path: Path) -> None:
+    name = "settings.harvesterhci.io"
+    for each in (name, "keypairs.harvesterhci.io"):
+        (tmp_path / f"{each}.json").write_text(json.dumps({"metadata": {"name": each}, "spec": {"real": True}}))
+    assets = Assets(tmp_path, tmp_path)
+    for crd in real_crds(assets):
+        crd["spec"].clear()
+    found = {crd["metadata"]["name"]: crd for crd in real_crds(assets)}
+    ours = {crd["metadata"]["name"]: crd for crd in foreign_crds()}
+    assert found == {**ours, name: {"metadata": {"name": name}, "spec": {"real": True}}}
+
+
+def test_missing_definitions_are_an_error_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(AssetsError, match="run `make real-kube`"):
+        real_crds(Assets(tmp_path, tmp_path / "missing"))
+
+
+def differences(ours: Any, real: Any, path: str = "") -> Iterator[str]:
+    """Yield what `ours` models differently, and what only one of the two requires."""
+    is_open = ours.get("x-kubernetes-preserve-unknown-fields")
+    if real.get("x-kubernetes-preserve-unknown-fields") and "properties" not in real:
+        return
+    for facet in FACETS:
+        if _set(ours.get(facet)) != _set(real.get(facet)) and not is_open:
+            yield f"{path or '.'}: {facet} {ours.get(facet)} is {real.get(facet)}"
+    known = ours.get("properties") or {}
+    if known or not is_open:
+        required = (set(ours.get("required") or ()), set(real.get("required") or ()))
+        yield from (f"{path}.{name}: required by one alone" for name in sorted(required[0] ^ required[1]))
+    for name, schema in known.items():
+        if name not in (real.get("properties") or {}):
+            yield f"{path}.{name}: unknown"
+        else:
+            yield from differences(schema, real["properties"][name], f"{path}.{name}")
+    for inner in ("items", "additionalProperties"):
+        if isinstance(ours.get(inner), dict) and isinstance(real.get(inner), dict):
+            yield from differences(ours[inner], real[inner], f"{path}[]")
+
+
+def _set(value: Any) -> Any:
+    return frozenset(map(str, value)) if isinstance(value, list) else value or None
+
+
+def _stored(crd: Object) -> Any:
+    return next(version for version in crd["spec"]["versions"] if version["storage"])
+
+
+@pytest.mark.assets
+@pytest.mark.parametrize("name", NAMES)
+def test_our_definition_agrees_with_its_projects(name: str) -> None:
+    ours = next(crd for crd in foreign_crds() if crd["metadata"]["name"] == name)
+    real = next(crd for crd in real_crds(tiers.assets()) if crd["metadata"]["name"] == name)
+    for part in ("group", "scope"):
+        assert ours["spec"][part] == real["spec"][part]
+    for part in ("plural", "singular", "kind"):
+        assert ours["spec"]["names"].get(part) == real["spec"]["names"].get(part)
+    versions = (_stored(ours), _stored(real))
+    assert versions[0]["name"] == versions[1]["name"]
+    assert set(versions[0].get("subresources") or {}) == set(versions[1].get("subresources") or {})
+    schemas = [version["schema"]["openAPIV3Schema"] for version in versions]
+    assert list(differences(*schemas)) == []

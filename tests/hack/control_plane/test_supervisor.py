@@ -1,4 +1,4 @@
-"""The supervisor and its processes, here plain sleepers: what it answers, and what is left when somebody dies."""
+"""The supervisor with sleepers as processes: its responses, and what is left when it or its parent is killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SLEEPER = ["sleep", "600"]
-#: A process that has a supervisor with one sleeper, says their pids and waits.
+#: A process that has a supervisor with one sleeper; it prints their pids and waits.
 PARENT = """
 import json, subprocess, sys, time
 supervisor = subprocess.Popen(
@@ -33,31 +33,31 @@ time.sleep(600)
 """
 
 
-class Asked:
-    """A supervisor and its answers."""
+class Supervised:
+    """A supervisor as a process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def ask(self, **command: Any) -> dict[str, Any]:
+    def send(self, **command: Any) -> dict[str, Any]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
+        response: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return response
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "guarded"
+    folder = tmp_path / "supervised"
     folder.mkdir()
     (folder / "data").write_text("x")
     return folder
 
 
 @contextmanager
-def guarding(folder: Path) -> Iterator[Asked]:
+def supervising(folder: Path) -> Iterator[Supervised]:
     process = subprocess.Popen(  # noqa: S603  # our own program
         [sys.executable, "-I", program.__file__, str(folder)],
         stdin=subprocess.PIPE,
@@ -66,57 +66,57 @@ def guarding(folder: Path) -> Iterator[Asked]:
         start_new_session=True,
     )
     try:
-        yield Asked(process)
+        yield Supervised(process)
     finally:
         process.communicate(timeout=20)
 
 
-def test_it_starts_looks_and_kills(folder: Path) -> None:
-    with guarding(folder) as supervisor:
-        pid = supervisor.ask(do="start", name="one", argv=SLEEPER)["pid"]
+def test_a_process_is_started_polled_and_killed(folder: Path) -> None:
+    with supervising(folder) as supervisor:
+        pid = supervisor.send(do="start", name="one", argv=SLEEPER)["pid"]
         assert is_alive(pid)
-        assert supervisor.ask(do="look", name="one") == {"code": None}
-        assert supervisor.ask(do="kill", name="one") == {"code": -signal.SIGKILL}
+        assert supervisor.send(do="poll", name="one") == {"code": None}
+        assert supervisor.send(do="kill", name="one") == {"code": -signal.SIGKILL}
         assert not is_alive(pid)
-        assert supervisor.ask(do="look", name="one") == {"code": -signal.SIGKILL}
-        again = supervisor.ask(do="start", name="one", argv=SLEEPER)["pid"]
+        assert supervisor.send(do="poll", name="one") == {"code": -signal.SIGKILL}
+        again = supervisor.send(do="start", name="one", argv=SLEEPER)["pid"]
         assert is_alive(again)
 
 
-def test_what_a_process_says_is_kept_over_its_lives(folder: Path) -> None:
-    with guarding(folder) as supervisor:
+def test_the_log_outlives_a_restart(folder: Path) -> None:
+    with supervising(folder) as supervisor:
         for word in ("first", "second"):
-            supervisor.ask(do="start", name="one", argv=["sh", "-c", f"echo {word}; echo complaint >&2; exit 3"])
-            assert eventually(lambda: supervisor.ask(do="look", name="one") == {"code": 3})
-        assert (folder / "one.log").read_text().split() == ["first", "complaint", "second", "complaint"]
+            supervisor.send(do="start", name="one", argv=["sh", "-c", f"echo {word}; echo error >&2; exit 3"])
+            assert eventually(lambda: supervisor.send(do="poll", name="one") == {"code": 3})
+        assert (folder / "one.log").read_text().split() == ["first", "error", "second", "error"]
 
 
-def test_a_program_that_is_not_there_is_an_answer(folder: Path) -> None:
-    with guarding(folder) as supervisor:
-        assert supervisor.ask(do="start", name="one", argv=["/nowhere/etcd"]) == {
+def test_a_missing_program_is_an_error_response(folder: Path) -> None:
+    with supervising(folder) as supervisor:
+        assert supervisor.send(do="start", name="one", argv=["/nowhere/etcd"]) == {
             "error": "/nowhere/etcd: No such file or directory"
         }
-        assert "pid" in supervisor.ask(do="start", name="two", argv=SLEEPER)
+        assert "pid" in supervisor.send(do="start", name="two", argv=SLEEPER)
 
 
-def test_nothing_is_left_when_it_is_not_needed_any_more(folder: Path) -> None:
-    with guarding(folder) as supervisor:
-        pids = [supervisor.ask(do="start", name=name, argv=SLEEPER)["pid"] for name in ("one", "two")]
+def test_the_end_of_input_kills_everything(folder: Path) -> None:
+    with supervising(folder) as supervisor:
+        pids = [supervisor.send(do="start", name=name, argv=SLEEPER)["pid"] for name in ("one", "two")]
     assert supervisor.process.returncode == 0
     assert [pid for pid in pids if is_alive(pid)] == []
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_everybody_is_its_parents_to_understand(folder: Path, number: int) -> None:
-    with guarding(folder) as supervisor:
-        supervisor.ask(do="start", name="one", argv=SLEEPER)
+def test_signals_are_ignored(folder: Path, number: int) -> None:
+    with supervising(folder) as supervisor:
+        supervisor.send(do="start", name="one", argv=SLEEPER)
         supervisor.process.send_signal(number)
-        assert supervisor.ask(do="look", name="one") == {"code": None}
+        assert supervisor.send(do="poll", name="one") == {"code": None}
         assert folder.exists()
 
 
-def test_a_parent_that_is_killed_leaves_nothing(folder: Path) -> None:
+def test_a_killed_parent_leaves_nothing(folder: Path) -> None:
     parent = subprocess.Popen(  # noqa: S603  # our own program
         [sys.executable, "-c", PARENT, program.__file__, str(folder)], stdout=subprocess.PIPE, text=True
     )
@@ -128,9 +128,9 @@ def test_a_parent_that_is_killed_leaves_nothing(folder: Path) -> None:
     assert eventually(lambda: not any(map(is_alive, pids)) and not folder.exists())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
-def test_a_supervisor_that_is_killed_takes_its_processes_along(folder: Path) -> None:
-    with guarding(folder) as supervisor:
-        pid = supervisor.ask(do="start", name="one", argv=SLEEPER)["pid"]
+@pytest.mark.skipif(sys.platform != "linux", reason="needs prctl(2)")
+def test_a_killed_supervisor_leaves_no_process(folder: Path) -> None:
+    with supervising(folder) as supervisor:
+        pid = supervisor.send(do="start", name="one", argv=SLEEPER)["pid"]
         os.kill(supervisor.process.pid, signal.SIGKILL)
         assert eventually(lambda: not is_alive(pid))

@@ -1,4 +1,4 @@
-// The whole of what is pinned by hand: one version.
+// To update: README.md, beside this folder.
 module harvester-upgrade-manager.local/hack/control_plane/etcd
 
 go 1.26.0

@@ -1,4 +1,4 @@
-"""Paths that somebody else answers before an API server, which is asked who may have them."""
+"""Paths that are served in front of an API server, with its authorization."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from hack.apiserver.handlers import Handlers
 from hack.cluster.impersonation import ActingAs
-from hack.control_plane.reviewed import Reviewed
+from hack.control_plane.authorized_handlers import AuthorizedHandlers
 from tests.support.apiserver import make_server
 from tests.support.rights import grant
 from tests.support.wire import Wire
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STATS = "/api/v1/nodes/n/proxy/stats/summary"
 
 
-async def answer(request: Request, values: Mapping[str, str]) -> Response:
+async def respond(request: Request, values: Mapping[str, str]) -> Response:
     return Response(status=200, body=f"{request.method} {sorted(values.items())}".encode())
 
 
@@ -32,30 +32,30 @@ async def server() -> ApiServer:
 
 
 @pytest.fixture
-async def reviewed(server: ApiServer) -> Reviewed:
+async def transport(server: ApiServer) -> AuthorizedHandlers:
     handlers = Handlers()
-    handlers.register("/api/v1/nodes/{name}/proxy/{path:rest}", answer)
-    return Reviewed(server, handlers=handlers)
+    handlers.register("/api/v1/nodes/{name}/proxy/{path:rest}", respond)
+    return AuthorizedHandlers(server, handlers=handlers)
 
 
-async def test_they_stand_before_any_server(reviewed: Reviewed) -> None:
-    wire = Wire(reviewed)
-    said = b"GET [('name', 'n'), ('path', 'stats/summary')]"
-    assert (await wire.get(STATS)).body == said
+async def test_handled_paths_are_served_and_others_passed_on(transport: AuthorizedHandlers) -> None:
+    wire = Wire(transport)
+    body = b"GET [('name', 'n'), ('path', 'stats/summary')]"
+    assert (await wire.get(STATS)).body == body
     assert (await wire.get("/readyz")).body == b"ok"
     async with wire.transport.open(Request(method="GET", path=STATS)) as stream:
-        assert [chunk async for chunk in stream.chunks()] == [said]
+        assert [chunk async for chunk in stream.chunks()] == [body]
     async with wire.watch("/api/v1/namespaces") as events:
         assert await events.take(1) == [("ADDED", "default")]
 
 
-async def test_whom_the_server_would_refuse_they_refuse_in_its_words(reviewed: Reviewed, server: ApiServer) -> None:
-    jane = Wire(ActingAs(reviewed, user="jane"))
+async def test_a_refusal_is_the_api_servers_own(transport: AuthorizedHandlers, server: ApiServer) -> None:
+    jane = Wire(ActingAs(transport, user="jane"))
     assert (await jane.get(STATS)).body == (await Wire(ActingAs(server, user="jane")).get(STATS)).body
     rule = {"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}
     await grant(Wire(server), "jane", rule)
     assert (await jane.get(STATS)).status == 200
 
 
-async def test_whom_the_server_does_not_know_they_do_not_answer_either(reviewed: Reviewed) -> None:
-    assert (await Wire(reviewed, headers={"authorization": "Bearer nosuch"}).get(STATS)).status == 401
+async def test_an_unknown_token_is_unauthorized(transport: AuthorizedHandlers) -> None:
+    assert (await Wire(transport, headers={"authorization": "Bearer nosuch"}).get(STATS)).status == 401

@@ -250,7 +250,7 @@ def test_a_failure_names_the_job(hook: str) -> None:
 def test_failed_attempts_show_at_the_node_and_in_what_is_waited_for() -> None:
     view = replace(VIEW, pre_drain=ASKED, jobs={PRE: job(Progress.RUNNING, failed=1)})
     decision = decide(view, release_os=NEW)
-    assert decision.message == "1 failed attempts so far"
+    assert decision.message == "1 failed attempt"
     assert decision.progress == "n1: pre-drain Job h/j, attempt 2 of 7"
 
 

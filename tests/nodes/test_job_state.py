@@ -64,7 +64,7 @@ def test_the_cause_is_told_in_the_controllers_words(condition: dict[str, Any], c
     ("raw", "trouble"),
     [
         pytest.param(job(), "", id="a Job that runs well"),
-        pytest.param(job(failed=1), "1 failed attempts so far", id="one that retries"),
+        pytest.param(job(failed=1), "1 failed attempt", id="one that retries"),
         pytest.param(job(COMPLETE, failed=2), "", id="one that made it in the end"),
         pytest.param(job(FAILED, failed=3), "", id="one that failed has a cause instead"),
         pytest.param(

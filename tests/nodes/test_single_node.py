@@ -100,7 +100,7 @@ def test_a_failure_says_why() -> None:
 def test_failed_attempts_show_while_the_job_retries() -> None:
     running = JobState(namespace="h", name="j", progress=Progress.RUNNING, failed_attempts=1)
     decision = decide(replace(VIEW, jobs={JOB: running}), release_os=NEW)
-    assert decision.message == "1 failed attempts so far"
+    assert decision.message == "1 failed attempt"
     assert decision.progress == "n1: single-node-upgrade Job h/j, attempt 2 of 7"
 
 

@@ -1,20 +1,21 @@
-"""What is said of a Job that has not ended: state by state."""
+"""The progress of a Job that has not finished, and the cache of what explains it."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from upgrade_manager.kube.resources import EVENTS, PODS
-from upgrade_manager.pipeline.diagnostics import account, not_started
+from upgrade_manager.pipeline.diagnostics import DIAGNOSTICS_INTERVAL, TTLCache, job_progress, new_job_progress
 from upgrade_manager.pipeline.phases.base import Waiting
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
 
 PLACE, NAME = "harvester-system", "up-x"
-WAITING = f"waiting for Job {PLACE}/{NAME}: "
+JOB = f"Job {PLACE}/{NAME}"
 NOW, LONG_AGO = "2026-01-01T00:00:00Z", "2025-12-31T23:00:00Z"
 BARE = {"name": "up-x-1", "namespace": PLACE, "labels": {"batch.kubernetes.io/job-name": NAME}}
 
@@ -54,100 +55,132 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
 @pytest.mark.parametrize(
     ("raw", "others", "message", "detail"),
     [
-        pytest.param(job(created=NOW), [], "attempt 1 of 3", "no Pod yet", id="just created"),
-        pytest.param(job(created=NOW, active=1), [], "attempt 1 of 3", "its Pod has not started yet", id="with a Pod"),
-        pytest.param(job(active=1, ready=1, startTime=NOW), [], "attempt 1 of 3", f"running since {NOW}", id="it runs"),
-        pytest.param(job(active=1, ready=1), [], "attempt 1 of 3", "running", id="it runs, since nobody knows when"),
+        pytest.param(job(created=NOW), [], ": attempt 1 of 3", "no Pod yet", id="just created"),
         pytest.param(
-            job(created=NOW, failed=1), [], "attempt 2 of 3, the last one failed", "no Pod yet", id="it is tried again"
+            job(created=NOW, active=1), [], ": attempt 1 of 3", "its Pod has not started yet", id="with a Pod"
+        ),
+        pytest.param(job(active=1, ready=1, startTime=NOW), [], ": attempt 1 of 3", f"running since {NOW}", id="runs"),
+        pytest.param(job(active=1, ready=1), [], ": attempt 1 of 3", "running", id="runs, without startTime"),
+        pytest.param(
+            job(succeeded=1),
+            [],
+            ": attempt 1 of 3",
+            "Pod finished; waiting for the Job to be marked complete",
+            id="Pod finished",
+        ),
+        pytest.param(
+            job(created=NOW, failed=1), [], ": attempt 2 of 3; the last attempt failed", "no Pod yet", id="retried"
         ),
         pytest.param(
             job(active=1, ready=1, failed=2),
             [failed_pod("no space left")],
-            "attempt 3 of 3, the last one ended with: no space left",
+            ": attempt 3 of 3; last failure: no space left",
             "running",
-            id="its last attempt, with the words of the one before",
+            id="last attempt",
         ),
         pytest.param(
             job(created=NOW, failed=3),
             [],
-            "attempt 3 of 3, the last one failed",
+            ": attempt 3 of 3; the last attempt failed",
             "no Pod yet",
-            id="its verdict is due: there is no attempt beyond the last",
+            id="all attempts failed",
         ),
         pytest.param(
-            job(created=NOW, spec={"backoffLimit": None}), [], "attempt 1 of 7", "no Pod yet", id="Kubernetes' limit"
+            job(created=NOW, spec={"backoffLimit": None}), [], ": attempt 1 of 7", "no Pod yet", id="default limit"
         ),
         pytest.param(
-            job(spec={"suspend": True}), [], "it is suspended; set its spec.suspend to false", "", id="suspended"
+            job(spec={"suspend": True}), [], " is suspended; set its spec.suspend to false", "", id="suspended"
         ),
         pytest.param(
             job(conditions=[FAILURE_TARGET]),
             [],
-            "failed (DeadlineExceeded), but its Pod has not terminated; check whether its node is down",
+            ": failed (DeadlineExceeded), but its Pod has not terminated; check whether its node is down",
             "",
-            id="on a dead node",
+            id="node is down",
         ),
-        pytest.param(job(), [], "attempt 1 of 3", "no Pod yet", id="no Pod for a minute, and nobody knows why"),
+        pytest.param(job(), [], ": attempt 1 of 3", "no Pod yet", id="no Pod for a minute"),
         pytest.param(
             job(),
             [warning("serviceaccount\n not found")],
-            "attempt 1 of 3",
+            ": attempt 1 of 3",
             "no Pod yet (serviceaccount not found)",
-            id="no Pod for a minute, and its events know why",
+            id="no Pod for a minute, with a Warning event",
         ),
         pytest.param(
             job(active=1),
             [SLOW, warning("of the past")],
-            "attempt 1 of 3",
+            ": attempt 1 of 3",
             "Pod up-x-1 is Pending (Unschedulable: 0/3 nodes)",
-            id="a Pod that does not start for a minute",
+            id="Pod not started for a minute",
         ),
-        pytest.param(
-            job(active=1), [], "attempt 1 of 3", "its Pod has not started yet", id="a Pod that nobody can find"
-        ),
+        pytest.param(job(active=1), [], ": attempt 1 of 3", "its Pod has not started yet", id="Pod not found"),
     ],
 )
-async def test_a_job_is_told_with_its_state(
+async def test_progress_of_a_job(
     cluster: Harvester, raw: dict[str, Any], others: list[dict[str, Any]], message: str, detail: str
 ) -> None:
     for one in others:
         status = one.get("status")
         bare = {key: value for key, value in one.items() if key != "status"}
         await cluster.put(PODS if status else EVENTS, bare, status=status)
-    said = await account(cluster.context(await cluster.plan()), raw)
-    assert (said.message, said.detail) == (WAITING + message, detail)
+    found = await job_progress(cluster.context(await cluster.plan()), raw)
+    assert (found.message, found.detail) == (JOB + message, detail)
 
 
 @pytest.mark.parametrize(
     ("raw", "after"),
     [
-        pytest.param(job(created=NOW), 60, id="a new one gets its minute"),
-        pytest.param(job(created="2025-12-31T23:59:30Z"), 30, id="or what is left of it"),
-        pytest.param(job(), 60, id="then it is asked about once a minute"),
-        pytest.param(job(ready=1), None, id="one that runs is watched, and that is enough"),
+        pytest.param(job(created=NOW), 60, id="new"),
+        pytest.param(job(created="2025-12-31T23:59:30Z"), 30, id="half a minute old"),
+        pytest.param(job(), 60, id="old: every minute"),
+        pytest.param(job(ready=1), None, id="running: watched"),
     ],
 )
-async def test_it_is_looked_at_again_where_nothing_that_is_watched_would_tell(
+async def test_requeue_while_the_job_has_not_started(
     cluster: Harvester, raw: dict[str, Any], after: float | None
 ) -> None:
-    said = await account(cluster.context(await cluster.plan()), raw)
-    assert said.after == (after and pytest.approx(after, abs=1))
+    found = await job_progress(cluster.context(await cluster.plan()), raw)
+    assert found.after == (after and pytest.approx(after, abs=1))
 
 
-async def test_however_often_it_is_looked_at_its_pods_and_events_are_asked_for_once(
-    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_pods_and_events_are_listed_once_a_minute(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = cluster.context(await cluster.plan())
-    first = await account(ctx, job(failed=1))
-    asked: list[Any] = []
-    monkeypatch.setattr(cluster.client, "list", lambda *_, **__: asked.append(1))
+    first = await job_progress(ctx, job(failed=1))
+    lists: list[Any] = []
+    monkeypatch.setattr(cluster.client, "list", lambda *_, **__: lists.append(1))
     for _ in range(3):
-        assert await account(ctx, job(failed=1)) == first
-    assert asked == []
+        assert await job_progress(ctx, job(failed=1)) == first
+    assert lists == []
 
 
-def test_one_that_was_just_created_is_told_as_it_will_be_seen() -> None:
-    assert not_started("Job a/b", limit=2) == Waiting(
-        message="waiting for Job a/b: attempt 1 of 3", detail="no Pod yet"
-    )
+def test_new_job_is_reported_like_an_observed_one() -> None:
+    assert new_job_progress("a/b", backoff_limit=2) == Waiting(message="Job a/b: attempt 1 of 3", detail="no Pod yet")
+
+
+async def test_cache_loads_a_value_once_per_interval() -> None:
+    cache, loads = TTLCache(), 0
+
+    async def load() -> str:
+        nonlocal loads
+        loads += 1
+        return f"value {loads}"
+
+    for _ in range(5):
+        assert await cache.get("a", load) == "value 1"
+        await asyncio.sleep(DIAGNOSTICS_INTERVAL / 10)
+    assert await cache.get("b", load) == "value 2"
+    await asyncio.sleep(DIAGNOSTICS_INTERVAL)
+    assert await cache.get("a", load) == "value 3"
+    assert loads == 3
+
+
+async def test_cache_drops_expired_values() -> None:
+    cache = TTLCache()
+
+    async def load() -> str:
+        return ""
+
+    for number in range(10):
+        await cache.get(str(number), load)
+        await asyncio.sleep(DIAGNOSTICS_INTERVAL)
+    assert len(cache._entries) == 1

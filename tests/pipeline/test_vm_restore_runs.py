@@ -159,7 +159,7 @@ async def test_the_other_nodes_and_phases_do_not_wait_but_the_end_does() -> None
             await stage.settle()
             plan = await stage.plan()
             assert objects.status(plan)["currentPhase"] == "CleanedUp"
-            expected = f"waiting for Job {PLACE}/{JOB} to start VMs again: attempt 1 of 3"
+            expected = f"Job {PLACE}/{JOB} is starting VMs again: attempt 1 of 3"
             assert condition(plan, "Progressing") == ("True", "CleanedUp", expected)
             assert await strategy(simulation) == "Halted"
             patch = MergePatch({"status": {"phase": "Deployed"}})

@@ -75,7 +75,9 @@ class JobState:
             return ""
         if self._condition:
             return f"failed ({self._condition}), but its Pod has not terminated; check whether its node is down"
-        return f"{self.failed_attempts} failed attempts so far" if self.failed_attempts else ""
+        if not self.failed_attempts:
+            return ""
+        return f"{self.failed_attempts} failed attempt{'s' if self.failed_attempts > 1 else ''}"
 
     @property
     def _condition(self) -> str:

@@ -1,81 +1,193 @@
-"""How far a Job is that has not ended: which attempt, what became of the last one, whether its Pod runs."""
+"""Why a Job does not start, run or succeed: its attempts, its Pods, their termination messages, Warning events.
+
+Pods and events are not watched: they are listed only while a Job makes no progress, at most once a minute. They explain
+decisions and never make one, so that a list that fails or takes too long counts as empty.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.resources import EVENTS, PODS
 from upgrade_manager.nodes.job_state import JobState
-from upgrade_manager.pipeline.complaints import newest_warning
-from upgrade_manager.pipeline.inquiries import PATIENCE
-from upgrade_manager.pipeline.lastwords import last_words
 from upgrade_manager.pipeline.phases.base import Waiting
-from upgrade_manager.pipeline.podstate import unready_pod
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: Kubernetes' own, where a Job does not say.
-DEFAULT_LIMIT = 6
+#: Seconds without progress after which Pods and events are listed, and between two lists.
+DIAGNOSTICS_INTERVAL = 60.0
+#: Seconds for a list: it must not delay the reconcile.
+LIST_TIMEOUT = 5.0
 NO_POD = "no Pod yet"
+_FINISHED = frozenset({"Succeeded", "Failed"})
+#: Reasons of containers that start normally.
+_STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 
 
-def not_started(named: str, *, limit: int) -> Waiting:
-    """What is said of a Job that has just been created."""
-    return Waiting(message=f"waiting for {named}: {_so_many(0, limit)}", detail=NO_POD)
+class TTLCache:
+    """Caches the diagnostics of one plan, each for DIAGNOSTICS_INTERVAL."""
+
+    def __init__(self) -> None:
+        #: By key: expiry in loop time, value.
+        self._entries: dict[str, tuple[float, str]] = {}
+
+    async def get(self, key: str, load: Callable[[], Awaitable[str]]) -> str:
+        """Return the cached value, else load it."""
+        now = loop_time()
+        self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
+        if key not in self._entries:
+            self._entries[key] = (now + DIAGNOSTICS_INTERVAL, await load())
+        return self._entries[key][1]
 
 
-async def account(ctx: ReconcileContext, job: Object) -> Waiting:
-    """What is said of the Job. What its Pods and events know is asked for only where it does not come on."""
+def new_job_progress(named: str, *, backoff_limit: int) -> Waiting:
+    """Report a Job that was just created in the same words as `job_progress`."""
+    return Waiting(message=f"Job {named}: attempt 1 of {backoff_limit + 1}", detail=NO_POD)
+
+
+async def job_progress(ctx: ReconcileContext, job: Object) -> Waiting:
+    """Report a Job that has not finished; its Pods and events if it has not started after a minute."""
     state = JobState.of(job)
-    waiting = f"waiting for Job {state.namespace}/{state.name}"
+    named = f"Job {state.namespace}/{state.name}"
     if state.suspended:
-        return Waiting(message=f"{waiting}: it is suspended; set its spec.suspend to false")
+        return Waiting(message=f"{named} is suspended; set its spec.suspend to false")
     if state.is_failing:
-        return Waiting(message=f"{waiting}: {state.warning}")
-    message = f"{waiting}: {await attempt(ctx, state, limit=limit_of(job))}"
+        return Waiting(message=f"{named}: {state.warning}")
+    message = f"{named}: {await job_attempt(ctx, state)}"
     status = objects.status(job)
+    if status.get("succeeded"):
+        return Waiting(message=message, detail="Pod finished; waiting for the Job to be marked complete")
     if status.get("ready"):
         since = status.get("startTime")
         return Waiting(message=message, detail=f"running since {since}" if since else "running")
     detail = "its Pod has not started yet" if status.get("active") else NO_POD
     age = ctx.status.age(job)
-    if age < PATIENCE:
-        return Waiting(message=message, detail=detail, after=PATIENCE - age)
-    # Nothing that is watched tells of these.
-    question = f"start {state.failed_attempts} of {state.namespace}/{state.name}"
-    why = await ctx.informers.inquiries.answer(question, partial(_hindrance, ctx, job))
-    return Waiting(message=message, detail=why or detail, after=PATIENCE)
+    if age < DIAGNOSTICS_INTERVAL:
+        return Waiting(message=message, detail=detail, after=DIAGNOSTICS_INTERVAL - age)
+    key = f"start {state.failed_attempts} of {state.namespace}/{state.name}"
+    reason = await ctx.informers.diagnostics.get(key, partial(_not_started_reason, ctx.client, job))
+    return Waiting(message=message, detail=reason or detail, after=DIAGNOSTICS_INTERVAL)
 
 
-async def attempt(ctx: ReconcileContext, state: JobState, *, limit: int) -> str:
-    """Which attempt it is, and what the last one said before it failed."""
-    failed = state.failed_attempts
-    text = _so_many(failed, limit)
-    if not failed:
-        return text
-    question = f"failure {failed} of {state.namespace}/{state.name}"
-    words = await ctx.informers.inquiries.answer(question, partial(last_words, ctx.client, state))
-    return f"{text}, the last one ended with: {words}" if words else f"{text}, the last one failed"
+async def job_attempt(ctx: ReconcileContext, job: JobState) -> str:
+    """Return the number of the Job's attempt, and why the last one failed."""
+    if not job.failed_attempts:
+        return job.attempt
+    key = f"failure {job.failed_attempts} of {job.namespace}/{job.name}"
+    message = await ctx.informers.diagnostics.get(key, partial(termination_message, ctx.client, job))
+    return f"{job.attempt}; last failure: {message}" if message else f"{job.attempt}; the last attempt failed"
 
 
-def limit_of(job: Object) -> int:
-    """How often the Job may fail before it has failed for good."""
-    limit = objects.spec(job).get("backoffLimit")
-    return limit if isinstance(limit, int) else DEFAULT_LIMIT
+async def _not_started_reason(client: Client, job: Object) -> str:
+    selector = f"batch.kubernetes.io/job-name={objects.name(job)}"
+    reason = await pod_not_ready_reason(client, namespace=objects.namespace(job), label_selector=selector)
+    if reason or objects.status(job).get("active"):
+        return reason
+    warning = await latest_warning(client, job, kind="Job")
+    return f"{NO_POD} ({warning})" if warning else ""
 
 
-def _so_many(failed: int, limit: int) -> str:
-    return f"attempt {min(failed, limit) + 1} of {limit + 1}"
+async def job_failure_message(client: Client, job: JobState) -> str:
+    """Return the failed Job's condition, and its last Pod's termination message."""
+    message = await termination_message(client, job)
+    return f"{job.cause}: {message}" if message else job.cause
 
 
-async def _hindrance(ctx: ReconcileContext, job: Object) -> str:
-    name, namespace = objects.name(job), objects.namespace(job)
-    selector = f"batch.kubernetes.io/job-name={name}"
-    found = await unready_pod(ctx.client, namespace=namespace, label_selector=selector)
-    if found or objects.status(job).get("active"):
-        return found
-    complaint = await newest_warning(ctx.client, job, kind="Job")
-    return f"{NO_POD} ({complaint})" if complaint else ""
+async def termination_message(client: Client, job: JobState) -> str:
+    """Return the last line of the termination message of the Job's latest Pod that has one; empty without."""
+    selector = f"batch.kubernetes.io/job-name={job.name}"
+    pods = await _list(client, PODS, namespace=job.namespace, label_selector=selector)
+    messages = [message for pod in sorted(pods, key=_created) if (message := _termination_message(pod))]
+    return messages[-1] if messages else ""
+
+
+def _created(pod: Object) -> str:
+    return str(objects.metadata(pod).get("creationTimestamp", ""))
+
+
+def _termination_message(pod: Object) -> str:
+    for container in objects.status(pod).get("containerStatuses") or []:
+        terminated: dict[str, Any] = (container.get("state") or {}).get("terminated") or {}
+        lines = (terminated.get("message") or "").strip().splitlines()
+        if terminated.get("exitCode") and lines:
+            return str(lines[-1])
+    return ""
+
+
+async def pod_not_ready_reason(client: Client, *, namespace: str, label_selector: str) -> str:
+    """Describe one of the selected Pods that is not ready, if possible one with a reason; empty if all are ready."""
+    pods = await _list(client, PODS, namespace=namespace, label_selector=label_selector)
+    unready = [(_reason(pod), pod) for pod in sorted(pods, key=objects.name) if _is_unready(pod)]
+    unready.sort(key=lambda found: not found[0])
+    return next((describe_pod(pod) for _, pod in unready), "")
+
+
+def describe_pod(pod: Object) -> str:
+    """Return the Pod's name, phase and the reason why it is not ready."""
+    phase = objects.status(pod).get("phase") or "Pending"
+    state = "is running, but not ready" if phase == "Running" else f"is {phase}"
+    reason = _reason(pod)
+    return f"Pod {objects.name(pod)} {state}" + (f" ({reason})" if reason else "")
+
+
+def _is_unready(pod: Object) -> bool:
+    finished = objects.status(pod).get("phase") in _FINISHED
+    return not finished and not objects.is_deleting(pod) and not objects.is_condition_true(pod, "Ready")
+
+
+def _reason(pod: Object) -> str:
+    return next((text for source in _reason_sources(pod) if (text := _text(source))), "")
+
+
+def _reason_sources(pod: Object) -> Iterator[dict[str, Any]]:
+    status = objects.status(pod)
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") not in _STARTING:
+            yield waiting
+    scheduled = objects.condition(pod, "PodScheduled") or {}
+    if scheduled.get("status") == "False":
+        yield scheduled
+    yield status
+
+
+def _text(source: dict[str, Any]) -> str:
+    return ": ".join(part for part in (source.get("reason"), source.get("message")) if part)
+
+
+async def latest_warning(client: Client, involved: Object, *, kind: str) -> str:
+    """Return the message of the object's latest Warning event; empty without one."""
+    selector = f"involvedObject.kind={kind},involvedObject.name={objects.name(involved)},type=Warning"
+    events = await _list(client, EVENTS, namespace=objects.namespace(involved), field_selector=selector)
+    own = [event for event in events if event["involvedObject"].get("uid") in {None, objects.uid(involved)}]
+    latest = max(own, key=_time, default={})
+    return " ".join((latest.get("message") or latest.get("reason") or "").split())
+
+
+def _time(event: Object) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or objects.metadata(event).get("creationTimestamp"))
+
+
+async def _list(
+    client: Client, resource: Resource, *, namespace: str, label_selector: str = "", field_selector: str = ""
+) -> Sequence[Object]:
+    """List the selected objects; none if the list fails or takes too long."""
+    try:
+        async with asyncio.timeout(LIST_TIMEOUT):
+            found = await client.list(
+                resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
+            )
+    except (KubeError, TimeoutError):
+        return ()
+    return found.items

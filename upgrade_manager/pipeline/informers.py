@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import LABEL_COMPONENT, Component
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.pipeline.inquiries import Inquiries
+from upgrade_manager.pipeline.diagnostics import TTLCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ SYNC_TIMEOUT = 10.0
 #: Seconds that a reconcile waits at its end until the caches have what it wrote.
 SETTLE_TIMEOUT = 5.0
 #: What a Job's status tells of its Pods.
-_OF_PODS = ("active", "ready", "startTime")
+_OF_PODS = ("active", "ready", "startTime", "succeeded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,7 @@ class PlanInformers:
         self._used: set[InformerSpec] = set()
         #: Steps of the plan's clean-up, with evidence kept and without, which a try has taken that failed in others.
         self.taken: dict[bool, set[str]] = {True: set(), False: set()}
-        #: What was asked about things that do not come on.
-        self.inquiries = Inquiries()
+        self.diagnostics = TTLCache()
 
     @property
     def specs(self) -> frozenset[InformerSpec]:

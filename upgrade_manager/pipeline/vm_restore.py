@@ -14,8 +14,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
 from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.pipeline.diagnostics import job_failure_message
 from upgrade_manager.pipeline.errors import ForeignObject
-from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.selections import own_jobs
 from upgrade_manager.resources.jobs import node_job_name, restore_job
 
@@ -79,7 +79,7 @@ async def _is_listed(ctx: ReconcileContext, node: str) -> bool:
 async def _tell(ctx: ReconcileContext, job: JobState) -> None:
     if ctx.events.has_warned(ctx.raw, FAILED, about=job.name):
         return
-    _warn(ctx, job.name, f"not all VMs were started again: {await with_last_words(ctx.client, job)}")
+    _warn(ctx, job.name, f"not all VMs were started again: {await job_failure_message(ctx.client, job)}")
 
 
 def _warn(ctx: ReconcileContext, job: str, what: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PLACE = "harvester-system"
 NAMED = f"{PLACE}/up-cluster-upgrade"
-FIRST = f"waiting for Job {NAMED}: attempt 1 of 3"
+FIRST = f"Job {NAMED}: attempt 1 of 3"
 
 
 def met(type_: str, **more: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ async def test_the_job_is_created_once(cluster: Harvester) -> None:
         pytest.param(
             {"failed": 1, "active": 1, "ready": 1},
             Waiting(
-                message=f"waiting for Job {NAMED}: attempt 2 of 3, the last one failed",
+                message=f"Job {NAMED}: attempt 2 of 3; the last attempt failed",
                 detail="running since 2026-01-01T00:00:00Z",
             ),
             id="retry",
@@ -75,9 +75,7 @@ async def test_the_jobs_end_is_the_phases(cluster: Harvester, status: dict[str, 
 
 
 FAULTS = [
-    pytest.param(
-        {"message": "no space left"}, "attempt 2 of 3, the last one ended with: no space left;", id="an attempt fails"
-    ),
+    pytest.param({"message": "no space left"}, "attempt 2 of 3; last failure: no space left;", id="an attempt fails"),
     pytest.param({"hang": True}, "attempt 1 of 3; running since 20", id="it takes its time"),
 ]
 
@@ -94,7 +92,7 @@ async def test_a_user_sees_how_far_the_job_is_when(simulate: Simulate, fault: di
             await stage.until("ClusterUpgrading")
             plan = await stage.until_plan(lambda plan: said in condition(plan, "Progressing")[2], seconds=60)
     assert condition(plan, "Progressing")[2].startswith(
-        f"waiting for Job {PLACE}/upgrade-cluster-upgrade: {said.removesuffix(';')}"
+        f"Job {PLACE}/upgrade-cluster-upgrade: {said.removesuffix(';')}"
     )
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
 

@@ -231,9 +231,13 @@ async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster
     ("failed", "said"),
     [
         pytest.param([], None, id="none"),
-        pytest.param([0], "n0 to start VMs again: attempt 1 of 3", id="one"),
-        pytest.param([1], "n0 to start VMs again: attempt 2 of 3, the last one failed", id="one that is tried again"),
-        pytest.param([0, 0, 1], "n0 to start VMs again: attempt 1 of 3; 2 more such Jobs have not ended", id="several"),
+        pytest.param([0], "n0 is starting VMs again: attempt 1 of 3", id="one"),
+        pytest.param(
+            [1], "n0 is starting VMs again: attempt 2 of 3; the last attempt failed", id="one that is tried again"
+        ),
+        pytest.param(
+            [0, 0, 1], "n0 is starting VMs again: attempt 1 of 3; 2 more such Jobs have not ended", id="several"
+        ),
     ],
 )
 async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(
@@ -243,7 +247,7 @@ async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(
     for number, count in enumerate(failed):
         job = restore_job(ctx.owner, ctx.job_settings, node=f"n{number}")
         await cluster.put(JOBS, job, status={"failed": count} if count else None)
-    job_name = "waiting for Job harvester-system/up-node-upgrade-restore-vm-"
+    job_name = "Job harvester-system/up-node-upgrade-restore-vm-"
     assert await ImageCleanup().exit(ctx) == (None if said is None else Waiting(message=f"{job_name}{said}"))
 
 

@@ -7,8 +7,7 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.pipeline.diagnostics import account, not_started
-from upgrade_manager.pipeline.lastwords import with_last_words
+from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase
 from upgrade_manager.pipeline.selections import own_jobs
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
@@ -29,10 +28,10 @@ class ClusterUpgrade(Phase):
         job = (await ctx.watch(own_jobs(ctx.owner))).get(name, HARVESTER_SYSTEM)
         if job is None or not ctx.owner.owns(job):
             await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))
-            return not_started(f"Job {HARVESTER_SYSTEM}/{name}", limit=BACKOFF_LIMIT)
+            return new_job_progress(f"{HARVESTER_SYSTEM}/{name}", backoff_limit=BACKOFF_LIMIT)
         state = JobState.of(job)
         if state.progress is Progress.COMPLETE:
             return Completed()
         if state.progress is Progress.FAILED:
-            return Failed(cause=f"cluster upgrade failed: {await with_last_words(ctx.client, state)}")
-        return await account(ctx, job)
+            return Failed(cause=f"cluster upgrade failed: {await job_failure_message(ctx.client, state)}")
+        return await job_progress(ctx, job)

@@ -9,16 +9,21 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
-from upgrade_manager.pipeline.diagnostics import attempt
+from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.repo_create import unserved
+from upgrade_manager.pipeline.phases.suc_plan import (
+    NodeStates,
+    follow_plan,
+    node_with_long_name,
+    plan_waiting,
+    prepare_nodes,
+)
 from upgrade_manager.pipeline.repository_client import read_file
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
-from upgrade_manager.pipeline.suc_plan_progress import States, follow, not_done, out_of_reach, prepare_nodes
 from upgrade_manager.pipeline.vm_restore import report, unfinished
 from upgrade_manager.resources.image_list import ImageList
-from upgrade_manager.resources.jobs import BACKOFF_LIMIT
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
 
 if TYPE_CHECKING:
@@ -27,9 +32,11 @@ if TYPE_CHECKING:
 
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
-WHAT = "image cleanup"
+WORK = "image cleanup"
 STAY = "old images stay on the nodes until the kubelet needs their space"
-_STATES = States(running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED)
+_STATES = NodeStates(
+    running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED
+)
 
 
 class ImageCleanup(Phase):
@@ -44,7 +51,7 @@ class ImageCleanup(Phase):
         plans = await ctx.watch(suc_plans(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not ctx.owner.owns(plan):
-            unreachable = out_of_reach(nodes)
+            unreachable = node_with_long_name(nodes)
             if unreachable:
                 text = f"Node {unreachable}: its name is too long for the system-upgrade-controller; {STAY}"
                 ctx.events.warning(ctx.raw, "ImageCleanupSkipped", text)
@@ -59,9 +66,9 @@ class ImageCleanup(Phase):
             if plan is None:
                 await prepare_nodes(ctx, nodes, name)
             await _hand_over(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
-            return not_done(name, WHAT, done=0, nodes=len(nodes))
+            return plan_waiting(name, WORK, done=0, nodes=len(nodes))
         jobs = await ctx.watch(suc_jobs(ctx.owner))
-        return await follow(ctx, plan, jobs, states=_STATES, what=WHAT)
+        return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
         """VMs are still being started again, perhaps: the end would remove the Jobs that do it."""
@@ -70,9 +77,9 @@ class ImageCleanup(Phase):
         if not restoring:
             return None
         first, more = restoring[0], len(restoring) - 1
-        state = await attempt(ctx, first, limit=BACKOFF_LIMIT)
+        state = await job_attempt(ctx, first)
         others = f"; {more} more such Jobs have not ended" if more else ""
-        return Waiting(message=f"waiting for Job {HARVESTER_SYSTEM}/{first.name} to start VMs again: {state}{others}")
+        return Waiting(message=f"Job {HARVESTER_SYSTEM}/{first.name} is starting VMs again: {state}{others}")
 
 
 async def _hand_over(ctx: ReconcileContext, images: ImageList) -> None:

@@ -9,16 +9,16 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase
+from upgrade_manager.pipeline.phases.suc_plan import NodeStates, follow_plan, names_collide, plan_waiting, prepare_nodes
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
-from upgrade_manager.pipeline.suc_plan_progress import States, follow, not_done, one_by_one, prepare_nodes
 from upgrade_manager.resources.suc_plan import image_preload_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
-WHAT = "image preload"
-_STATES = States(
+WORK = "image preload"
+_STATES = NodeStates(
     running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
 )
 
@@ -51,11 +51,11 @@ class ImagePreload(Phase):
         if plan is None or not ctx.owner.owns(plan):
             if plan is None:
                 await prepare_nodes(ctx, nodes, name)
-            at_once = 1 if one_by_one(nodes) else concurrency
+            at_once = 1 if names_collide(nodes) else concurrency
             manifest = image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once)
             await ctx.ensure(SUC_PLANS, manifest)
-            return not_done(name, WHAT, done=0, nodes=len(nodes))
-        return await follow(ctx, plan, jobs, states=_STATES, what=WHAT)
+            return plan_waiting(name, WORK, done=0, nodes=len(nodes))
+        return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
 
 
 def resolve_concurrency(asked: int, *, nodes: int) -> int | None:

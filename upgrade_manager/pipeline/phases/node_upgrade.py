@@ -32,8 +32,8 @@ from upgrade_manager.nodes.model import (
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.sequencing import PAUSE_FIELD, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import overrides, rancher
+from upgrade_manager.pipeline.diagnostics import job_failure_message
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.lastwords import with_last_words
 from upgrade_manager.pipeline.pauselist import enumerated, misnamed
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.initialize import single_node
@@ -218,7 +218,7 @@ async def _forget_old_answers(ctx: ReconcileContext, secrets: Iterable[Object]) 
 async def _cause(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
     steps = [job for type_, job in view.jobs.items() if type_ is not JobType.RESTORE_VM]
     failed = next((job for job in steps if job.progress is Progress.FAILED), None)
-    cause = decision.failure if failed is None else await with_last_words(ctx.client, failed)
+    cause = decision.failure if failed is None else await job_failure_message(ctx.client, failed)
     return f"node {view.name} upgrade failed: {cause}"
 
 

@@ -9,9 +9,8 @@ from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
-from upgrade_manager.pipeline.inquiries import PATIENCE
+from upgrade_manager.pipeline.diagnostics import DIAGNOSTICS_INTERVAL, pod_not_ready_reason
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
-from upgrade_manager.pipeline.podstate import unready_pod
 from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deployments, repository_endpoints
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 
@@ -84,13 +83,13 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     if refused.get("status") == "True":
         return replace(waiting, detail=f"no Pod may be created ({refused.get('message') or refused.get('reason')})")
     lacking = ctx.status.seconds_since(_lacking_since(deployment))
-    if lacking < PATIENCE:
-        return replace(waiting, after=PATIENCE - lacking)
-    ask = partial(
-        unready_pod, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector(Component.REPO)
+    if lacking < DIAGNOSTICS_INTERVAL:
+        return replace(waiting, after=DIAGNOSTICS_INTERVAL - lacking)
+    load = partial(
+        pod_not_ready_reason, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector(Component.REPO)
     )
     # The Pods are not watched: nearly always the Deployment tells all that there is to know.
-    return replace(waiting, detail=await ctx.informers.inquiries.answer("replicas", ask), after=PATIENCE)
+    return replace(waiting, detail=await ctx.informers.diagnostics.get("replicas", load), after=DIAGNOSTICS_INTERVAL)
 
 
 def _lacking_since(deployment: Object) -> object:

@@ -1,4 +1,4 @@
-"""What is believed of a controller that overwrites its own verdicts (suc-observed)."""
+"""Plans of the system-upgrade-controller, which overwrites its own results (suc-observed)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
-from upgrade_manager.pipeline.suc_plan_progress import PlanJob, States, follow, judge, one_by_one, prepare_nodes
+from upgrade_manager.pipeline.phases.suc_plan import (
+    NodeStates,
+    PlanJob,
+    follow_plan,
+    names_collide,
+    plan_condition_message,
+    plan_progress,
+    prepare_nodes,
+)
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
 
-STATES = States(
+STATES = NodeStates(
     running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
 )
 
@@ -40,7 +48,7 @@ def plan(status: str = "", reason: str = "", message: str = "") -> dict[str, Any
 
 def job(
     node: str = "n1",
-    verdict: str = "",
+    condition: str = "",
     *,
     parallelism: int = 1,
     owner: str = "p-1",
@@ -57,7 +65,7 @@ def job(
             "creationTimestamp": f"2026-01-01T00:00:0{created}Z",
         },
         "spec": {"parallelism": parallelism},
-        "status": {"failed": failed, "conditions": [{"type": verdict, "status": "True"}] if verdict else []},
+        "status": {"failed": failed, "conditions": [{"type": condition, "status": "True"}] if condition else []},
     }
 
 
@@ -78,65 +86,64 @@ def stored(*jobs: dict[str, Any]) -> Store:
     "workloads: a deleted Job of the controller is not a failure",
 )
 @pytest.mark.parametrize(
-    ("raw", "jobs", "verdict"),
+    ("raw", "jobs", "result"),
     [
-        pytest.param(plan(), [], "runs", id="no status at all yet"),
+        pytest.param(plan(), [], "runs", id="no status"),
         pytest.param(plan("False", "Resolved"), [], "runs", id="resolved"),
-        pytest.param(plan("False", "SyncJob"), [job()], "runs", id="at work"),
-        pytest.param(plan("False", "SyncJob"), [], "runs", id="a Job that is gone is no failure"),
-        pytest.param(plan("False", "SyncJob"), [job(parallelism=0)], "runs", id="a paused Job"),
-        pytest.param(plan("Unknown"), [], "runs", id="an older controller's first word"),
+        pytest.param(plan("False", "SyncJob"), [job()], "runs", id="running"),
+        pytest.param(plan("False", "SyncJob"), [], "runs", id="Job deleted"),
+        pytest.param(plan("False", "SyncJob"), [job(parallelism=0)], "runs", id="paused Job"),
+        pytest.param(plan("Unknown"), [], "runs", id="Unknown"),
         pytest.param(plan("True", "Complete"), [], "complete", id="complete"),
-        pytest.param(plan("True", "Complete"), [job("n1", "Complete")], "complete", id="with its Jobs still there"),
-        pytest.param(plan("False", "JobFailed", "why"), [], "failed", id="failed, and the Job is gone"),
-        pytest.param(plan("False", "JobFailed"), [], "failed", id="without a message"),
+        pytest.param(plan("True", "Complete"), [job("n1", "Complete")], "complete", id="complete, with Jobs"),
+        pytest.param(plan("False", "JobFailed", "why"), [], "failed", id="failed, Job deleted"),
+        pytest.param(plan("False", "JobFailed"), [], "failed", id="failed without a message"),
         pytest.param(plan("False", "JobFailed", "why"), [job("n1", "Failed")], "failed", id="failed"),
-        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed")], "failed", id="the verdict was overwritten"),
-        pytest.param(plan("True", "Complete"), [job("n1", "Failed")], "failed", id="even by success"),
-        pytest.param(
-            plan("False", "SyncJob"), [job("n1", "Failed", parallelism=0)], "failed", id="a paused Job may fail too"
-        ),
+        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed")], "failed", id="failure overwritten by SyncJob"),
+        pytest.param(plan("True", "Complete"), [job("n1", "Failed")], "failed", id="failure overwritten by Complete"),
+        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed", parallelism=0)], "failed", id="paused Job failed"),
         pytest.param(
             plan("False", "SyncJob"),
             [job("n1", "Failed"), job("n1", created=1)],
             "failed",
-            id="a second Job of the node does not hide the first one's failure",
+            id="failed Job of a node with a newer one",
         ),
         pytest.param(
             plan("False", "SyncJob"),
             [job("", "Failed"), job("", "Complete", created=1)],
             "failed",
-            id="nor without label",
+            id="the same, without node label",
         ),
         pytest.param(
-            plan("False", "SyncJob"), [job("n1", "Failed", owner="p-0")], "runs", id="a namesake's Job counts nothing"
+            plan("False", "SyncJob"),
+            [job("n1", "Failed", owner="p-0")],
+            "runs",
+            id="Job of an earlier Plan of the name",
         ),
-        pytest.param(
-            plan("False", "SyncJob"), [job("n1", "Failed", owner="")], "failed", id="one without an owner does"
-        ),
+        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed", owner="")], "failed", id="Job without an owner"),
         pytest.param(
             plan("False", "SyncJob"),
             [job("n1", "Failed", owner="", labels=CLEANUP)],
             "runs",
-            id="one of another component does not",
+            id="Job of another component",
         ),
-        pytest.param(plan("False", "SyncJob"), [job("n1", "FailureTarget")], "runs", id="a Job that is about to fail"),
-        pytest.param(plan("True", "JobFailed"), [], "complete", id="only a False condition fails"),
+        pytest.param(plan("False", "SyncJob"), [job("n1", "FailureTarget")], "runs", id="Job with FailureTarget"),
+        pytest.param(plan("True", "JobFailed"), [], "complete", id="JobFailed with status True"),
     ],
 )
-def test_a_failed_job_is_the_first_sign_the_reason_the_second(
-    raw: dict[str, Any], jobs: list[dict[str, Any]], verdict: str
+def test_failed_job_counts_before_the_plans_reason(
+    raw: dict[str, Any], jobs: list[dict[str, Any]], result: str
 ) -> None:
-    work = judge(raw, map(PlanJob.of, jobs))
-    found = "failed" if work.failed or work.failure else "complete" if work.complete else "runs"
-    assert found == verdict
+    progress = plan_progress(raw, map(PlanJob.of, jobs))
+    found = "failed" if progress.failed_job or progress.failure else "complete" if progress.complete else "runs"
+    assert found == result
 
 
-def test_a_nodes_newest_job_tells_how_far_it_is() -> None:
-    work = judge(
+def test_newest_job_of_a_node_counts() -> None:
+    progress = plan_progress(
         plan(), map(PlanJob.of, [job("n1", created=2), job("n1", "Complete", created=1), job("n2", "Complete")])
     )
-    assert {node: found.state.progress for node, found in work.nodes.items()} == {
+    assert {node: found.state.progress for node, found in progress.jobs.items()} == {
         "n1": Progress.RUNNING,
         "n2": Progress.COMPLETE,
     }
@@ -151,54 +158,54 @@ class TestFollow:
         await cluster.nodes("n1", "n2", "n3")
         ctx = cluster.context(await cluster.plan())
         jobs = [job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0)]
-        outcome = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
+        outcome = await follow_plan(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, work="image preload")
         assert outcome == Waiting(
-            message="waiting for Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes, now on n2; "
-            "node n2: attempt 2 of 7, the last one failed"
+            message="Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes, running on n2; "
+            "n2: attempt 2 of 7; the last attempt failed"
         )
         states = [ctx.status.node_state(node) for node in ("n1", "n2", "n3")]
         assert states == [NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, None]
-        assert ctx.status["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempts so far"
+        assert ctx.status["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempt"
 
     @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
     @pytest.mark.parametrize(
         ("jobs", "state"),
         [
             pytest.param([], "done on 0 of 5 nodes", id="no Job yet"),
-            pytest.param([job("n1", parallelism=0)], "done on 0 of 5 nodes", id="a Job that is not let run yet"),
-            pytest.param([job("n1")], "done on 0 of 5 nodes, now on n1", id="one node at work"),
+            pytest.param([job("n1", parallelism=0)], "done on 0 of 5 nodes", id="paused Job"),
+            pytest.param([job("n1")], "done on 0 of 5 nodes, running on n1", id="one node"),
             pytest.param(
-                [job("n3"), job("n1"), job("n2", "Complete")], "done on 1 of 5 nodes, now on n1, n3", id="two of them"
+                [job("n3"), job("n1"), job("n2", "Complete")], "done on 1 of 5 nodes, running on n1, n3", id="two nodes"
             ),
             pytest.param(
                 [job(f"n{number}") for number in range(1, 6)],
-                "done on 0 of 5 nodes, now on n1, n2, n3 and 2 more",
+                "done on 0 of 5 nodes, running on n1, n2, n3 and 2 more",
                 id="more than a message names",
             ),
             pytest.param(
                 [job("n1", failed=1), job("n2", failed=2)],
-                "done on 0 of 5 nodes, now on n1, n2; node n1: attempt 2 of 3, the last one ended with: disk full",
-                id="a failed attempt, with its last words",
+                "done on 0 of 5 nodes, running on n1, n2; n1: attempt 2 of 3; last failure: disk full",
+                id="failed attempt, with message",
             ),
             pytest.param(
                 [job("n2", failed=1)],
-                "done on 0 of 5 nodes, now on n2; node n2: attempt 2 of 3, the last one failed",
-                id="a failed attempt that has left none",
+                "done on 0 of 5 nodes, running on n2; n2: attempt 2 of 3; the last attempt failed",
+                id="failed attempt, without message",
             ),
             pytest.param(
                 [job("n1", "FailureTarget")],
-                "done on 0 of 5 nodes, now on n1; node n1: failed (FailureTarget), but its Pod has not terminated; "
+                "done on 0 of 5 nodes, running on n1; n1: failed (FailureTarget), but its Pod has not terminated; "
                 "check whether its node is down",
-                id="a dead node",
+                id="node is down",
             ),
             pytest.param(
                 [job(f"n{number}", "Complete") for number in range(1, 6)],
                 "done on 5 of 5 nodes",
-                id="all done, and the Plan is not yet complete",
+                id="all nodes done",
             ),
         ],
     )
-    async def test_a_plan_is_told_with_its_state(
+    async def test_message_names_progress_and_failures(
         self, cluster: Harvester, jobs: list[dict[str, Any]], state: str
     ) -> None:
         await cluster.nodes(*(f"n{number}" for number in range(1, 6)))
@@ -213,32 +220,32 @@ class TestFollow:
             for condition in one["status"]["conditions"]:
                 condition["reason"] = condition["type"]
         ctx = cluster.context(await cluster.plan())
-        found = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="x")
+        found = await follow_plan(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, work="x")
         assert isinstance(found, Waiting)
-        assert found.message == f"waiting for Plan cattle-system/up-image-preload: x {state}"
+        assert found.message == f"Plan cattle-system/up-image-preload: x {state}"
 
     @pytest.mark.rule("workloads: a Job stuck at FailureTarget on a dead node is reported with the node")
-    async def test_a_dead_nodes_job_is_named(self, cluster: Harvester) -> None:
+    async def test_job_on_a_node_that_is_down_is_reported(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
         ctx = cluster.context(await cluster.plan())
         jobs = [job("n1", "FailureTarget")]
         jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
-        outcome = await follow(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, what="image preload")
+        outcome = await follow_plan(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, work="image preload")
         assert isinstance(outcome, Waiting)
-        assert "node n1: failed (DeadlineExceeded), but its Pod has not terminated" in outcome.message
+        assert "; n1: failed (DeadlineExceeded), but its Pod has not terminated" in outcome.message
 
     @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
     @pytest.mark.parametrize(
         ("created", "after", "said"),
         [
-            pytest.param("2026-01-01T00:00:00Z", 60, False, id="a new Plan gets its minute"),
-            pytest.param("2025-12-31T23:59:10Z", 10, False, id="or what is left of it"),
-            pytest.param("2025-12-31T23:58:00Z", 60, True, id="then it is said where the cause can be seen"),
-            pytest.param("2026-02-01T00:00:00Z", 60, False, id="a clock that jumped back gives it time again"),
-            pytest.param("", 60, False, id="as one does that cannot be read"),
+            pytest.param("2026-01-01T00:00:00Z", 60, False, id="new"),
+            pytest.param("2025-12-31T23:59:10Z", 10, False, id="50 s old"),
+            pytest.param("2025-12-31T23:58:00Z", 60, True, id="two minutes old"),
+            pytest.param("2026-02-01T00:00:00Z", 60, False, id="from the future"),
+            pytest.param("", 60, False, id="without a time"),
         ],
     )
-    async def test_a_plan_whose_jobs_never_start_is_told_of(
+    async def test_plan_without_jobs_is_reported_after_a_minute(
         self,
         cluster: Harvester,
         created: str,
@@ -249,66 +256,64 @@ class TestFollow:
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = created
         ctx = cluster.context(await cluster.plan())
-        outcome = await follow(ctx, raw, stored(), states=STATES, what="image preload")
+        outcome = await follow_plan(ctx, raw, stored(), states=STATES, work="image preload")
         assert isinstance(outcome, Waiting)
         assert outcome.after == pytest.approx(after, abs=1)
         assert ("kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload" in outcome.message) is said
 
     @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
-    async def test_with_the_cause_where_somebody_knows_it(self, cluster: Harvester) -> None:
+    async def test_plan_without_jobs_is_reported_with_its_condition(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
         raw["status"]["conditions"].append({"type": "Validated", "status": "False", "message": "no such secret"})
-        outcome = await follow(
-            cluster.context(await cluster.plan()), raw, stored(), states=STATES, what="image preload"
+        outcome = await follow_plan(
+            cluster.context(await cluster.plan()), raw, stored(), states=STATES, work="image preload"
         )
         assert isinstance(outcome, Waiting)
         assert "no Job has started for 60 s (no such secret): see kubectl describe" in outcome.message
 
-    async def test_the_events_are_asked_once_a_minute_however_often_it_looks(
-        self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        asked: list[float] = []
+    async def test_events_are_listed_once_a_minute(self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+        lists: list[float] = []
 
-        async def asks(*_: Any, **__: Any) -> str:
-            asked.append(loop_time())
+        async def warning(*_: Any, **__: Any) -> str:
+            lists.append(loop_time())
             return "quota exceeded"
 
-        monkeypatch.setattr("upgrade_manager.pipeline.suc_plan_progress.newest_warning", asks)
+        monkeypatch.setattr("upgrade_manager.pipeline.phases.suc_plan.latest_warning", warning)
         await cluster.nodes("n1")
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
         ctx = cluster.context(await cluster.plan())
         for _ in range(50):
-            outcome = await follow(ctx, raw, stored(), states=STATES, what="image preload")
+            outcome = await follow_plan(ctx, raw, stored(), states=STATES, work="image preload")
             await asyncio.sleep(2)
         assert isinstance(outcome, Waiting)
         assert "(quota exceeded)" in outcome.message
-        assert len(asked) == 2
+        assert len(lists) == 2
 
-    async def test_a_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
+    async def test_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
         ctx = cluster.context(await cluster.plan())
-        assert await follow(ctx, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+        assert await follow_plan(ctx, plan("True", "Complete"), stored(), states=STATES, work="x") == Completed()
         assert [ctx.status.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
 
     @pytest.mark.rule("api: ImagePreload and ImageCleanup fail by the SUC Plan, not by node states")
-    async def test_a_nodes_recorded_failure_does_not_outweigh_a_complete_plan(self, cluster: Harvester) -> None:
+    async def test_complete_plan_overrides_a_recorded_node_failure(self, cluster: Harvester) -> None:
         await cluster.nodes("n1")
         ctx = cluster.context(await cluster.plan())
         ctx.status.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
         raw = plan("False", "SyncJob")
-        assert isinstance(await follow(ctx, raw, stored(job("n1")), states=STATES, what="x"), Waiting)
-        assert await follow(ctx, plan("True", "Complete"), stored(), states=STATES, what="x") == Completed()
+        assert isinstance(await follow_plan(ctx, raw, stored(job("n1")), states=STATES, work="x"), Waiting)
+        assert await follow_plan(ctx, plan("True", "Complete"), stored(), states=STATES, work="x") == Completed()
 
     @pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
     @pytest.mark.parametrize("complete", [True, False])
-    async def test_a_plan_that_selects_no_node_is_not_done(self, cluster: Harvester, *, complete: bool) -> None:
+    async def test_plan_without_nodes_is_not_complete(self, cluster: Harvester, *, complete: bool) -> None:
         ctx = cluster.context(await cluster.plan())
         raw = plan("True", "Complete") if complete else plan()
         with pytest.raises(BadCluster, match=r"no Node carries the label harvesterhci\.io/managed=true any more"):
-            await follow(ctx, raw, stored(), states=STATES, what="image preload")
+            await follow_plan(ctx, raw, stored(), states=STATES, work="image preload")
 
     @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
     @pytest.mark.parametrize(
@@ -318,35 +323,35 @@ class TestFollow:
                 plan("False", "JobFailed", "Job x failed on Node n1"),
                 [],
                 "image preload failed: Job x failed on Node n1",
-                id="in the controller's words where no Job is left",
+                id="message of the Plan",
             ),
             pytest.param(
                 plan("False", "SyncJob"),
                 [job("n1", "Failed")],
                 "image preload failed: Job cattle-system/apply-n1-0 failed",
-                id="in the Job's words",
+                id="message of the Job",
             ),
         ],
     )
-    async def test_a_failure_ends_the_phase(
+    async def test_failure_ends_the_phase(
         self, cluster: Harvester, raw: dict[str, Any], jobs: list[dict[str, Any]], cause: str
     ) -> None:
         await cluster.nodes("n1", "n2")
         ctx = cluster.context(await cluster.plan())
-        assert await follow(ctx, raw, stored(*jobs), states=STATES, what="image preload") == Failed(cause=cause)
+        assert await follow_plan(ctx, raw, stored(*jobs), states=STATES, work="image preload") == Failed(cause=cause)
 
     @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
-    async def test_the_other_nodes_states_stay(self, cluster: Harvester) -> None:
+    async def test_failure_keeps_the_other_nodes_states(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", "n2")
         ctx = cluster.context(await cluster.plan())
-        await follow(ctx, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, what="x")
+        await follow_plan(ctx, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, work="x")
         states = [ctx.status.node_state(node) for node in ("n1", "n2")]
         assert states == [NodeState.IMAGE_PRELOAD_FAILED, NodeState.IMAGE_PRELOADING]
 
 
 class TestPrepare:
     @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
-    async def test_the_mark_of_an_earlier_plan_is_taken_off(self, cluster: Harvester) -> None:
+    async def test_label_of_an_earlier_plan_is_removed(self, cluster: Harvester) -> None:
         await cluster.nodes("n1", **{"plan.upgrade.cattle.io/up-image-preload": "hash"})
         await cluster.nodes("n2", **{"plan.upgrade.cattle.io/other": "hash"})
         ctx = cluster.context(await cluster.plan())
@@ -357,15 +362,13 @@ class TestPrepare:
         assert "plan.upgrade.cattle.io/other" in found["n2"]
         assert len(ctx.written) == 1
 
-    async def test_without_nodes_there_is_nothing_to_create_a_plan_for(self, cluster: Harvester) -> None:
+    async def test_no_nodes_is_an_error(self, cluster: Harvester) -> None:
         with pytest.raises(BadCluster, match="no Node carries the label"):
             await prepare_nodes(cluster.context(await cluster.plan()), [], "up-image-preload")
 
     @pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
     @pytest.mark.parametrize("hostname", ["n1.example.org", None])
-    async def test_a_hostname_that_is_not_the_name_is_told_before_the_plan_hangs(
-        self, cluster: Harvester, hostname: str | None
-    ) -> None:
+    async def test_hostname_other_than_the_name_is_an_error(self, cluster: Harvester, hostname: str | None) -> None:
         labels = {"kubernetes.io/hostname": hostname} if hostname else {}
         node = {"metadata": {"name": "n1", "labels": labels}}
         ctx = cluster.context(await cluster.plan())
@@ -373,7 +376,7 @@ class TestPrepare:
             await prepare_nodes(ctx, [node], "up-image-preload")
 
     @pytest.mark.parametrize("value", ["99e7de4ce98589bc847e", "disabled", ""], ids=["a hash", "disabled", "empty"])
-    async def test_whatever_the_mark_says(self, cluster: Harvester, value: str) -> None:
+    async def test_label_is_removed_whatever_its_value(self, cluster: Harvester, value: str) -> None:
         await cluster.nodes("n1", "n2", **{"plan.upgrade.cattle.io/up-image-preload": value})
         ctx = cluster.context(await cluster.plan())
         nodes = (await cluster.client.list(NODES)).items
@@ -383,20 +386,36 @@ class TestPrepare:
         assert [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade")] == []
         assert len(ctx.written) == 2
 
-    async def test_a_node_that_has_left_meanwhile_needs_nothing_taken_off(self, cluster: Harvester) -> None:
+    async def test_deleted_node_needs_no_label_removed(self, cluster: Harvester) -> None:
         labels = {"kubernetes.io/hostname": "gone", "plan.upgrade.cattle.io/up-image-preload": "hash"}
         ctx = cluster.context(await cluster.plan())
         await prepare_nodes(ctx, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
         assert ctx.written == []
 
     @pytest.mark.parametrize("length", [64, 200, 253])
-    async def test_a_name_that_no_label_of_the_controllers_can_hold_is_told(
-        self, cluster: Harvester, length: int
-    ) -> None:
+    async def test_name_too_long_for_a_label_is_an_error(self, cluster: Harvester, length: int) -> None:
         node = {"metadata": {"name": "n" * length, "labels": {}}}
         ctx = cluster.context(await cluster.plan())
         with pytest.raises(BadCluster, match=r"Node n+: the system-upgrade-controller .*concurrency to -1"):
             await prepare_nodes(ctx, [node], "up-image-preload")
+
+
+@pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        pytest.param([], "", id="no conditions"),
+        pytest.param(
+            [{"type": "Validated", "status": "False", "message": "no\n secret"}], "no secret", id="not Validated"
+        ),
+        pytest.param([{"type": "Validated", "status": "True", "message": "fine"}], "", id="Validated"),
+        pytest.param(
+            [{"type": "LatestResolved", "status": "False", "message": "no version"}], "no version", id="unresolved"
+        ),
+    ],
+)
+def test_condition_that_prevents_jobs(conditions: list[dict[str, str]], message: str) -> None:
+    assert plan_condition_message({"status": {"conditions": conditions}}) == message
 
 
 @pytest.mark.parametrize(
@@ -409,5 +428,5 @@ class TestPrepare:
         pytest.param([], False, id="no node"),
     ],
 )
-def test_nodes_that_would_share_a_job_come_one_after_the_other(names: list[str], shared: bool) -> None:  # noqa: FBT001
-    assert one_by_one({"metadata": {"name": name}} for name in names) is shared
+def test_names_collide_up_to_the_first_dot(names: list[str], shared: bool) -> None:  # noqa: FBT001
+    assert names_collide({"metadata": {"name": name}} for name in names) is shared

@@ -1,0 +1,244 @@
+"""What ImagePreload and ImageCleanup share: a Plan of the system-upgrade-controller that runs a Job on every node.
+
+The controller overwrites its own failure condition while other nodes still work, and deletes and recreates Jobs. A
+failed Job is therefore the first sign of failure, the Plan's reason the second, and a missing Job no sign at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, LABEL_HOSTNAME, MANAGED_LABEL, suc_node_label
+from upgrade_manager.api.names import MAX_LABEL
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import NODES, SUC_PLANS
+from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.pipeline.diagnostics import (
+    DIAGNOSTICS_INTERVAL,
+    job_attempt,
+    job_failure_message,
+    latest_warning,
+)
+from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.selections import MANAGED_NODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from upgrade_manager.api.node_states import NodeState
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.phases.base import PhaseResult
+
+#: The controller's label with the node of a Job.
+LABEL_SUC_NODE = "upgrade.cattle.io/node"
+#: Nodes that a message names.
+MAX_NAMED_NODES = 3
+#: The Plan's conditions that precede its Jobs.
+_CONDITIONS = ("Validated", "LatestResolved")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanProgress:
+    """The progress of a Plan."""
+
+    complete: bool
+    failed_job: JobState | None
+    #: Why the Plan failed without a failed Job; empty if it did not.
+    failure: str
+    #: The newest Job of each node.
+    jobs: dict[str, PlanJob]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanJob:
+    """A Job of the controller's."""
+
+    #: The uid of its owner; empty without one.
+    owner: str
+    #: Copied from the Plan by the controller.
+    component: str
+    created: str
+    #: Empty without the node's label.
+    node: str
+    paused: bool
+    state: JobState
+
+    @classmethod
+    def of(cls, job: Object) -> PlanJob:
+        """Read the object."""
+        return cls(
+            owner=objects.owner_uid(job),
+            component=objects.labels(job).get(LABEL_COMPONENT, ""),
+            created=str(objects.metadata(job).get("creationTimestamp") or ""),
+            node=objects.labels(job).get(LABEL_SUC_NODE, ""),
+            paused=objects.spec(job).get("parallelism", 1) == 0,
+            state=JobState.of(job),
+        )
+
+    @property
+    def counts(self) -> bool:
+        """False for a paused Job without a result: the controller often replaces those before they start."""
+        return not self.paused or self.state.progress is not Progress.RUNNING
+
+
+def plan_progress(plan: Object, jobs: Iterable[PlanJob]) -> PlanProgress:
+    """Read the Plan and its Jobs, without those of an earlier Plan of the same name."""
+    owners, component = {"", objects.uid(plan)}, objects.labels(plan).get(LABEL_COMPONENT, "")
+    counted = (job for job in jobs if job.owner in owners and job.component == component and job.counts)
+    own = sorted(counted, key=attrgetter("created"))
+    complete = objects.condition(plan, "Complete") or {}
+    is_failed = complete.get("reason") == "JobFailed" and complete.get("status") != "True"
+    return PlanProgress(
+        complete=complete.get("status") == "True",
+        failed_job=next((job.state for job in own if job.state.progress is Progress.FAILED), None),
+        failure=(complete.get("message") or "a Job failed") if is_failed else "",
+        jobs={job.node: job for job in own if job.node},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStates:
+    """The node states of one phase."""
+
+    running: NodeState
+    done: NodeState
+    failed: NodeState
+
+    def of(self, progress: Progress) -> NodeState:
+        """Return the state of a node whose Job has that progress."""
+        return {Progress.RUNNING: self.running, Progress.COMPLETE: self.done, Progress.FAILED: self.failed}[progress]
+
+
+async def follow_plan(
+    ctx: ReconcileContext, plan: Object, jobs: Store, *, states: NodeStates, work: str
+) -> PhaseResult:
+    """Record the nodes' states and return the Plan's result; `work` names it in messages."""
+    progress = plan_progress(plan, jobs.derive(PlanJob.of))
+    for node, job in progress.jobs.items():
+        ctx.status.move_node(node, states.of(job.state.progress), message=_node_message(job.state))
+    if progress.failed_job is not None:
+        return Failed(cause=f"{work} failed: {await job_failure_message(ctx.client, progress.failed_job)}")
+    if progress.failure:
+        return Failed(cause=f"{work} failed: {progress.failure}")
+    managed = (await ctx.watch(MANAGED_NODES)).derive(objects.name)
+    if not managed:
+        raise no_nodes()
+    if progress.complete:
+        for node in managed:
+            ctx.status.move_node(node, states.done)
+        return Completed()
+    done = sum(ctx.status.node_state(node) is states.done for node in managed)
+    waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))
+    if not progress.jobs:
+        return await _without_jobs(ctx, waiting, plan)
+    # By recorded states: Jobs come and go, and each change would be a write.
+    running = [node for node in managed if ctx.status.node_state(node) is states.running]
+    return replace(waiting, message=waiting.message + _running_on(running) + await _warning(ctx, progress))
+
+
+def _running_on(nodes: list[str]) -> str:
+    more = len(nodes) - MAX_NAMED_NODES
+    shown = ", ".join(sorted(nodes)[:MAX_NAMED_NODES]) + (f" and {more} more" if more > 0 else "")
+    return f", running on {shown}" if nodes else ""
+
+
+async def _warning(ctx: ReconcileContext, progress: PlanProgress) -> str:
+    """Return the warning of the first Job with a failed attempt."""
+    for node, job in progress.jobs.items():
+        if job.state.warning:
+            warning = job.state.warning if job.state.is_failing else await job_attempt(ctx, job.state)
+            return f"; {node}: {warning}"
+    return ""
+
+
+async def _without_jobs(ctx: ReconcileContext, waiting: Waiting, plan: Object) -> Waiting:
+    """Report why no Job starts. The Plan's status does not show that the API server refuses Jobs."""
+    age = ctx.status.age(plan)
+    if age < DIAGNOSTICS_INTERVAL:
+        return replace(waiting, after=DIAGNOSTICS_INTERVAL - age)
+    namespace, name = objects.namespace(plan), objects.name(plan)
+    load = partial(latest_warning, ctx.client, plan, kind="Plan")
+    reason = plan_condition_message(plan) or await ctx.informers.diagnostics.get(f"start of {namespace}/{name}", load)
+    text = (
+        f"; no Job has started for {DIAGNOSTICS_INTERVAL:.0f} s{reason and f' ({reason})'}: "
+        f"see kubectl describe -n {namespace} plans.upgrade.cattle.io {name}"
+    )
+    # Events are not watched.
+    return replace(waiting, message=waiting.message + text, after=DIAGNOSTICS_INTERVAL)
+
+
+def plan_condition_message(plan: Object) -> str:
+    """Return the message of the Plan's condition that prevents its Jobs; empty without one."""
+    for type_ in _CONDITIONS:
+        found = objects.condition(plan, type_) or {}
+        if found.get("status") == "False" and found.get("message"):
+            return " ".join(found["message"].split())
+    return ""
+
+
+def plan_waiting(plan: str, work: str, *, done: int, nodes: int) -> Waiting:
+    """Report a Plan that runs."""
+    return Waiting(message=f"Plan {CATTLE_SYSTEM}/{plan}: {work} done on {done} of {nodes} nodes")
+
+
+def node_with_long_name(nodes: Iterable[Object]) -> str:
+    """Return the name of a node that does not fit into a label, as the controller needs it; empty without one."""
+    return next((name for name in map(objects.name, nodes) if len(name) > MAX_LABEL), "")
+
+
+def names_collide(nodes: Iterable[Object]) -> bool:
+    """Return True if two nodes must not run at once.
+
+    The controller names a Job by the node's name up to the first dot: nodes that share that part share a Job.
+    """
+    first = [objects.name(node).partition(".")[0] for node in nodes]
+    return len(set(first)) < len(first)
+
+
+def no_nodes() -> BadCluster:
+    """Return the error for a Plan that selects no node: the controller would mark it complete at once."""
+    return BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
+
+
+async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: str) -> None:
+    """Ensure that a new Plan of that name will run on every node. Raises BadCluster.
+
+    A node that still carries the label of an earlier Plan of the name counts as done there, and a node whose hostname
+    differs from its name makes the controller hang.
+    """
+    if not nodes:
+        raise no_nodes()
+    label = suc_node_label(plan)
+    long_name = node_with_long_name(nodes)
+    if long_name:
+        raise BadCluster(
+            f"Node {long_name}: the system-upgrade-controller cannot work on nodes with names of more than "
+            f"{MAX_LABEL} characters; set spec.imagePreloadOption.concurrency to -1 to go on without it"
+        )
+    for node in nodes:
+        name, hostname = objects.name(node), objects.labels(node).get(LABEL_HOSTNAME, "")
+        if hostname != name:
+            raise BadCluster(
+                f'Node {name}: its label {LABEL_HOSTNAME} is "{hostname}", but the '
+                f"system-upgrade-controller only works where it equals the node's name; correct the label"
+            )
+    labelled = [objects.name(node) for node in nodes if label in objects.labels(node)]
+    if not labelled:
+        return
+    existing = await ctx.find(SUC_PLANS, plan, namespace=CATTLE_SYSTEM, metadata_only=True)
+    if existing is not None:
+        # The labels are this Plan's: without them it would run on all nodes again.
+        ctx.check_ours(SUC_PLANS, existing)
+        return
+    for name in labelled:
+        await ctx.mark(NODES, name, {"labels": {label: None}})
+
+
+def _node_message(state: JobState) -> str:
+    return state.cause if state.progress is Progress.FAILED else state.warning

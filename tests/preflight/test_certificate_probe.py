@@ -26,7 +26,7 @@ LIFETIME, LEEWAY = timedelta(days=30), timedelta(hours=1)
 
 
 async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """As an API server that nobody asks anything: wait for the client to leave."""
+    """Wait for the client to disconnect."""
     with contextlib.suppress(OSError):
         await reader.read()
     writer.close()
@@ -36,7 +36,7 @@ async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def served(
     handler: Any = quiet, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
 ) -> AsyncIterator[int]:
-    """A server's port."""
+    """Run a server; yield its port."""
     server = await asyncio.start_server(handler, host, 0, ssl=tls)
     async with server:
         yield server.sockets[0].getsockname()[1]
@@ -51,21 +51,21 @@ def seconds(moment: datetime) -> datetime:
     return moment.replace(microsecond=0)
 
 
-async def test_the_dates_of_a_certificate_are_read(authority: Authority, tmp_path: Path) -> None:
+async def test_validity_is_read(authority: Authority, tmp_path: Path) -> None:
     async with served(tls=server_context(authority.server(), tmp_path)) as port:
         (shown,) = await TlsProbe().read("127.0.0.1", port)
     assert (shown.not_before, shown.not_after) == (seconds(NOW - LEEWAY), seconds(NOW + LIFETIME))
 
 
 @pytest.mark.parametrize("age", [timedelta(days=60), -timedelta(days=60)], ids=["expired", "not valid yet"])
-async def test_one_that_no_client_would_take_is_read_too(age: timedelta, tmp_path: Path) -> None:
+async def test_invalid_certificates_are_read(age: timedelta, tmp_path: Path) -> None:
     context = server_context(Authority(now=NOW - age).server(["elsewhere"]), tmp_path)
     async with served(tls=context) as port:
         (shown,) = await TlsProbe().read("127.0.0.1", port)
     assert shown.not_after == seconds(NOW - age + LIFETIME)
 
 
-async def test_the_whole_chain_is_read_as_it_is_served(authority: Authority, tmp_path: Path) -> None:
+async def test_the_whole_chain_is_read(authority: Authority, tmp_path: Path) -> None:
     pair, stranger = authority.server(), Authority(now=NOW - timedelta(days=10))
     chained = replace(pair, certificate=pair.certificate + stranger.certificate)
     async with served(tls=server_context(chained, tmp_path)) as port:
@@ -77,14 +77,12 @@ async def test_the_whole_chain_is_read_as_it_is_served(authority: Authority, tmp
 @pytest.mark.parametrize(
     ("host", "sent"),
     [
-        pytest.param("127.0.0.1", None, id="none with an address"),
-        pytest.param("kubernetes.localhost", "kubernetes.localhost", id="a name that means this machine"),
-        pytest.param("localhost", "localhost", id="this machine's own name"),
+        pytest.param("127.0.0.1", None, id="not for an address"),
+        pytest.param("kubernetes.localhost", "kubernetes.localhost", id="a name below localhost"),
+        pytest.param("localhost", "localhost", id="localhost"),
     ],
 )
-async def test_the_server_is_told_the_name_that_it_is_asked_by(
-    host: str, sent: str | None, authority: Authority, tmp_path: Path
-) -> None:
+async def test_the_host_name_is_sent_as_sni(host: str, sent: str | None, authority: Authority, tmp_path: Path) -> None:
     named: list[str | None] = []
     context = server_context(authority.server(), tmp_path)
     context.sni_callback = lambda _connection, name, _context: named.append(name)
@@ -93,7 +91,7 @@ async def test_the_server_is_told_the_name_that_it_is_asked_by(
     assert named == [sent]
 
 
-async def test_a_name_of_this_machine_is_found_on_ipv6_too(authority: Authority, tmp_path: Path) -> None:
+async def test_localhost_is_tried_on_ipv6(authority: Authority, tmp_path: Path) -> None:
     if not socket.has_ipv6:
         pytest.skip("this machine has no IPv6")
     try:
@@ -104,7 +102,7 @@ async def test_a_name_of_this_machine_is_found_on_ipv6_too(authority: Authority,
         pytest.skip("this machine has no address ::1")
 
 
-async def test_a_server_that_wants_a_client_certificate_shows_its_own(authority: Authority, tmp_path: Path) -> None:
+async def test_a_server_with_client_certificates_is_read(authority: Authority, tmp_path: Path) -> None:
     context = server_context(authority.server(), tmp_path)
     context.load_verify_locations(cadata=authority.certificate.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
@@ -113,9 +111,7 @@ async def test_a_server_that_wants_a_client_certificate_shows_its_own(authority:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
-async def test_every_version_of_tls_that_is_in_use_will_do(
-    version: ssl.TLSVersion, authority: Authority, tmp_path: Path
-) -> None:
+async def test_tls_versions(version: ssl.TLSVersion, authority: Authority, tmp_path: Path) -> None:
     context = server_context(authority.server(), tmp_path)
     context.minimum_version = context.maximum_version = version
     async with served(tls=context) as port:
@@ -139,12 +135,12 @@ async def reset(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
 @pytest.mark.parametrize(
     ("handler", "words"),
     [
-        pytest.param(plain_http, "TLS handshake failed: ", id="no TLS"),
-        pytest.param(hang_up, "connection failed: ", id="it hangs up"),
-        pytest.param(reset, "connection failed: ", id="a reset"),
+        pytest.param(plain_http, "TLS handshake failed: ", id="plain HTTP"),
+        pytest.param(hang_up, "connection failed: ", id="closed"),
+        pytest.param(reset, "connection failed: ", id="reset"),
     ],
 )
-async def test_a_server_without_tls_is_a_reason(handler: Any, words: str) -> None:
+async def test_a_failed_handshake(handler: Any, words: str) -> None:
     async with served(handler) as port:
         with pytest.raises(Transient) as caught:
             await TlsProbe().read("127.0.0.1", port)
@@ -152,7 +148,7 @@ async def test_a_server_without_tls_is_a_reason(handler: Any, words: str) -> Non
     assert len(str(caught.value)) > len(words)
 
 
-async def test_a_server_that_accepts_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate_probe, "TIMEOUT", 0.05)
     async with served() as port:
         with pytest.raises(Transient, match=r"timed out after 0\.05 s") as caught:
@@ -160,7 +156,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_up(monkeypatch: p
     assert caught.value.reason == TIMED_OUT
 
 
-async def test_a_refused_connection_is_a_reason() -> None:
+async def test_a_refused_connection() -> None:
     async with served() as port:
         pass
     with pytest.raises(Transient, match=r"connection failed: .*(refused|Connect call failed)") as caught:
@@ -172,34 +168,30 @@ async def test_a_refused_connection_is_a_reason() -> None:
     ("host", "words"),
     [
         pytest.param("no.such.name.invalid", "^name cannot be resolved: ", id="an unknown name"),
-        pytest.param("a" * 64 + ".example.org", "(cannot be resolved|connection failed): ", id="no name at all"),
+        pytest.param("a" * 64 + ".example.org", "(cannot be resolved|connection failed): ", id="an invalid name"),
         pytest.param("", "(cannot be resolved|connection failed): ", id="empty"),
     ],
 )
-async def test_a_host_that_is_none_is_a_reason(host: str, words: str) -> None:
+async def test_an_unresolvable_host(host: str, words: str) -> None:
     with pytest.raises(Transient, match=words):
         await TlsProbe().read(host, 6443)
 
 
-async def test_a_certificate_that_cannot_be_read_is_a_reason(
-    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_invalid_certificate(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate_probe, "_chain", lambda _: [b"nonsense"])
     async with served(tls=server_context(authority.server(), tmp_path)) as port:
         with pytest.raises(Transient, match="certificate cannot be parsed: "):
             await TlsProbe().read("127.0.0.1", port)
 
 
-async def test_no_certificate_at_all_is_a_reason(
-    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_certificate(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate_probe, "_chain", lambda _: [])
     async with served(tls=server_context(authority.server(), tmp_path)) as port:
         with pytest.raises(Transient, match="server presents no certificate"):
             await TlsProbe().read("127.0.0.1", port)
 
 
-def test_the_documented_way_to_the_chain_is_taken_where_python_has_it() -> None:
+def test_the_public_method_is_preferred() -> None:
     class Connection:
         def get_unverified_chain(self) -> list[bytes]:
             return [b"one", b"two"]
@@ -207,7 +199,7 @@ def test_the_documented_way_to_the_chain_is_taken_where_python_has_it() -> None:
     assert certificate_probe._chain(Connection()) == [b"one", b"two"]
 
 
-async def test_the_loop_is_free_meanwhile_and_a_cancelled_probe_leaves_nothing_behind() -> None:
+async def test_a_cancelled_probe_closes_its_connection() -> None:
     ended = asyncio.Event()
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -229,7 +221,7 @@ async def test_the_loop_is_free_meanwhile_and_a_cancelled_probe_leaves_nothing_b
             await ended.wait()
 
 
-async def test_a_connection_that_is_gone_only_after_nobody_waits_for_it_harms_nobody() -> None:
+async def test_a_connection_closed_after_the_timeout_is_ignored() -> None:
     closing = certificate_probe._Closing()
     closing.closed.cancel()
     closing.connection_lost(None)

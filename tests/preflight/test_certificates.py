@@ -30,18 +30,16 @@ def valid(after: timedelta, before: timedelta = -DAY) -> Validity:
         pytest.param(3650 * DAY, 10**17, False, "in 3650 days, 2035-12-30T00:00:00Z", id="more days than exist"),
     ],
 )
-def test_a_certificate_must_be_valid_for_the_days_asked_for(
-    left: timedelta, days: int, *, enough: bool, words: str
-) -> None:
+def test_outlasts_and_expiry(left: timedelta, days: int, *, enough: bool, words: str) -> None:
     assert valid(left).outlasts(days=days, now=NOW) is enough
     assert valid(left).expiry(NOW) == words
 
 
-def test_a_fraction_of_a_second_does_not_count_as_one() -> None:
+def test_fractions_of_a_second_are_truncated() -> None:
     late = NOW + timedelta(microseconds=1)
     assert not valid(7 * DAY).outlasts(days=7, now=late)
 
 
-def test_of_a_chain_the_earliest_expiry_counts_and_the_latest_beginning() -> None:
+def test_chain_validity_is_the_intersection() -> None:
     chain = [valid(9 * DAY, -3 * DAY), valid(2 * DAY, -5 * DAY), valid(99 * DAY, -1 * DAY)]
     assert chain_validity(chain) == valid(2 * DAY, -1 * DAY)

@@ -1,4 +1,4 @@
-"""Every rule of the checks before an upgrade, on an API server without a cluster behind it."""
+"""The preflight checks, on an API server with simulated kubelets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.fitness import (
 )
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import REFUSED as NOBODY
+from upgrade_manager.kube.errors import REFUSED as REFUSED_REASON
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.preflight.check import Passed, Pending, Preflight, Rejected
@@ -41,8 +41,8 @@ FULL = summary(used=250 * GIB)
 
 
 @dataclass
-class Ground:
-    """An API server, the kubelets behind it, and what its like show of certificates."""
+class Setup:
+    """An API server, its kubelets and the certificates of all API servers."""
 
     client: Client
     kubelets: Kubelets = field(default_factory=Kubelets)
@@ -55,7 +55,7 @@ class Ground:
         self.restart()
 
     def restart(self) -> None:
-        """Another process from now on."""
+        """Simulate a restart of the manager."""
         self.preflight = Preflight(probe=self.probe, clock=VirtualClock())
 
     async def endpoints(self, *slices: dict[str, Any]) -> None:
@@ -64,56 +64,58 @@ class Ground:
                 ENDPOINT_SLICES, {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", **manifest}
             )
 
-    async def look(self, *, plan: str = "uid") -> Verdict:
+    async def check(self, *, plan: str = "uid") -> Verdict:
         return await self.preflight.check(
             self.client, plan=plan, annotations=PlanAnnotations(self.annotations), nodes=self.nodes
         )
 
     async def decide(self) -> tuple[Passed | Rejected, list[str]]:
-        """Look as often as it takes; the verdict, and what was waited for."""
+        """Check until there is a verdict; return it and the messages meanwhile."""
         waited: list[str] = []
-        while isinstance(verdict := await self.look(), Pending):
+        while isinstance(verdict := await self.check(), Pending):
             waited.append(verdict.message)
             await asyncio.sleep(verdict.retry_after)
         return verdict, waited
 
 
 @pytest.fixture
-async def bare() -> Ground:
-    """Without any endpoint."""
+async def bare() -> Setup:
+    """Return a setup without endpoints."""
     server = make_server()
-    ground = Ground(Client(server, user_agent="test", random=Random(1)))
-    ground.kubelets.serve(server.handlers)
-    return ground
+    setup = Setup(Client(server, user_agent="test", random=Random(1)))
+    setup.kubelets.serve(server.handlers)
+    return setup
 
 
 @pytest.fixture
-async def ground(bare: Ground) -> Ground:
+async def setup(bare: Setup) -> Setup:
     await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"))
     return bare
 
 
 @pytest.mark.rule("pipeline: the kubelet of each managed node reports usage and threshold")
-async def test_a_fit_cluster_passes_at_once_for_two_requests_a_node_and_a_handshake_an_endpoint(ground: Ground) -> None:
-    assert await ground.decide() == (Passed(), [])
-    assert sorted(ground.kubelets.asked) == sorted((node, path) for node in NODES for path in (CONFIGURATION, STATS))
-    assert sorted(ground.probe.asked) == [("10.0.0.1", 6443), ("10.0.0.2", 6443)]
+async def test_a_healthy_cluster_passes_with_minimal_requests(setup: Setup) -> None:
+    assert await setup.decide() == (Passed(), [])
+    assert sorted(setup.kubelets.asked) == sorted((node, path) for node in NODES for path in (CONFIGURATION, STATS))
+    assert sorted(setup.probe.asked) == [("10.0.0.1", 6443), ("10.0.0.2", 6443)]
 
 
 DISK_ROWS = [
-    pytest.param({("n2", STATS): FULL}, ["node n2 (87.7 % > 85 %)"], id="one node is too full"),
+    pytest.param({("n2", STATS): FULL}, ["node n2 (87.7 % > 85 %)"], id="one node"),
     pytest.param(
         {("n1", STATS): FULL, ("n3", STATS): summary(used=300 * GIB)},
         ["node n1 (87.7 % > 85 %)", "node n3 (104.4 % > 85 %)"],
-        id="several at once are all named",
+        id="several nodes",
     ),
     pytest.param(
-        {("n1", STATS): FULL, ("n1", CONFIGURATION): configuration()}, ["node n1 (87.7 % > 85 %)"], id="unset is 85"
+        {("n1", STATS): FULL, ("n1", CONFIGURATION): configuration()},
+        ["node n1 (87.7 % > 85 %)"],
+        id="default threshold",
     ),
     pytest.param(
         {("n2", CONFIGURATION): configuration(imageGCHighThresholdPercent=30)},
         ["node n2 (34.4 % > 30 %)"],
-        id="the node's own threshold counts",
+        id="own threshold",
     ),
 ]
 
@@ -125,11 +127,11 @@ DISK_ROWS = [
     "pipeline: the message has node, projected percentage and threshold",
 )
 @pytest.mark.parametrize(("answers", "named"), DISK_ROWS)
-async def test_full_disks_are_named_with_node_projection_and_threshold(
-    ground: Ground, answers: dict[tuple[str, str], Any], named: list[str]
+async def test_full_disks_are_reported_by_node(
+    setup: Setup, answers: dict[tuple[str, str], Any], named: list[str]
 ) -> None:
-    ground.kubelets.answers = answers
-    verdict, waited = await ground.decide()
+    setup.kubelets.answers = answers
+    verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert f": {', '.join(named)}. Free disk space there" in verdict.cause
     assert f'{SKIP}: "true"' in verdict.cause
@@ -141,19 +143,19 @@ async def test_full_disks_are_named_with_node_projection_and_threshold(
     "pipeline: an annotation skips the disk check",
 )
 @pytest.mark.parametrize("value", ["true", "True", "1", "t"])
-async def test_the_disk_check_is_skipped_by_annotation_and_nobody_is_asked(ground: Ground, value: str) -> None:
-    ground.kubelets.answers = {("n1", STATS): FULL}
-    ground.annotations = {SKIP: value}
-    assert await ground.decide() == (Passed(), [])
-    assert ground.kubelets.asked == []
+async def test_an_annotation_skips_the_disk_check(setup: Setup, value: str) -> None:
+    setup.kubelets.answers = {("n1", STATS): FULL}
+    setup.annotations = {SKIP: value}
+    assert await setup.decide() == (Passed(), [])
+    assert setup.kubelets.asked == []
 
 
 @pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')
 @pytest.mark.parametrize("value", ["false", "0", "F"])
-async def test_an_annotation_that_does_not_skip_changes_nothing(ground: Ground, value: str) -> None:
-    ground.kubelets.answers = {("n1", STATS): FULL}
-    ground.annotations = {SKIP: value}
-    verdict, _ = await ground.decide()
+async def test_a_false_annotation_does_not_skip_the_disk_check(setup: Setup, value: str) -> None:
+    setup.kubelets.answers = {("n1", STATS): FULL}
+    setup.annotations = {SKIP: value}
+    verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
 
 
@@ -174,13 +176,11 @@ async def test_an_annotation_that_does_not_skip_changes_nothing(ground: Ground, 
         ),
     ],
 )
-async def test_an_annotation_that_cannot_be_used_fails_its_check_and_the_others_are_made(
-    ground: Ground, key: str, value: str, expected: str
-) -> None:
-    ground.kubelets.answers = {("n2", STATS): FULL}
-    ground.probe.shown = {"10.0.0.2": [lasting(days=1)]}
-    ground.annotations = {key: value}
-    verdict, _ = await ground.decide()
+async def test_an_invalid_annotation_fails_its_check_only(setup: Setup, key: str, value: str, expected: str) -> None:
+    setup.kubelets.answers = {("n2", STATS): FULL}
+    setup.probe.shown = {"10.0.0.2": [lasting(days=1)]}
+    setup.annotations = {key: value}
+    verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert f"Annotation {key} is " in verdict.cause
     assert f"; must be {expected}" in verdict.cause
@@ -189,12 +189,12 @@ async def test_an_annotation_that_cannot_be_used_fails_its_check_and_the_others_
     assert len(verdict.cause) < 1000
 
 
-async def test_both_annotations_may_be_wrong_at_once(ground: Ground) -> None:
-    ground.annotations = {SKIP: "maybe", DAYS: "some"}
-    verdict, _ = await ground.decide()
+async def test_two_invalid_annotations_are_both_reported(setup: Setup) -> None:
+    setup.annotations = {SKIP: "maybe", DAYS: "some"}
+    verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert verdict.cause.count("; must be") == 2
-    assert (ground.kubelets.asked, ground.probe.asked) == ([], [])
+    assert (setup.kubelets.asked, setup.probe.asked) == ([], [])
 
 
 @pytest.mark.rule(
@@ -214,13 +214,13 @@ async def test_both_annotations_may_be_wrong_at_once(ground: Ground) -> None:
         pytest.param(2, "1", "", id="later than asked for"),
     ],
 )
-async def test_every_certificate_must_be_valid_for_the_days_asked_for_or_seven(
-    ground: Ground, days: int, annotation: str | None, words: str
+async def test_certificates_must_outlast_the_required_days(
+    setup: Setup, days: int, annotation: str | None, words: str
 ) -> None:
-    ground.probe.shown = {"10.0.0.2": [lasting(days=days)]}
+    setup.probe.shown = {"10.0.0.2": [lasting(days=days)]}
     await asyncio.sleep(0.5)
-    ground.annotations = {} if annotation is None else {DAYS: annotation}
-    verdict, _ = await ground.decide()
+    setup.annotations = {} if annotation is None else {DAYS: annotation}
+    verdict, _ = await setup.decide()
     if not words:
         assert verdict == Passed()
         return
@@ -231,15 +231,15 @@ async def test_every_certificate_must_be_valid_for_the_days_asked_for_or_seven(
 
 
 @pytest.mark.rule("pipeline: the message has endpoint, earliest expiry and days")
-async def test_the_earliest_expiry_in_a_chain_as_served_counts(ground: Ground) -> None:
-    ground.probe.shown = {"10.0.0.1": [lasting(days=365), lasting(days=3), lasting(days=5)]}
-    verdict, _ = await ground.decide()
+async def test_the_earliest_expiry_in_a_chain_counts(setup: Setup) -> None:
+    setup.probe.shown = {"10.0.0.1": [lasting(days=365), lasting(days=3), lasting(days=5)]}
+    verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert "endpoint 10.0.0.1:6443 (in 3 days, 2026-01-04T00:00:00Z)" in verdict.cause
 
 
 @pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
-async def test_every_endpoint_with_a_bad_certificate_is_named(bare: Ground) -> None:
+async def test_every_endpoint_with_a_short_certificate_is_reported(bare: Setup) -> None:
     await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"), api_servers("10.0.0.3", name="more"))
     bare.probe.shown = {host: [lasting(days=1)] for host in ("10.0.0.1", "10.0.0.3")}
     verdict, _ = await bare.decide()
@@ -248,32 +248,32 @@ async def test_every_endpoint_with_a_bad_certificate_is_named(bare: Ground) -> N
 
 
 @pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
-async def test_slices_of_other_services_are_not_looked_at(ground: Ground) -> None:
+async def test_slices_of_other_services_are_ignored(setup: Setup) -> None:
     other = api_servers("10.0.0.9", name="other")
     other["metadata"]["labels"] = {"kubernetes.io/service-name": "other"}
-    await ground.endpoints(other)
-    await ground.decide()
-    assert ("10.0.0.9", 6443) not in ground.probe.asked
+    await setup.endpoints(other)
+    await setup.decide()
+    assert ("10.0.0.9", 6443) not in setup.probe.asked
 
 
-async def test_a_certificate_that_is_not_valid_yet_is_waited_for_a_minute(ground: Ground) -> None:
-    ground.probe.shown = {"10.0.0.2": [lasting(days=365, since=-1)]}
-    verdict, waited = await ground.decide()
+async def test_a_certificate_not_yet_valid_fails_after_a_minute(setup: Setup) -> None:
+    setup.probe.shown = {"10.0.0.2": [lasting(days=365, since=-1)]}
+    verdict, waited = await setup.decide()
     words = "endpoint 10.0.0.2:6443 (not valid before 2026-01-02T00:00:00Z; check the clocks)"
     assert isinstance(verdict, Rejected)
     assert f"for 1 min: {words}" in verdict.cause
     assert set(waited) == {f"Checking nodes and API servers: waiting for the certificate of {words}"}
 
 
-async def test_one_whose_time_comes_within_the_minute_is_valid(ground: Ground) -> None:
-    ground.probe.shown = {"10.0.0.2": [lasting(days=365, since=-20 / 86400)]}
-    verdict, waited = await ground.decide()
+async def test_a_certificate_that_becomes_valid_in_time_passes(setup: Setup) -> None:
+    setup.probe.shown = {"10.0.0.2": [lasting(days=365, since=-20 / 86400)]}
+    verdict, waited = await setup.decide()
     assert verdict == Passed()
     assert waited
     assert 20 <= asyncio.get_running_loop().time() <= 30
 
 
-async def test_without_any_endpoint_the_check_fails_after_a_minute(bare: Ground) -> None:
+async def test_no_endpoint_fails_after_a_minute(bare: Setup) -> None:
     verdict, waited = await bare.decide()
     words = "Service default/kubernetes (its EndpointSlices list no endpoint)"
     assert isinstance(verdict, Rejected)
@@ -281,8 +281,8 @@ async def test_without_any_endpoint_the_check_fails_after_a_minute(bare: Ground)
     assert words in waited[0]
 
 
-async def test_endpoints_that_appear_within_the_minute_are_asked(bare: Ground) -> None:
-    assert isinstance(await bare.look(), Pending)
+async def test_endpoints_that_appear_in_time_are_probed(bare: Setup) -> None:
+    assert isinstance(await bare.check(), Pending)
     await bare.endpoints(api_servers("10.0.0.1"))
     assert await bare.decide() == (Passed(), [])
 
@@ -298,11 +298,9 @@ async def test_endpoints_that_appear_within_the_minute_are_asked(bare: Ground) -
         pytest.param(b"<html>", "invalid JSON", id="invalid JSON"),
     ],
 )
-async def test_a_node_that_cannot_be_asked_is_asked_for_a_minute_before_the_check_fails(
-    ground: Ground, answer: Any, reason: str
-) -> None:
-    ground.kubelets.answers = {("n2", STATS): answer}
-    verdict, waited = await ground.decide()
+async def test_an_unreachable_kubelet_fails_after_a_minute(setup: Setup, answer: Any, reason: str) -> None:
+    setup.kubelets.answers = {("n2", STATS): answer}
+    verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert "Kubelet did not respond for 1 min: node n2 (" in verdict.cause
     assert reason in verdict.cause
@@ -310,18 +308,18 @@ async def test_a_node_that_cannot_be_asked_is_asked_for_a_minute_before_the_chec
     assert waited[0].startswith("Checking nodes and API servers: waiting for the kubelet of node n2 (")
     assert reason in waited[0]
     assert 60 <= asyncio.get_running_loop().time() <= 85
-    assert ground.kubelets.asked.count(("n1", STATS)) == 1
+    assert setup.kubelets.asked.count(("n1", STATS)) == 1
 
 
 @pytest.mark.rule("pipeline: a response within the minute only delays the upgrade")
-async def test_one_that_answers_within_the_minute_is_no_failure(ground: Ground) -> None:
-    ground.kubelets.answers = {("n2", STATS): 503}
-    ground.probe.shown = {"10.0.0.2": REFUSED}
-    assert isinstance(await ground.look(), Pending)
+async def test_targets_that_recover_in_time_pass(setup: Setup) -> None:
+    setup.kubelets.answers = {("n2", STATS): 503}
+    setup.probe.shown = {"10.0.0.2": REFUSED}
+    assert isinstance(await setup.check(), Pending)
     await asyncio.sleep(40)
-    ground.kubelets.answers = {}
-    ground.probe.shown = {}
-    verdict, _ = await ground.decide()
+    setup.kubelets.answers = {}
+    setup.probe.shown = {}
+    verdict, _ = await setup.decide()
     assert verdict == Passed()
 
 
@@ -331,121 +329,119 @@ async def test_one_that_answers_within_the_minute_is_no_failure(ground: Ground) 
     ["connection failed: Connection refused", "TLS handshake failed: WRONG_VERSION_NUMBER",
      "TLS handshake timed out after 10 s", "name cannot be resolved: Name or service not known"],
 )  # fmt: skip
-async def test_an_endpoint_that_shows_no_certificate_is_asked_for_a_minute(ground: Ground, reason: str) -> None:
-    ground.probe.shown = {"10.0.0.2": Transient(reason)}
-    verdict, waited = await ground.decide()
+async def test_an_unreadable_certificate_fails_after_a_minute(setup: Setup, reason: str) -> None:
+    setup.probe.shown = {"10.0.0.2": Transient(reason)}
+    verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert f"for 1 min: endpoint 10.0.0.2:6443 ({reason})" in verdict.cause
     assert set(waited) == {
         f"Checking nodes and API servers: waiting for the certificate of endpoint 10.0.0.2:6443 ({reason})"
     }
-    assert ground.probe.asked.count(("10.0.0.1", 6443)) == 1
+    assert setup.probe.asked.count(("10.0.0.1", 6443)) == 1
 
 
 @pytest.mark.rule("pipeline: all checks run, and the message names all that failed")
-async def test_all_checks_are_made_and_every_failure_of_each_is_named(ground: Ground) -> None:
-    ground.nodes = ("n1", "n2", "n3", "n4")
-    ground.kubelets.answers = {("n1", STATS): FULL, ("n4", STATS): FULL, ("n2", CONFIGURATION): 503}
-    ground.probe.shown = {"10.0.0.1": [lasting(days=-3)], "10.0.0.2": REFUSED}
-    verdict, _ = await ground.decide()
+async def test_every_failure_of_every_check_is_reported(setup: Setup) -> None:
+    setup.nodes = ("n1", "n2", "n3", "n4")
+    setup.kubelets.answers = {("n1", STATS): FULL, ("n4", STATS): FULL, ("n2", CONFIGURATION): 503}
+    setup.probe.shown = {"10.0.0.1": [lasting(days=-3)], "10.0.0.2": REFUSED}
+    verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     for named in ("node n1 (", "node n4 (", "node n2 (", "10.0.0.1:6443 (expired", "10.0.0.2:6443 (connection"):
         assert verdict.cause.count(named) == 1
 
 
-async def test_a_restart_begins_the_minute_anew_and_ends_alike(ground: Ground) -> None:
-    ground.kubelets.answers = {("n2", STATS): 503}
-    assert isinstance(await ground.look(), Pending)
+async def test_a_restart_starts_the_minute_over(setup: Setup) -> None:
+    setup.kubelets.answers = {("n2", STATS): 503}
+    assert isinstance(await setup.check(), Pending)
     await asyncio.sleep(59)
-    ground.restart()
+    setup.restart()
     began = asyncio.get_running_loop().time()
-    verdict, _ = await ground.decide()
+    verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert asyncio.get_running_loop().time() - began >= 60
 
 
-async def test_another_plan_has_nothing_of_what_is_known_for_the_first(ground: Ground) -> None:
-    ground.kubelets.answers = {("n2", STATS): 503}
-    assert isinstance(await ground.look(plan="one"), Pending)
+async def test_another_plan_starts_without_results(setup: Setup) -> None:
+    setup.kubelets.answers = {("n2", STATS): 503}
+    assert isinstance(await setup.check(plan="one"), Pending)
     await asyncio.sleep(61)
-    assert isinstance(await ground.look(plan="two"), Pending)
+    assert isinstance(await setup.check(plan="two"), Pending)
 
 
-async def test_a_plan_that_is_skipped_meanwhile_waits_no_longer(ground: Ground) -> None:
-    ground.kubelets.answers = {("n2", STATS): 503}
-    assert isinstance(await ground.look(), Pending)
-    ground.annotations = {SKIP: "true"}
-    assert await ground.look() == Passed()
+async def test_a_skip_annotation_ends_the_wait(setup: Setup) -> None:
+    setup.kubelets.answers = {("n2", STATS): 503}
+    assert isinstance(await setup.check(), Pending)
+    setup.annotations = {SKIP: "true"}
+    assert await setup.check() == Passed()
 
 
-async def test_a_node_that_has_left_is_not_waited_for(ground: Ground) -> None:
-    ground.kubelets.answers = {("n2", STATS): 503}
-    assert isinstance(await ground.look(), Pending)
-    ground.nodes = ("n1", "n3")
-    assert await ground.look() == Passed()
+async def test_a_removed_node_is_not_waited_for(setup: Setup) -> None:
+    setup.kubelets.answers = {("n2", STATS): 503}
+    assert isinstance(await setup.check(), Pending)
+    setup.nodes = ("n1", "n3")
+    assert await setup.check() == Passed()
 
 
-async def test_a_thousand_nodes_cost_two_requests_each_sixteen_at_a_time(ground: Ground) -> None:
-    ground.nodes = tuple(f"node-{number}" for number in range(1000))
-    assert await ground.decide() == (Passed(), [])
-    assert len(ground.kubelets.asked) == 2000
-    assert ground.kubelets.most == 16
+async def test_1000_nodes_cost_two_requests_each_16_at_a_time(setup: Setup) -> None:
+    setup.nodes = tuple(f"node-{number}" for number in range(1000))
+    assert await setup.decide() == (Passed(), [])
+    assert len(setup.kubelets.asked) == 2000
+    assert setup.kubelets.most == 16
 
 
 @pytest.mark.rule("pipeline: every node that fails is named")
-async def test_a_thousand_full_disks_fit_into_a_condition(ground: Ground) -> None:
-    ground.nodes = tuple(f"node-{number}" for number in range(1000))
-    ground.kubelets.answers = {(node, STATS): FULL for node in ground.nodes}
-    verdict, _ = await ground.decide()
+async def test_1000_full_disks_fit_into_a_condition(setup: Setup) -> None:
+    setup.nodes = tuple(f"node-{number}" for number in range(1000))
+    setup.kubelets.answers = {(node, STATS): FULL for node in setup.nodes}
+    verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
-    assert all(f"node {node} (87.7 % > 85 %)" in verdict.cause for node in ground.nodes)
+    assert all(f"node {node} (87.7 % > 85 %)" in verdict.cause for node in setup.nodes)
     assert len(verdict.cause) <= 32768
 
 
-async def test_a_thousand_silent_nodes_are_all_named_and_none_is_asked_out_of_turn(ground: Ground) -> None:
-    ground.nodes = tuple(f"node-{number}" for number in range(1000))
-    ground.kubelets.answers = {(node, CONFIGURATION): 503 for node in ground.nodes}
-    verdict, waited = await ground.decide()
+async def test_1000_failing_kubelets_are_all_reported(setup: Setup) -> None:
+    setup.nodes = tuple(f"node-{number}" for number in range(1000))
+    setup.kubelets.answers = {(node, CONFIGURATION): 503 for node in setup.nodes}
+    verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
-    assert all(node in verdict.cause for node in ground.nodes)
+    assert all(node in verdict.cause for node in setup.nodes)
     assert len(verdict.cause) <= 32768
     assert "and 997 more" in waited[0]
-    assert len(ground.kubelets.asked) <= 11 * 1000
+    assert len(setup.kubelets.asked) <= 11 * 1000
 
 
-async def test_an_api_server_that_does_not_list_its_own_is_an_error_to_be_retried(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def away(*_: Any, **__: Any) -> None:
+async def test_a_failing_list_of_endpoints_is_retried(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unavailable(*_: Any, **__: Any) -> None:
         raise Transient("list endpointslices.discovery.k8s.io default: 503")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Client, "list", away)
+        patched.setattr(Client, "list", unavailable)
         for _ in range(100):
             with pytest.raises(Transient):
-                await ground.look()
+                await setup.check()
             await asyncio.sleep(1)
-    assert await ground.decide() == (Passed(), [])
+    assert await setup.decide() == (Passed(), [])
 
 
-async def test_an_api_server_that_goes_away_between_the_questions_takes_nothing_from_anybodys_minute(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+async def test_an_api_server_outage_does_not_count_as_kubelet_failure(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(*_: Any, **__: Any) -> bytes:
-        raise Transient("nobody listens", reason=NOBODY)
+    async def unavailable(*_: Any, **__: Any) -> bytes:
+        raise Transient("connection refused", reason=REFUSED_REASON)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Client, "read_path", away)
+        patched.setattr(Client, "read_path", unavailable)
         for _ in range(100):
             with pytest.raises(Transient):
-                await ground.look()
+                await setup.check()
             await asyncio.sleep(1)
-    assert await ground.decide() == (Passed(), [])
+    assert await setup.decide() == (Passed(), [])
 
 
-async def test_words_of_strangers_stay_short(ground: Ground) -> None:
+async def test_long_kubelet_errors_are_truncated(setup: Setup) -> None:
     message = json.dumps({"kind": "Status", "status": "Failure", "message": "x" * 100_000}).encode()
-    ground.kubelets.answers = {("n1", STATS): message}
-    verdict, _ = await ground.decide()
+    setup.kubelets.answers = {("n1", STATS): message}
+    verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert len(verdict.cause) < 1000

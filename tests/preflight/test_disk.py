@@ -21,16 +21,16 @@ def encoded(value: Any) -> bytes:
     ("used", "capacity", "threshold", "suffices", "verdict"),
     [
         pytest.param(90, 300, 85, True, "34.4 % <= 85 %", id="room enough"),
-        pytest.param(72, 100, 85, True, "85.0 % <= 85 %", id="exactly the threshold does not exceed it"),
+        pytest.param(72, 100, 85, True, "85.0 % <= 85 %", id="exactly the threshold"),
         pytest.param(72, 99, 85, False, "85.9 % > 85 %", id="above the threshold"),
-        pytest.param(87, 100, 100, True, "100.0 % <= 100 %", id="a threshold of 100 takes a full disk"),
-        pytest.param(88, 100, 100, False, "101.0 % > 100 %", id="no disk takes more than it holds"),
-        pytest.param(0, 300, 0, False, "4.4 % > 0 %", id="a threshold of 0 takes nothing"),
+        pytest.param(87, 100, 100, True, "100.0 % <= 100 %", id="a threshold of 100"),
+        pytest.param(88, 100, 100, False, "101.0 % > 100 %", id="more than the capacity"),
+        pytest.param(0, 300, 0, False, "4.4 % > 0 %", id="a threshold of 0"),
         pytest.param(0, 1, 85, False, "1300.0 % > 85 %", id="a disk smaller than the images"),
         pytest.param(500, 300, 85, False, "171.0 % > 85 %", id="more used than there is"),
     ],
 )
-def test_used_and_13_gib_over_capacity_must_not_exceed_the_threshold(
+def test_projected_usage_must_not_exceed_the_threshold(
     used: int, capacity: int, threshold: int, *, suffices: bool, verdict: str
 ) -> None:
     disk = Disk(used=used * GIB, capacity=capacity * GIB, threshold=threshold)
@@ -38,7 +38,7 @@ def test_used_and_13_gib_over_capacity_must_not_exceed_the_threshold(
 
 
 @pytest.mark.rule("pipeline: used space + 13 GiB over capacity must not exceed the threshold")
-def test_one_byte_too_many_is_too_many_and_looks_so() -> None:
+def test_one_byte_over_the_threshold_is_shown_as_over() -> None:
     disk = Disk(used=72 * GIB + 1, capacity=100 * GIB, threshold=85)
     assert not disk.suffices
     assert disk.verdict == "85.1 % > 85 %"
@@ -48,17 +48,17 @@ def test_one_byte_too_many_is_too_many_and_looks_so() -> None:
     "document",
     [
         pytest.param(summary(used=5, capacity=7), id="as kubelets send it"),
-        pytest.param(summary(used=5, capacity=7, inodes=None, availableBytes=None), id="without what is not needed"),
+        pytest.param(summary(used=5, capacity=7, inodes=None, availableBytes=None), id="without optional fields"),
         pytest.param({"pods": [{}], **summary(used=5, capacity=7)}, id="Pods first"),
-        pytest.param({"new": 1, "node": {"x": 1, **summary(used=5, capacity=7)["node"]}}, id="fields of newer ones"),
+        pytest.param({"new": 1, "node": {"x": 1, **summary(used=5, capacity=7)["node"]}}, id="unknown fields"),
         pytest.param(summary(used=5, capacity=7) | {"node": summary(used=5, capacity=7)["node"]}, id="no Pods"),
     ],
 )
-def test_usage_is_read(document: Any) -> None:
+def test_usage(document: Any) -> None:
     assert read_usage(encoded(document)) == (5, 7)
 
 
-def test_the_pods_need_not_be_there_nor_be_json() -> None:
+def test_a_truncated_pod_list_is_ignored() -> None:
     whole = json.dumps({**summary(used=5, capacity=7), "pods": [{"podRef": {"name": "x" * 90}}] * 900}, indent=1)
     assert read_usage(whole[:1000].encode()) == (5, 7)
 
@@ -83,7 +83,7 @@ def test_the_pods_need_not_be_there_nor_be_json() -> None:
         pytest.param([], "node.fs.usedBytes is missing", id="a list"),
     ],
 )
-def test_a_summary_without_usable_numbers_is_no_answer(document: Any, reason: str) -> None:
+def test_an_invalid_summary_is_a_probe_error(document: Any, reason: str) -> None:
     with pytest.raises(ProbeError) as caught:
         read_usage(encoded(document))
     assert reason in str(caught.value)
@@ -95,7 +95,7 @@ def test_a_summary_without_usable_numbers_is_no_answer(document: Any, reason: st
     [b"", b"<html>", b'{"node": {"fs"', b'{"node": ' + b"[" * 100_000, b"[" * 100_000, b"\xff\xfe{", b"NaN"],
     ids=["empty", "HTML", "cut off", "nested deeply", "nested deeply, no node", "no UTF-8", "no object"],
 )
-def test_a_summary_that_is_no_json_is_no_answer(body: bytes) -> None:
+def test_a_summary_with_invalid_json_is_a_probe_error(body: bytes) -> None:
     with pytest.raises(ProbeError, match="/stats/summary"):
         read_usage(body)
 
@@ -115,12 +115,12 @@ def test_a_summary_that_is_no_json_is_no_answer(body: bytes) -> None:
         pytest.param({**configuration(), "imageGCHighThresholdPercent": 10}, 85, id="outside of the wrapper is unset"),
     ],
 )
-def test_the_threshold_is_the_kubelets_or_85(document: Any, threshold: int) -> None:
+def test_threshold(document: Any, threshold: int) -> None:
     assert read_threshold(encoded(document)) == threshold
 
 
 @pytest.mark.parametrize("value", [101, -1, "85", "85%", "", 85.0, 84.5, True, [85], {}], ids=repr)
-def test_a_threshold_that_is_no_percentage_is_no_answer(value: Any) -> None:
+def test_an_invalid_threshold_is_a_probe_error(value: Any) -> None:
     with pytest.raises(ProbeError) as caught:
         read_threshold(encoded(configuration(imageGCHighThresholdPercent=value)))
     assert str(caught.value) == f"/configz: imageGCHighThresholdPercent is {value!r}, not 0 to 100"
@@ -139,7 +139,7 @@ def test_a_threshold_that_is_no_percentage_is_no_answer(value: Any) -> None:
         pytest.param(b'{"imageGCHighThresholdPercent": 85}', "kubeletconfig is missing", id="no wrapper"),
     ],
 )
-def test_a_configuration_that_cannot_be_read_is_no_answer(body: bytes, reason: str) -> None:
+def test_an_invalid_configuration_is_a_probe_error(body: bytes, reason: str) -> None:
     with pytest.raises(ProbeError, match=reason):
         read_threshold(body)
 
@@ -156,16 +156,16 @@ def test_a_configuration_that_cannot_be_read_is_no_answer(body: bytes, reason: s
         ),
     ).map(encoded)
 )
-def test_whatever_a_kubelet_sends_is_an_answer_or_none(body: bytes) -> None:
+def test_random_responses_are_parsed_or_rejected(body: bytes) -> None:
     for read in (read_usage, read_threshold):
         try:
             read(body)
-        except ProbeError as silence:
-            assert str(silence)  # noqa: PT017  # either way is right
+        except ProbeError as error:
+            assert str(error)  # noqa: PT017  # either way is right
 
 
 @given(st.integers(0, 2**63), st.integers(1, 2**63), st.integers(0, 100))
-def test_the_words_never_contradict_the_judgement(used: int, capacity: int, threshold: int) -> None:
+def test_the_text_agrees_with_the_result(used: int, capacity: int, threshold: int) -> None:
     disk = Disk(used=used, capacity=capacity, threshold=threshold)
     shown = float(disk.verdict.split(" ", 1)[0])
     assert (shown > threshold) == (not disk.suffices)

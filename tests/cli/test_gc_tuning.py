@@ -9,8 +9,8 @@ def test_the_collector_looks_less_often_and_not_at_what_has_settled() -> None:
     before = gc.get_threshold()
     frozen = gc.get_freeze_count()
     try:
-        gc_tuning.relax()
-        gc_tuning.settle()
+        gc_tuning.collect_less_often()
+        gc_tuning.freeze()
         assert gc.get_threshold()[0] > before[0]
         assert gc.get_freeze_count() > frozen
     finally:

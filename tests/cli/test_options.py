@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from upgrade_manager.cli.options import RunOptions, parse_options
-from upgrade_manager.runtime.bindaddress import BindAddress
 from upgrade_manager.runtime.logging import LogFormat
 
 
@@ -23,12 +22,12 @@ def options(*flags: str, **environ: str) -> RunOptions:
         pytest.param(["--leader-elect=true"], "leader_elect", True, id="as Go programs take it"),
         pytest.param(["--leader-elect=false"], "leader_elect", False, id="switched off"),
         pytest.param(["--leader-elect=1"], "leader_elect", True, id="by number"),
-        pytest.param([], "metrics", BindAddress("", 8443), id="metrics on 8443"),
+        pytest.param([], "metrics", ("", 8443), id="metrics on 8443"),
         pytest.param(["--metrics-bind-address", "0"], "metrics", None, id="no metrics"),
-        pytest.param(["--metrics-bind-address=[::1]:9"], "metrics", BindAddress("::1", 9), id="metrics elsewhere"),
+        pytest.param(["--metrics-bind-address=[::1]:9"], "metrics", ("::1", 9), id="metrics elsewhere"),
         pytest.param([], "metrics_secure", True, id="metrics by TLS"),
         pytest.param(["--metrics-secure=false"], "metrics_secure", False, id="metrics in the clear"),
-        pytest.param([], "probes", BindAddress("", 8081), id="probes on 8081"),
+        pytest.param([], "probes", ("", 8081), id="probes on 8081"),
         pytest.param(["--health-probe-bind-address=0"], "probes", None, id="no probes"),
         pytest.param(["--log-level", "debug"], "log_level", "debug", id="a level"),
         pytest.param(["--log-format=json"], "log_format", LogFormat("json"), id="a format"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from upgrade_manager.runtime.cert_watcher import CertificateDirectory, CertificateError, context_from_pem
+from upgrade_manager.runtime.cert_watcher import CertificateError, CertWatcher, context_from_pem
 from upgrade_manager.runtime.self_signed import make_pem
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ END_OF_KEY = b"-----END PRIVATE KEY-----\n"
 
 
 def new_pair() -> tuple[bytes, bytes]:
-    """Key and certificate."""
+    """Return a key and its certificate."""
     key, end, certificate = make_pem(now=datetime.now(tz=UTC)).partition(END_OF_KEY)
     return key + end, certificate
 
 
 def write(directory: Path, key: bytes, certificate: bytes) -> bytes:
-    """Replace the files, as a kubelet does; returns the certificate as a client sees it."""
+    """Replace the files as kubelet does, and return the certificate as clients see it."""
     for name, content in (("tls.key", key), ("tls.crt", certificate)):
         (directory / f"{name}.new").write_bytes(content)
         (directory / f"{name}.new").rename(directory / name)
@@ -52,24 +52,24 @@ async def serving(context: ssl.SSLContext) -> AsyncIterator[int]:
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_a_pair_loads_from_memory(monkeypatch: pytest.MonkeyPatch, *, in_memory: bool) -> None:
+def test_a_pair_loads_with_and_without_memory_files(monkeypatch: pytest.MonkeyPatch, *, in_memory: bool) -> None:
     if not in_memory:
         monkeypatch.delattr(os, "memfd_create")
     context = context_from_pem(b"".join(new_pair()))
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-@pytest.mark.parametrize("pem", [b"", b"rubbish", new_pair()[0] + new_pair()[1]], ids=["nothing", "rubbish", "no pair"])
-def test_what_is_no_pair_is_refused(pem: bytes) -> None:
+@pytest.mark.parametrize("pem", [b"", b"invalid", new_pair()[0] + new_pair()[1]], ids=["empty", "invalid", "mismatch"])
+def test_an_invalid_pair_is_rejected(pem: bytes) -> None:
     with pytest.raises(CertificateError, match="key and certificate do not load"):
         context_from_pem(pem)
 
 
 @pytest.mark.real_loop
 @pytest.mark.parametrize("name", [None, "example.test"])
-async def test_a_new_pair_is_served_from_the_next_handshake_on(tmp_path: Path, name: str | None) -> None:
+async def test_a_new_pair_is_served_from_the_next_handshake(tmp_path: Path, name: str | None) -> None:
     first = write(tmp_path, *new_pair())
-    async with serving(await CertificateDirectory(tmp_path).context()) as port:
+    async with serving(await CertWatcher(tmp_path).context()) as port:
         assert await handshake(port, name=name) == first
         second = write(tmp_path, *new_pair())
         assert await handshake(port, name=name) == second
@@ -77,40 +77,40 @@ async def test_a_new_pair_is_served_from_the_next_handshake_on(tmp_path: Path, n
 
 
 @pytest.mark.real_loop
-@pytest.mark.parametrize("fault", ["no pair", "rubbish", "gone", "unreadable"])
-async def test_a_bad_pair_never_replaces_a_good_one(tmp_path: Path, fault: str) -> None:
+@pytest.mark.parametrize("fault", ["mismatch", "invalid", "missing", "unreadable"])
+async def test_an_invalid_pair_does_not_replace_a_valid_one(tmp_path: Path, fault: str) -> None:
     good = write(tmp_path, *new_pair())
-    async with serving(await CertificateDirectory(tmp_path).context()) as port:
-        spoil(tmp_path, fault)
+    async with serving(await CertWatcher(tmp_path).context()) as port:
+        break_pair(tmp_path, fault)
         with capture_logs() as lines:
             assert await handshake(port) == good
             assert await handshake(port) == good
-        assert {line["event"] for line in lines} == {"certificate not replaced"}
+        assert {line["event"] for line in lines} == {"certificate not reloaded"}
         assert str(tmp_path) in lines[0]["error"]
-        mend(tmp_path)
+        repair_pair(tmp_path)
         third = write(tmp_path, *new_pair())
         assert await handshake(port) == third
 
 
-def spoil(directory: Path, fault: str) -> None:
-    if fault == "no pair":
+def break_pair(directory: Path, fault: str) -> None:
+    if fault == "mismatch":
         (directory / "tls.key").write_bytes(new_pair()[0])
-    elif fault == "rubbish":
-        (directory / "tls.crt").write_bytes(b"rubbish")
+    elif fault == "invalid":
+        (directory / "tls.crt").write_bytes(b"invalid")
     else:
         (directory / "tls.crt").unlink()
     if fault == "unreadable":
         (directory / "tls.crt").mkdir()
 
 
-def mend(directory: Path) -> None:
+def repair_pair(directory: Path) -> None:
     if (directory / "tls.crt").is_dir():
         (directory / "tls.crt").rmdir()
 
 
-@pytest.mark.parametrize("fault", ["gone", "unreadable", "rubbish"])
-async def test_without_a_good_pair_at_first_nothing_starts(tmp_path: Path, fault: str) -> None:
+@pytest.mark.parametrize("fault", ["missing", "unreadable", "invalid"])
+async def test_the_first_pair_must_be_valid(tmp_path: Path, fault: str) -> None:
     write(tmp_path, *new_pair())
-    spoil(tmp_path, fault)
+    break_pair(tmp_path, fault)
     with pytest.raises(CertificateError, match=str(tmp_path)):
-        await CertificateDirectory(tmp_path).context()
+        await CertWatcher(tmp_path).context()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hack.virtual_time import run
 from tests.support.runtime_lease_server import LeaseLine, LeaseServer, Line, candidate
 from upgrade_manager.runtime.leader_election import LeaseLost
-from upgrade_manager.runtime.manager import GraceExceeded, Manager, Stage
+from upgrade_manager.runtime.manager import Manager, ShutdownTimeout, Stage
 
 REPLICAS = 3
 #: (seconds since the step before, whose line, what happens to it)
@@ -48,10 +48,10 @@ class Cluster:
         for life in range(1000):
             identity = f"{name}-{life}"
             # Work that a stuck call belongs to dies with its process: the line of the next life is another.
-            manager = Manager(elector=candidate(line, identity), last_resort=lambda: None)
+            manager = Manager(elector=candidate(line, identity), kill=lambda: None)
             manager.add(Stage.LEADER, identity, lambda identity=identity: self.work(identity))  # type: ignore[misc]
             managers[name] = manager
-            with contextlib.suppress(LeaseLost, GraceExceeded):
+            with contextlib.suppress(LeaseLost, ShutdownTimeout):
                 await manager.run()
             await asyncio.sleep(1)
 

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
+import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from upgrade_manager.runtime.healthz import Answer, CheckGroup, Unhealthy
+from upgrade_manager.runtime.healthz import Probe, Probes, Unhealthy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from upgrade_manager.runtime.healthz import Check
 
 
 async def good() -> None:
@@ -24,85 +32,104 @@ async def hanging() -> None:
     await asyncio.sleep(3600)
 
 
-def group(**checks: object) -> CheckGroup:
-    made = CheckGroup("readyz")
+def new_probe(**checks: Check) -> Probe:
+    probe = Probe("readyz")
     for name, check in checks.items():
-        made.add(name, check)  # type: ignore[arg-type]
-    return made
+        probe.add(name, check)
+    return probe
+
+
+@asynccontextmanager
+async def serving(probes: Probes) -> AsyncIterator[str]:
+    server = probes.server(("127.0.0.1", 0))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(server.run())
+        await server.bound()
+        yield f"http://127.0.0.1:{server.port}"
+        task.cancel()
 
 
 @pytest.mark.parametrize(
-    ("checks", "options", "answer"),
+    ("checks", "exclude", "report"),
     [
-        pytest.param({}, {}, Answer(200, "ok"), id="no check passes"),
-        pytest.param({}, {"verbose": True}, Answer(200, "[+]ping ok\nhealthz check passed\n"), id="no check is a ping"),
-        pytest.param({"b": good, "a": good}, {}, Answer(200, "ok"), id="all pass"),
-        pytest.param(
-            {"b": good, "a": good},
-            {"verbose": True},
-            Answer(200, "[+]a ok\n[+]b ok\nhealthz check passed\n"),
-            id="verbose lists them in order",
-        ),
+        pytest.param({"a": good}, [], "ok", id="all pass"),
         pytest.param(
             {"a": good, "b": bad},
-            {},
-            Answer(500, "[+]a ok\n[-]b failed: reason withheld\nhealthz check failed\n"),
-            id="a failure withholds its reason",
+            [],
+            "[+]a ok\n[-]b failed: reason withheld\nhealthz check failed\n",
+            id="the reason is withheld",
         ),
-        pytest.param(
-            {"a": good, "b": bad},
-            {"exclude": ["b"]},
-            Answer(200, "ok"),
-            id="an excluded check is not asked",
-        ),
-        pytest.param(
-            {"a": good, "b": bad},
-            {"exclude": ["b", "y", "x"], "verbose": True},
-            Answer(
-                200,
-                "[+]a ok\n[+]b excluded: ok\n"
-                'warn: some health checks cannot be excluded: no matches for "x", "y"\nhealthz check passed\n',
-            ),
-            id="unknown exclusions are named",
-        ),
+        pytest.param({"a": good, "b": bad}, ["b"], "ok", id="an excluded check is not run"),
         pytest.param(
             {"a": hanging, "b": good},
-            {},
-            Answer(500, "[-]a failed: reason withheld\n[+]b ok\nhealthz check failed\n"),
+            [],
+            "[-]a failed: reason withheld\n[+]b ok\nhealthz check failed\n",
             id="a check that hangs has failed",
         ),
     ],
 )
-async def test_all_checks_together(checks: dict[str, object], options: dict[str, object], answer: Answer) -> None:
-    assert await group(**checks).answer(**options) == answer  # type: ignore[arg-type]
+async def test_a_report_lists_checks_when_one_fails(checks: dict[str, Check], exclude: list[str], report: str) -> None:
+    status = 200 if report == "ok" else 500
+    assert await new_probe(**checks).report(exclude=exclude) == (status, report)
 
 
 @pytest.mark.parametrize(
-    ("name", "answer"),
+    ("checks", "exclude", "report"),
     [
-        ("a", Answer(200, "ok")),
-        ("b", Answer(500, "internal server error: the cache of nodes is not synced\n")),
-        ("c", Answer(500, "internal server error: KeyError\n")),
-        ("d", Answer(500, "internal server error: no answer within 5 s\n")),
-        ("ping", None),
-        ("x", None),
+        pytest.param({}, [], "[+]ping ok\nhealthz check passed\n", id="no check is a ping"),
+        pytest.param({"b": good, "a": good}, [], "[+]a ok\n[+]b ok\nhealthz check passed\n", id="sorted"),
+        pytest.param(
+            {"a": good, "b": bad},
+            ["b", "y", "x"],
+            "[+]a ok\n[+]b excluded: ok\n"
+            'warn: some health checks cannot be excluded: no matches for "x", "y"\nhealthz check passed\n',
+            id="unknown exclusions are named",
+        ),
     ],
 )
-async def test_one_check_alone(name: str, answer: Answer | None) -> None:
-    assert await group(a=good, b=bad, c=silent, d=hanging).answer_one(name) == answer
+async def test_a_verbose_report_lists_all_checks(checks: dict[str, Check], exclude: list[str], report: str) -> None:
+    assert await new_probe(**checks).report(verbose=True, exclude=exclude) == (200, report)
 
 
-async def test_a_group_without_checks_has_a_ping() -> None:
-    assert await group().answer_one("ping") == Answer(200, "ok")
+@pytest.mark.parametrize(
+    ("name", "report"),
+    [
+        ("a", (200, "ok")),
+        ("b", (500, "internal server error: the cache of nodes is not synced\n")),
+        ("c", (500, "internal server error: KeyError\n")),
+        ("d", (500, "internal server error: timed out after 5 s\n")),
+        ("ping", (404, "404 page not found\n")),
+        ("x", (404, "404 page not found\n")),
+    ],
+)
+async def test_a_report_of_one_check_has_its_reason(name: str, report: tuple[int, str]) -> None:
+    assert await new_probe(a=good, b=bad, c=silent, d=hanging).report_one(name) == report
 
 
-async def test_the_reason_is_in_the_log() -> None:
+async def test_the_reason_of_a_failure_is_logged() -> None:
     with capture_logs() as lines:
-        await group(b=bad).answer()
-    assert lines[0]["failures"] == {"b": "the cache of nodes is not synced"}
+        await new_probe(b=bad).report()
+    assert lines[0]["errors"] == {"b": "the cache of nodes is not synced"}
 
 
-def test_a_name_is_taken_once() -> None:
-    made = group(a=good)
-    with pytest.raises(ValueError, match="has a check a already"):
-        made.add("a", good)
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/healthz", 200, "ok"),
+        ("/healthz/", 200, "ok"),
+        ("/healthz/ping", 200, "ok"),
+        ("/healthz?verbose", 200, "[+]ping ok\nhealthz check passed\n"),
+        ("/readyz", 500, "[-]caches failed: reason withheld\nhealthz check failed\n"),
+        ("/readyz?exclude=caches", 200, "ok"),
+        ("/readyz/caches", 500, "internal server error: the cache of nodes is not synced\n"),
+        ("/readyz/other", 404, "404 page not found\n"),
+    ],
+)
+async def test_probes_are_served_over_http(path: str, status: int, text: str) -> None:
+    probes = Probes()
+    probes.readyz.add("caches", bad)
+    async with serving(probes) as url, aiohttp.ClientSession() as session, session.get(url + path) as response:
+        assert (response.status, await response.text()) == (status, text)
+        assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"

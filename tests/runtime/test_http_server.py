@@ -6,32 +6,16 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from upgrade_manager.runtime.bindaddress import BindAddress
-from upgrade_manager.runtime.healthz import Unhealthy
-from upgrade_manager.runtime.http_server import HttpServer
+from upgrade_manager.runtime.http_server import BindError, HttpServer
 
 pytestmark = pytest.mark.real_loop
 
 
-def new_server(app: web.Application, port: int = 0) -> HttpServer:
-    return HttpServer("test", app=app, address=BindAddress("127.0.0.1", port), drain=5)
+def new_server(app: web.Application, *, host: str = "127.0.0.1", port: int = 0) -> HttpServer:
+    return HttpServer("test", flag="--test-bind-address", app=app, address=(host, port))
 
 
-async def test_a_server_is_ready_while_it_accepts_connections() -> None:
-    server = new_server(web.Application())
-    with pytest.raises(Unhealthy, match="server test does not accept connections"):
-        await server.check()
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(server.run())
-        await server.bound()
-        await server.check()
-        assert server.port > 0
-        task.cancel()
-    with pytest.raises(Unhealthy):
-        await server.check()
-
-
-async def test_requests_that_are_under_way_end_before_the_server_does() -> None:
+async def test_running_requests_end_before_the_server() -> None:
     arrived, leave = asyncio.Event(), asyncio.Event()
 
     async def slow(_request: web.Request) -> web.Response:
@@ -46,22 +30,27 @@ async def test_requests_that_are_under_way_end_before_the_server_does() -> None:
         task = group.create_task(server.run())
         await server.bound()
 
-        async def ask() -> str:
-            async with session.get(f"http://127.0.0.1:{server.port}/") as answer:
-                return await answer.text()
+        async def get() -> str:
+            async with session.get(f"http://127.0.0.1:{server.port}/") as response:
+                return await response.text()
 
-        asking = group.create_task(ask())
+        getting = group.create_task(get())
         await arrived.wait()
         task.cancel()
         asyncio.get_running_loop().call_later(0.01, leave.set)
-        assert await asking == "done"
+        assert await getting == "done"
 
 
-async def test_a_port_that_is_taken_is_an_error() -> None:
+async def test_a_port_in_use_is_reported_with_its_flag() -> None:
     first = new_server(web.Application())
     async with asyncio.TaskGroup() as group:
         task = group.create_task(first.run())
         await first.bound()
-        with pytest.raises(OSError, match="address already in use"):
-            await new_server(web.Application(), first.port).run()
+        with pytest.raises(BindError, match=f"^--test-bind-address 127.0.0.1:{first.port} is in use$"):
+            await new_server(web.Application(), port=first.port).run()
         task.cancel()
+
+
+async def test_an_unusable_address_is_reported_with_its_reason() -> None:
+    with pytest.raises(BindError, match=r"^--test-bind-address 192\.0\.2\.1:0 cannot be used: .*assign"):
+        await new_server(web.Application(), host="192.0.2.1").run()

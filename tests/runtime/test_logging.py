@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import structlog
 
-from upgrade_manager.runtime.logging import configure_logging
+from upgrade_manager.runtime.logging import REDACTED, configure_logging, redact
+
+JWT = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2lnbmF0dXJl"
 
 
 class Terminal(io.StringIO):
@@ -34,10 +36,14 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_on_a_pipe_every_line_is_json() -> None:
+def redacted(**fields: Any) -> dict[str, Any]:
+    return dict(redact(None, "info", fields))
+
+
+def test_lines_on_a_pipe_are_json() -> None:
     stream = configured(io.StringIO())
     log = structlog.get_logger("pipeline", plan="p")
-    log.info("phase completed", seconds=3, token="abc")  # noqa: S106  # it is there to be hidden
+    log.info("phase completed", seconds=3, token="abc")  # noqa: S106  # redacted
     assert lines(stream) == [
         {
             "timestamp": "2026-01-01T12:00:00.005Z",
@@ -51,7 +57,7 @@ def test_on_a_pipe_every_line_is_json() -> None:
     ]
 
 
-def test_lines_of_the_standard_library_have_the_same_form() -> None:
+def test_lines_of_the_standard_library_are_formatted_alike() -> None:
     stream = configured(io.StringIO())
     logging.getLogger("aiohttp.server").warning("lost %s with Bearer abc", "connection")
     logging.getLogger("asyncio").info("not shown below a warning")
@@ -77,7 +83,7 @@ def test_a_traceback_is_one_field_without_secrets() -> None:
         assert line["exception"].endswith("ValueError: refused: Bearer [redacted]")
 
 
-def test_a_terminal_gets_colours_and_tracebacks_over_several_lines() -> None:
+def test_a_terminal_gets_colours_and_multiline_tracebacks() -> None:
     stream = configured(Terminal())
     try:
         broken()
@@ -99,7 +105,7 @@ def test_a_terminal_gets_colours_and_tracebacks_over_several_lines() -> None:
         ("console", io.StringIO, "", False, False),
     ],
 )
-def test_formats(
+def test_format_and_terminal_decide_on_json_and_colours(
     monkeypatch: pytest.MonkeyPatch,
     log_format: str,
     stream: type[io.StringIO],
@@ -124,7 +130,7 @@ def test_formats(
         ("error", ["e"]),
     ],
 )
-def test_levels(level: str, events: list[str]) -> None:
+def test_the_level_filters_lines(level: str, events: list[str]) -> None:
     stream = configured(io.StringIO(), level=level)
     for name in ("debug", "info", "warning", "error"):
         getattr(structlog.get_logger("x"), name)(name[0])
@@ -133,27 +139,70 @@ def test_levels(level: str, events: list[str]) -> None:
     assert [line["event"] for line in lines(stream)] == events
 
 
-def test_an_unknown_level_or_format_is_refused() -> None:
+def test_an_unknown_level_or_format_is_rejected() -> None:
     with pytest.raises(ValueError, match="log level 'loud' is unknown: use one of debug, info, warning, error"):
         configured(io.StringIO(), level="loud")
     with pytest.raises(ValueError, match="'xml' is not a valid LogFormat"):
         configured(io.StringIO(), log_format="xml")
 
 
-def test_configuring_again_replaces_the_first_configuration() -> None:
+def test_a_second_configuration_replaces_the_first() -> None:
     first, second = configured(io.StringIO()), configured(io.StringIO())
     logging.getLogger("y").warning("once")
     assert first.getvalue() == ""
     assert len(lines(second)) == 1
 
 
-def test_what_no_json_type_fits_becomes_text() -> None:
+def test_values_without_a_json_type_become_text() -> None:
     stream = configured(io.StringIO())
     structlog.get_logger("x").info("typed", path=io, missing=None)
     assert "module 'io'" in lines(stream)[0]["path"]
 
 
-def test_a_logger_needs_no_name() -> None:
+def test_a_logger_may_have_no_name() -> None:
     stream = configured(io.StringIO())
     structlog.get_logger().info("anonymous")
     assert lines(stream)[0]["logger"] == ""
+
+
+@pytest.mark.parametrize(
+    "key", ["authorization", "Authorization", "token", "access_token", "tokenFile", "password", "api_key", "cookie"]
+)
+@pytest.mark.parametrize("value", ["secret", ["secret"], {"a": "secret"}, b"secret"])
+def test_values_of_secret_keys_are_redacted(key: str, value: Any) -> None:
+    assert redacted(**{key: value}) == {key: REDACTED}
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        (f"Authorization: Bearer {JWT}", f"Authorization: Bearer {REDACTED}"),
+        ("bearer abc, and more", f"bearer {REDACTED}, and more"),
+        ("Basic dXNlcjpwYXNz", f"Basic {REDACTED}"),
+        (f"got {JWT} from the file", f"got {REDACTED} from the file"),
+        ("-----BEGIN EC PRIVATE KEY-----\nabc\n-----END EC PRIVATE KEY-----\n", f"{REDACTED}\n"),
+        ("-----BEGIN PRIVATE KEY-----\nabc cut", REDACTED),
+        ("node-1 is upgraded, basic checks passed", "node-1 is upgraded, basic checks passed"),
+    ],
+)
+def test_secrets_in_texts_are_redacted(text: str, safe: str) -> None:
+    assert redacted(event=text, inner={"list": [text]}) == {"event": safe, "inner": {"list": [safe]}}
+
+
+def test_other_values_are_not_redacted() -> None:
+    fields = {"count": 3, "ratio": 0.5, "on": True, "token": None, "nodes": ["a", "b"], "tokens": 2}
+    assert redacted(**fields) == fields
+
+
+def test_objects_become_text_and_bytes_their_length() -> None:
+    assert redacted(error=ValueError(f"Bearer {JWT}"), body=b"123") == {
+        "error": f"Bearer {REDACTED}",
+        "body": "<3 bytes>",
+    }
+
+
+def test_deeply_nested_values_are_not_logged() -> None:
+    deep: Any = "bottom"
+    for _ in range(20):
+        deep = {"in": deep}
+    assert "bottom" not in str(redacted(deep=deep))

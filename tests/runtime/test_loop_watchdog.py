@@ -8,22 +8,25 @@ from prometheus_client import Histogram
 from structlog.testing import capture_logs
 
 from upgrade_manager.runtime.healthz import Unhealthy
-from upgrade_manager.runtime.loop_watchdog import LoopLag
+from upgrade_manager.runtime.loop_watchdog import LoopWatchdog
 
 if TYPE_CHECKING:
     from hack.virtual_time import VirtualEventLoop
+
+
+def new_lag() -> Histogram:
+    return Histogram("lag", "Lag.", buckets=(1, 10), registry=None)
 
 
 def block(seconds: float) -> None:
     cast("VirtualEventLoop", asyncio.get_running_loop()).jump(seconds)
 
 
-async def test_the_time_by_which_timers_are_late_is_observed() -> None:
-    lag = Histogram("lag", "Lag.", buckets=(1, 10), registry=None)
-    watchdog = LoopLag(lag=lag)
+async def test_the_lag_of_timers_is_measured_and_logged() -> None:
+    lag = new_lag()
     with capture_logs() as lines:
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(watchdog.run())
+            task = group.create_task(LoopWatchdog(lag=lag).run())
             await asyncio.sleep(0.9)
             block(3)
             await asyncio.sleep(0.5)
@@ -34,14 +37,14 @@ async def test_the_time_by_which_timers_are_late_is_observed() -> None:
     assert [line["seconds"] for line in lines] == [2.9]
 
 
-async def test_health_fails_when_timers_do_not_run() -> None:
-    lag = LoopLag(lag=Histogram("lag", "Lag.", registry=None))
-    await lag.check()
+async def test_health_check_fails_when_timers_do_not_run() -> None:
+    watchdog = LoopWatchdog(lag=new_lag())
+    await watchdog.check()
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(lag.run())
+        task = group.create_task(watchdog.run())
         await asyncio.sleep(10.1)
-        await lag.check()
+        await watchdog.check()
         block(60.9)
         with pytest.raises(Unhealthy, match="has not run its timers for 61 s"):
-            await lag.check()
+            await watchdog.check()
         task.cancel()

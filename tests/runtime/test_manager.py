@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 
 import pytest
 
@@ -9,21 +10,22 @@ from tests.support.runtime_lease_server import LeaseLine, LeaseServer, Line, can
 from tests.support.runtime_recorder import Recorder
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import (
-    Forced,
-    GraceExceeded,
+    ForcedStop,
     Manager,
     NotReady,
+    ShutdownTimeout,
     Stage,
+    stop_on_signals,
 )
 
 
-def no_last_resort() -> None:
-    raise AssertionError("the last resort was used")
+def no_kill() -> None:
+    raise AssertionError("the process was killed")
 
 
 def new_manager(line: LeaseLine | None = None, *, identity: str = "a") -> Manager:
     elector = None if line is None else candidate(line, identity)
-    return Manager(elector=elector, last_resort=no_last_resort)
+    return Manager(elector=elector, kill=no_kill)
 
 
 def stop_after(manager: Manager, *seconds: float) -> None:
@@ -32,19 +34,19 @@ def stop_after(manager: Manager, *seconds: float) -> None:
 
 
 async def others() -> set[str]:
-    """Tasks that are left over."""
+    """Return the names of tasks that still run."""
     await asyncio.sleep(0)
     return {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
 
 
-async def test_stages_start_in_order_and_stop_in_the_order_of_the_reference() -> None:
+async def test_stages_start_and_stop_in_order() -> None:
     record, server = Recorder(), LeaseServer()
     manager = new_manager(LeaseLine(server))
     for stage in reversed(Stage):
         manager.add(stage, stage.name, record.runs(stage.name, stop_takes=1), ready=record.ready(stage.name, after=1))
     stop_after(manager, 60)
     await manager.run()
-    assert record.notes == [
+    assert record.events == [
         *("+SERVERS", "=SERVERS", "+WEBHOOKS", "=WEBHOOKS", "+CACHES", "=CACHES", "+OTHERS", "=OTHERS"),
         *("+LEADER", "=LEADER"),
         *("-OTHERS", "-LEADER", "-CACHES", "-WEBHOOKS", "-SERVERS"),
@@ -55,7 +57,7 @@ async def test_stages_start_in_order_and_stop_in_the_order_of_the_reference() ->
     assert await others() == set()
 
 
-async def test_renewal_goes_on_until_all_work_has_stopped() -> None:
+async def test_the_lease_is_renewed_until_all_work_has_stopped() -> None:
     record, server = Recorder(), LeaseServer()
     manager = new_manager(LeaseLine(server))
     manager.add(Stage.LEADER, "work", record.runs("work", stop_takes=25))
@@ -94,7 +96,7 @@ async def test_only_the_leader_runs_leader_only_work() -> None:
     assert record.at("-first") <= record.at("+second") < 60 + 5
 
 
-async def test_stopping_a_candidate_ends_its_wait_and_writes_nothing() -> None:
+async def test_a_stopped_candidate_does_not_touch_the_lease() -> None:
     server = LeaseServer()
     await candidate(LeaseLine(server), "leader").acquire()
     manager = new_manager(LeaseLine(server), identity="b")
@@ -104,7 +106,7 @@ async def test_stopping_a_candidate_ends_its_wait_and_writes_nothing() -> None:
     assert asyncio.get_running_loop().time() < 5.1
 
 
-async def test_stopping_while_caches_sync_stops_at_once() -> None:
+async def test_a_stop_while_caches_sync_takes_no_time() -> None:
     record = Recorder()
     manager = new_manager()
     manager.add(Stage.CACHES, "cache", record.runs("cache"), ready=record.ready("cache", after=100))
@@ -113,27 +115,27 @@ async def test_stopping_while_caches_sync_stops_at_once() -> None:
     assert record.lines == [(0, "+cache"), (5, "-cache")]
 
 
-async def test_stopping_before_anything_ran_runs_nothing() -> None:
+async def test_a_stop_before_the_start_runs_nothing() -> None:
     record = Recorder()
     manager = new_manager()
     manager.add(Stage.SERVERS, "server", record.runs("server"))
     manager.stop()
     await manager.run()
-    assert record.notes == []
+    assert record.events == []
 
 
-async def test_a_cache_that_does_not_sync_in_two_minutes_ends_the_manager() -> None:
+async def test_a_cache_not_synced_in_time_stops_the_manager() -> None:
     record = Recorder()
     manager = new_manager()
     manager.add(Stage.SERVERS, "server", record.runs("server"))
     manager.add(Stage.CACHES, "nodes", record.runs("nodes"), ready=record.ready("nodes", after=1000))
-    with pytest.raises(NotReady, match="nodes was not ready within 120 s"):
+    with pytest.raises(NotReady, match="nodes not ready within 120 s"):
         await manager.run()
-    assert record.notes == ["+server", "+nodes", "-nodes", "-server"]
+    assert record.events == ["+server", "+nodes", "-nodes", "-server"]
     assert record.at("-server") == 120
 
 
-async def test_a_time_out_inside_of_a_readiness_check_is_told_as_itself() -> None:
+async def test_a_timeout_inside_a_readiness_check_is_raised() -> None:
     manager = new_manager()
     record = Recorder()
     manager.add(Stage.CACHES, "a", record.runs("a"), ready=record.fails("ready", TimeoutError("mine")))
@@ -149,11 +151,11 @@ async def test_a_failure_stops_everything_in_order_and_is_raised() -> None:
     manager.add(Stage.LEADER, "work", record.runs("work", stop_takes=1))
     with pytest.raises(OSError, match="port in use"):
         await manager.run()
-    assert record.notes == ["+server", "+other", "+work", "-work", "-server"]
+    assert record.events == ["+server", "+other", "+work", "-work", "-server"]
     assert server.spec["holderIdentity"] == ""
 
 
-async def test_what_ends_by_itself_stops_nothing_else() -> None:
+async def test_a_runnable_that_returns_stops_nothing_else() -> None:
     record = Recorder()
 
     async def brief() -> None:
@@ -167,15 +169,15 @@ async def test_what_ends_by_itself_stops_nothing_else() -> None:
     assert record.at("-long") == 60
 
 
-async def test_a_runnable_that_ends_cancelled_by_itself_is_a_failure() -> None:
+async def test_a_cancelled_wait_inside_a_runnable_is_a_failure() -> None:
     record = Recorder()
     manager = new_manager()
     manager.add(Stage.OTHERS, "informer", record.fails("informer", asyncio.CancelledError("inner"), after=1))
-    with pytest.raises(RuntimeError, match="informer ended with a wait that was cancelled"):
+    with pytest.raises(RuntimeError, match="informer: an awaited task was cancelled"):
         await manager.run()
 
 
-async def test_several_failures_of_one_runnable_stay_together() -> None:
+async def test_several_failures_of_a_runnable_stay_in_a_group() -> None:
     record = Recorder()
     manager = new_manager()
     manager.add(Stage.OTHERS, "a", record.fails("a", ExceptionGroup("both", [OSError("1"), OSError("2")])))
@@ -183,26 +185,26 @@ async def test_several_failures_of_one_runnable_stay_together() -> None:
         await manager.run()
 
 
-async def test_the_grace_is_for_all_stages_together() -> None:
+async def test_the_shutdown_timeout_is_for_all_stages_together() -> None:
     record, server = Recorder(), LeaseServer()
     manager = new_manager(LeaseLine(server))
     for stage in (Stage.OTHERS, Stage.LEADER, Stage.CACHES):
         manager.add(stage, stage.name.lower(), record.runs(stage.name, stop_takes=14))
     stop_after(manager, 60)
-    with pytest.raises(GraceExceeded, match="not stopped within 30 s: caches, lease-renew, lease-watch"):
+    with pytest.raises(ShutdownTimeout, match="shutdown timed out after 30 s: caches, lease-renew, lease-watch"):
         await manager.run()
     assert asyncio.get_running_loop().time() == 90
     assert server.spec["holderIdentity"] == "a"
     assert await others() == set()
 
 
-async def test_a_second_request_stops_by_force() -> None:
+async def test_a_second_stop_request_forces_the_stop() -> None:
     record, server = Recorder(), LeaseServer()
     manager = new_manager(LeaseLine(server))
     manager.add(Stage.SERVERS, "server", record.runs("server"))
     manager.add(Stage.LEADER, "slow", record.runs("slow", stop_takes=20))
     stop_after(manager, 60, 63)
-    with pytest.raises(Forced, match="on a second request"):
+    with pytest.raises(ForcedStop, match="by a second signal"):
         await manager.run()
     assert asyncio.get_running_loop().time() == 63
     # The lease runs out by itself: nobody knows what the work was doing.
@@ -210,7 +212,7 @@ async def test_a_second_request_stops_by_force() -> None:
     assert await others() == set()
 
 
-async def test_work_that_does_not_let_go_is_ended_by_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_that_ignores_cancellation_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     record, killed = Recorder(), asyncio.Event()
     codes: list[int] = []
 
@@ -219,35 +221,35 @@ async def test_work_that_does_not_let_go_is_ended_by_the_last_resort(monkeypatch
         killed.set()
 
     monkeypatch.setattr("os._exit", die)
-    manager = Manager(elector=None, grace=30)
-    manager.add(Stage.LEADER, "clinging", record.clings("clinging", until=killed))
+    manager = Manager(elector=None)
+    manager.add(Stage.LEADER, "stuck", record.ignores_cancellation("stuck", until=killed))
     stop_after(manager, 60)
-    with pytest.raises(GraceExceeded):
+    with pytest.raises(ShutdownTimeout):
         await manager.run()
     assert codes == [1]
-    assert record.at("-clinging") == 60 + 30 + 3
+    assert record.at("-stuck") == 60 + 30 + 3
 
 
 @pytest.mark.parametrize("line", [Line.DOWN, Line.HANGING, Line.LOSING, Line.STUCK, Line.FAILING])
-async def test_losing_the_lease_cancels_all_at_once_without_grace_or_release(line: Line) -> None:
+async def test_losing_the_lease_cancels_everything_at_once(line: Line) -> None:
     record, server = Recorder(), LeaseServer()
     wire = LeaseLine(server)
     # A call that is stuck for a minute holds only itself up, and ends with the process.
-    manager = Manager(elector=candidate(wire, "a"), last_resort=lambda: record.note("killed"))
+    manager = Manager(elector=candidate(wire, "a"), kill=lambda: record.record("killed"))
     manager.add(Stage.SERVERS, "server", record.runs("server"))
     manager.add(Stage.CACHES, "cache", record.runs("cache"))
     manager.add(Stage.LEADER, "work", record.runs("work"))
     asyncio.get_running_loop().call_later(60, setattr, wire, "line", line)
     with pytest.raises(LeaseLost, match="leader election lost"):
         await manager.run()
-    assert ("killed" in record.notes) is (line is Line.STUCK)
+    assert ("killed" in record.events) is (line is Line.STUCK)
     assert record.at("-work") == record.at("-cache") == record.at("-server") <= 60 + 10
     assert server.spec["holderIdentity"] == "a"
     last_write = server.writes[-1][0]
     assert record.at("-work") < last_write + 15
 
 
-async def test_losing_the_lease_ends_an_orderly_stop_that_is_under_way() -> None:
+async def test_losing_the_lease_ends_an_orderly_stop() -> None:
     record, server = Recorder(), LeaseServer()
     wire = LeaseLine(server)
     manager = new_manager(wire)
@@ -259,7 +261,7 @@ async def test_losing_the_lease_ends_an_orderly_stop_that_is_under_way() -> None
     assert asyncio.get_running_loop().time() <= 60
 
 
-async def test_seeing_another_leader_is_losing_the_lease() -> None:
+async def test_a_lease_held_by_another_is_lost() -> None:
     record, server = Recorder(), LeaseServer()
     manager = new_manager(LeaseLine(server))
     manager.add(Stage.LEADER, "work", record.runs("work"))
@@ -283,11 +285,11 @@ async def test_cancelling_the_manager_stops_it_in_order() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(60):
             await manager.run()
-    assert record.notes == ["+server", "+work", "-work", "-server"]
+    assert record.events == ["+server", "+work", "-work", "-server"]
     assert server.spec["holderIdentity"] == ""
 
 
-async def test_cancelling_it_twice_cancels_everything() -> None:
+async def test_cancelling_the_manager_twice_forces_the_stop() -> None:
     record = Recorder()
     manager = new_manager()
     manager.add(Stage.LEADER, "work", record.runs("work", stop_takes=20))
@@ -302,11 +304,31 @@ async def test_cancelling_it_twice_cancels_everything() -> None:
     assert await others() == set()
 
 
-async def test_a_release_that_hangs_for_longer_than_the_grace_is_told() -> None:
+async def test_a_release_that_hangs_exceeds_the_shutdown_timeout() -> None:
     server = LeaseServer()
     wire = LeaseLine(server)
-    manager = Manager(elector=candidate(wire, "a"), grace=3, last_resort=lambda: None)
+    manager = Manager(elector=candidate(wire, "a"), kill=lambda: None)
     stop_after(manager, 59.5)
     asyncio.get_running_loop().call_later(59.4, setattr, wire, "line", Line.STUCK)
-    with pytest.raises(GraceExceeded, match="not stopped within 3 s: the lease is not released"):
+    with pytest.raises(ShutdownTimeout, match="shutdown timed out after 30 s: release of the lease"):
         await manager.run()
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_each_signal_is_one_stop_request(number: signal.Signals) -> None:
+    received = asyncio.Event()
+    calls: list[int] = []
+
+    def stop() -> None:
+        calls.append(1)
+        received.set()
+
+    before = signal.getsignal(number)
+    with stop_on_signals(stop):
+        for count in (1, 2):
+            received.clear()
+            signal.raise_signal(number)
+            await received.wait()
+            assert len(calls) == count
+    assert signal.getsignal(number) in {before, signal.SIG_DFL, signal.default_int_handler}

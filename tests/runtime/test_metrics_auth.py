@@ -5,31 +5,31 @@ import asyncio
 import pytest
 
 from tests.support.runtime_reviews import Reviews
-from upgrade_manager.runtime.metrics_auth import Scrapers, Verdict
+from upgrade_manager.runtime.metrics_auth import Decision, MetricsAuthorizer
 
 
-def scrapers(reviews: Reviews) -> Scrapers:
-    return Scrapers(reviews.client(), path="/metrics")
+def new_authorizer(reviews: Reviews) -> MetricsAuthorizer:
+    return MetricsAuthorizer(reviews.client(), path="/metrics")
 
 
 @pytest.mark.parametrize(
-    ("header", "verdict", "reviews"),
+    ("header", "decision", "reviews"),
     [
-        ("Bearer good-prometheus", Verdict(200), 2),
-        ("bearer   good-prometheus ", Verdict(200), 2),
-        ("Bearer good-nobody", Verdict(403, "Authorization denied for user nobody\n"), 2),
-        ("Bearer stolen", Verdict(401, "Unauthorized\n"), 1),
-        ("Bearer \udce4", Verdict(401, "Unauthorized\n"), 0),
-        ("Bearer ", Verdict(401, "Unauthorized\n"), 0),
-        ("Basic good-prometheus", Verdict(401, "Unauthorized\n"), 0),
-        ("", Verdict(401, "Unauthorized\n"), 0),
-        ("Bearer " + "x" * 20000, Verdict(401, "Unauthorized\n"), 0),
+        ("Bearer good-prometheus", Decision(200), 2),
+        ("bearer   good-prometheus ", Decision(200), 2),
+        ("Bearer good-guest", Decision(403, "Authorization denied for user guest\n"), 2),
+        ("Bearer stolen", Decision(401, "Unauthorized\n"), 1),
+        ("Bearer \udce4", Decision(401, "Unauthorized\n"), 0),
+        ("Bearer ", Decision(401, "Unauthorized\n"), 0),
+        ("Basic good-prometheus", Decision(401, "Unauthorized\n"), 0),
+        ("", Decision(401, "Unauthorized\n"), 0),
+        ("Bearer " + "x" * 20000, Decision(401, "Unauthorized\n"), 0),
     ],
 )
-async def test_verdicts(header: str, verdict: Verdict, reviews: int) -> None:
+async def test_the_header_decides(header: str, decision: Decision, reviews: int) -> None:
     server = Reviews()
-    assert await scrapers(server).judge(header) == verdict
-    assert len(server.asked) == reviews
+    assert await new_authorizer(server).authorize(header) == decision
+    assert len(server.specs) == reviews
 
 
 @pytest.mark.parametrize(
@@ -40,43 +40,43 @@ async def test_verdicts(header: str, verdict: Verdict, reviews: int) -> None:
     ],
 )
 @pytest.mark.parametrize("fault", ["broken", "hanging"])
-async def test_a_review_that_fails_is_our_failure_and_not_kept(kind: str, text: str, fault: str) -> None:
+async def test_a_failed_review_is_a_500_and_not_cached(kind: str, text: str, fault: str) -> None:
     server = Reviews()
     getattr(server, fault).add(kind)
-    judge = scrapers(server)
-    assert await judge.judge("Bearer good-prometheus") == Verdict(500, text)
+    authorizer = new_authorizer(server)
+    assert await authorizer.authorize("Bearer good-prometheus") == Decision(500, text)
     getattr(server, fault).clear()
-    assert await judge.judge("Bearer good-prometheus") == Verdict(200)
+    assert await authorizer.authorize("Bearer good-prometheus") == Decision(200)
 
 
-@pytest.mark.parametrize(("token", "kept"), [("good-prometheus", 60), ("good-nobody", 10), ("stolen", 10)])
-async def test_a_verdict_is_kept_for_a_while(token: str, kept: float) -> None:
+@pytest.mark.parametrize(("token", "ttl"), [("good-prometheus", 60), ("good-guest", 10), ("stolen", 10)])
+async def test_decisions_are_cached_until_they_expire(token: str, ttl: float) -> None:
     server = Reviews()
-    judge = scrapers(server)
-    first = await judge.judge(f"Bearer {token}")
-    asked = len(server.asked)
-    await asyncio.sleep(kept - 1)
-    assert await judge.judge(f"Bearer {token}") == first
-    assert len(server.asked) == asked
+    authorizer = new_authorizer(server)
+    first = await authorizer.authorize(f"Bearer {token}")
+    reviews = len(server.specs)
+    await asyncio.sleep(ttl - 1)
+    assert await authorizer.authorize(f"Bearer {token}") == first
+    assert len(server.specs) == reviews
     await asyncio.sleep(2)
-    await judge.judge(f"Bearer {token}")
-    assert len(server.asked) == 2 * asked
+    await authorizer.authorize(f"Bearer {token}")
+    assert len(server.specs) == 2 * reviews
 
 
-async def test_wrong_tokens_flood_neither_the_memory_nor_the_api() -> None:
+async def test_reviews_and_cached_decisions_are_bounded() -> None:
     server = Reviews(delay=0.1)
-    judge = scrapers(server)
+    authorizer = new_authorizer(server)
     async with asyncio.TaskGroup() as group:
         for number in range(1000):
-            group.create_task(judge.judge(f"Bearer {number}"))
-    assert server.most_at_once == 4
-    assert len(judge._verdicts) == 256
+            group.create_task(authorizer.authorize(f"Bearer {number}"))
+    assert server.max_concurrent == 4
+    assert len(authorizer._decisions) == 256
 
 
-async def test_many_requests_with_one_token_cost_a_handful_of_reviews() -> None:
+async def test_concurrent_requests_with_one_token_share_reviews() -> None:
     server = Reviews(delay=0.1)
-    judge = scrapers(server)
+    authorizer = new_authorizer(server)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(judge.judge("Bearer good-prometheus")) for _ in range(1000)]
-    assert {task.result() for task in tasks} == {Verdict(200)}
-    assert len(server.asked) == 8
+        tasks = [group.create_task(authorizer.authorize("Bearer good-prometheus")) for _ in range(1000)]
+    assert {task.result() for task in tasks} == {Decision(200)}
+    assert len(server.specs) == 8

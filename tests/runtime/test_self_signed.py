@@ -15,17 +15,17 @@ from upgrade_manager.runtime.cert_watcher import CertificateError, context_from_
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_a_certificate_is_valid_for_a_year_and_for_clocks_that_are_behind() -> None:
+def test_a_certificate_is_valid_for_a_year_and_slow_clocks() -> None:
     certificate = x509.load_pem_x509_certificate(self_signed.make_pem(now=NOW))
     assert certificate.not_valid_before_utc == NOW - timedelta(hours=1)
     assert certificate.not_valid_after_utc == NOW + timedelta(days=365)
 
 
-async def test_the_program_makes_a_pair_that_serves() -> None:
+async def test_the_program_makes_a_valid_pair() -> None:
     assert isinstance(await self_signed.self_signed(), ssl.SSLContext)
 
 
-def test_what_the_program_prints_loads(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_the_output_of_the_program_loads(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     self_signed.main()
     context_from_pem(capfdbinary.readouterr().out)
 
@@ -33,23 +33,25 @@ def test_what_the_program_prints_loads(capfdbinary: pytest.CaptureFixture[bytes]
 @pytest.mark.parametrize(
     "command", [("/no/such/program",), (sys.executable, "-c", "raise SystemExit(3)")], ids=["absent", "failing"]
 )
-async def test_a_program_that_fails_is_one_clear_error(
+async def test_a_failing_program_raises_certificate_error(
     monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(self_signed, "_COMMAND", command)
-    with pytest.raises(CertificateError, match="the program that makes a self-signed certificate failed"):
+    with pytest.raises(CertificateError, match="cannot make a self-signed certificate"):
         await self_signed.self_signed()
 
 
-def test_the_process_that_asks_never_loads_the_library_that_makes_certificates() -> None:
+def test_the_manager_does_not_import_cryptography() -> None:
     code = (
         "import asyncio, sys; from upgrade_manager.runtime import metrics_server, self_signed;"
         "asyncio.run(self_signed.self_signed()); sys.exit('cryptography' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own interpreter
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # a fixed command
 
 
-def test_it_runs_as_a_program(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_module_runs_as_a_program(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delitem(sys.modules, "upgrade_manager.runtime.self_signed")
     runpy.run_module("upgrade_manager.runtime.self_signed", run_name="__main__")
     assert capfdbinary.readouterr().out.startswith(b"-----BEGIN PRIVATE KEY-----")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from prometheus_client import CollectorRegistry
 
-from upgrade_manager.cli.application import Outside, assemble
+from upgrade_manager.cli.application import Environment, build_manager
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.runtime.metrics import Metrics
@@ -98,14 +98,14 @@ class Life:
     def __post_init__(self) -> None:
         self.wire = Wire(self.transport, die_at=self.die_at, after=self.after, lose_at=self.lose_at)
         self.metrics = Metrics(CollectorRegistry())
-        outside = Outside(
+        environment = Environment(
             transport=self.wire,
             repository=self.repository,
             certificates=self.certificates,
             clock=self.clock,
             random=Random(self.seed),
         )
-        self.manager = assemble(outside, self.options, self.metrics)
+        self.manager = build_manager(environment, self.options, self.metrics)
         self._task: asyncio.Task[None]
 
     async def __aenter__(self) -> Self:

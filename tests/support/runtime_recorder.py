@@ -1,4 +1,4 @@
-"""Things for a manager to run, which write down what happens to them."""
+"""Runnables that record what happens to them."""
 
 from __future__ import annotations
 
@@ -12,61 +12,61 @@ if TYPE_CHECKING:
 
 @dataclass
 class Recorder:
-    """(time, what) in order."""
+    """Records (time, event) in order."""
 
     lines: list[tuple[float, str]] = field(default_factory=list)
 
-    def note(self, what: str) -> None:
-        self.lines.append((asyncio.get_running_loop().time(), what))
+    def record(self, event: str) -> None:
+        self.lines.append((asyncio.get_running_loop().time(), event))
 
     @property
-    def notes(self) -> list[str]:
-        return [what for _, what in self.lines]
+    def events(self) -> list[str]:
+        return [event for _, event in self.lines]
 
-    def at(self, what: str) -> float:
-        return next(time for time, noted in self.lines if noted == what)
+    def at(self, event: str) -> float:
+        return next(time for time, recorded in self.lines if recorded == event)
 
     def runs(self, name: str, *, stop_takes: float = 0.0) -> Callable[[], Awaitable[None]]:
-        """Runs until cancelled, and needs some time for ending."""
+        """Return a runnable that takes some time to stop."""
 
         async def run() -> None:
-            self.note(f"+{name}")
+            self.record(f"+{name}")
             try:
                 await asyncio.sleep(1e9)
             finally:
                 await asyncio.sleep(stop_takes)
-                self.note(f"-{name}")
+                self.record(f"-{name}")
 
         return run
 
-    def clings(self, name: str, *, until: asyncio.Event) -> Callable[[], Awaitable[None]]:
-        """Runs until that event, whatever anybody wants."""
+    def ignores_cancellation(self, name: str, *, until: asyncio.Event) -> Callable[[], Awaitable[None]]:
+        """Return a runnable that ignores cancellation until the event is set."""
 
         async def run() -> None:
             while not until.is_set():
                 try:
                     await until.wait()
                 except asyncio.CancelledError:
-                    self.note(f"!{name}")
-            self.note(f"-{name}")
+                    self.record(f"!{name}")
+            self.record(f"-{name}")
 
         return run
 
     def fails(self, name: str, error: BaseException, *, after: float = 0.0) -> Callable[[], Awaitable[None]]:
-        """Raises."""
+        """Return a runnable that raises."""
 
         async def run() -> None:
-            self.note(f"+{name}")
+            self.record(f"+{name}")
             await asyncio.sleep(after)
             raise error
 
         return run
 
     def ready(self, name: str, *, after: float) -> Callable[[], Awaitable[None]]:
-        """Is ready after some time."""
+        """Return a readiness check that takes some time."""
 
         async def wait() -> None:
             await asyncio.sleep(after)
-            self.note(f"={name}")
+            self.record(f"={name}")
 
         return wait

@@ -1,4 +1,4 @@
-"""An API server that answers reviews and nothing else."""
+"""An API server that only serves TokenReviews and SubjectAccessReviews."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 @dataclass
 class Reviews:
-    """Knows the token `good-NAME` as the user NAME's; who is in `allowed` may read everything."""
+    """Token `good-NAME` belongs to user NAME; users in `allowed` may read everything."""
 
     allowed: set[str] = field(default_factory=lambda: {"prometheus"})
-    #: Kinds that are answered with a 500.
+    #: Kinds that get status 500.
     broken: set[str] = field(default_factory=set)
-    #: Kinds that are never answered.
+    #: Kinds whose requests hang.
     hanging: set[str] = field(default_factory=set)
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    at_once: int = 0
-    most_at_once: int = 0
+    specs: list[dict[str, Any]] = field(default_factory=list)
+    concurrent: int = 0
+    max_concurrent: int = 0
     delay: float = 0.0
 
     async def send(self, request: Request) -> Response:
         review = json.loads(request.body)
         kind, spec = review["kind"], review["spec"]
-        self.asked.append(spec)
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
+        self.specs.append(spec)
+        self.concurrent += 1
+        self.max_concurrent = max(self.max_concurrent, self.concurrent)
         try:
             await asyncio.sleep(1e6 if kind in self.hanging else self.delay)
         finally:
-            self.at_once -= 1
+            self.concurrent -= 1
         if kind in self.broken:
             return Response(status=500, body=b"{}")
         status = self._user(spec["token"]) if kind == "TokenReview" else self._access(spec)

@@ -1,1 +1,3 @@
-"""The command line, and the wiring of everything into one process."""
+"""The command line `upgrade-manager`, and the wiring of the manager."""
+
+__all__ = ["application", "gc_tuning", "main", "options"]

@@ -1,4 +1,4 @@
-"""`upgrade-manager run`: connects, wires, and runs until told to stop."""
+"""The command `upgrade-manager run`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from upgrade_manager import __version__
 from upgrade_manager.cli import gc_tuning
-from upgrade_manager.cli.application import USER_AGENT, Outside, assemble
+from upgrade_manager.cli.application import USER_AGENT, Environment, build_manager
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.config import ConfigError
@@ -24,40 +24,40 @@ from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.repository_client import HttpRepositoryClient
 from upgrade_manager.preflight.certificate_probe import TlsProbe
+from upgrade_manager.runtime.http_server import BindError
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
-from upgrade_manager.runtime.manager import Stage
+from upgrade_manager.runtime.manager import Stage, stop_on_signals
 from upgrade_manager.runtime.metrics import Metrics
-from upgrade_manager.runtime.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.options import RunOptions
 
-#: Seconds for the first question to the API server.
-PATIENCE = 15.0
+#: Seconds for the first request to the API server.
+STARTUP_TIMEOUT = 15.0
 
 
 class StartError(Exception):
-    """Why the manager cannot start: one line for the person who started it."""
+    """The API server cannot be used."""
 
 
 def run(options: RunOptions) -> int:
-    """Run until stopped; the exit status."""
+    """Run the manager until it is stopped and return the exit status."""
     clock = SystemClock()
     configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
-    gc_tuning.relax()
+    gc_tuning.collect_less_often()
     try:
-        asyncio.run(_serve(options, clock))
-    except (StartError, ConfigError) as error:
-        sys.stderr.write(f"upgrade-manager: {error}\n")
+        asyncio.run(_run_manager(options, clock))
+    except (StartError, ConfigError, BindError) as error:
+        sys.stderr.write(f"upgrade-manager: cannot start: {error}\n")
         return 1
-    except Exception as error:  # noqa: BLE001  # the process ends here: one line, the rest is for the debug log
-        structlog.get_logger().error("the manager ended", error=str(error) or type(error).__name__)
+    except Exception as error:  # noqa: BLE001  # the process ends here with one line
+        structlog.get_logger().error("manager failed", error=str(error) or type(error).__name__)
         return 1
     return 0
 
 
-async def _serve(options: RunOptions, clock: SystemClock) -> None:
+async def _run_manager(options: RunOptions, clock: SystemClock) -> None:
     log = structlog.get_logger()
     connection = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     async with AsyncExitStack() as stack:
@@ -65,36 +65,34 @@ async def _serve(options: RunOptions, clock: SystemClock) -> None:
         ProcessCollector(registry=metrics.registry)
         transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestMetrics(metrics)))
         repository = await stack.enter_async_context(HttpRepositoryClient(user_agent=USER_AGENT))
-        outside = Outside(
+        environment = Environment(
             transport=transport, repository=repository, certificates=TlsProbe(), clock=clock, random=random.Random()
         )
-        await _greet(outside, connection.server)
-        manager = assemble(outside, options, metrics)
-        manager.add(Stage.OTHERS, "garbage", _settle_garbage)
+        await _check_api_server(environment, connection.server)
+        manager = build_manager(environment, options, metrics)
+        manager.add(Stage.OTHERS, "gc-freeze", _freeze)
         if options.webhooks:
-            log.info("this version has no admission webhook; ENABLE_WEBHOOKS=false says that this is known")
+            log.info("admission webhook not running; plans are not validated on creation")
         with stop_on_signals(manager.stop):
             log.info("starting", version=__version__, server=connection.server)
             await manager.run()
             log.info("stopped")
 
 
-async def _settle_garbage() -> None:
-    """Once the caches are filled: what is in them is there to stay."""
-    gc_tuning.settle()
+async def _freeze() -> None:
+    """Runs in the stage after the caches, whose objects stay in memory."""
+    gc_tuning.freeze()
 
 
-async def _greet(outside: Outside, server: str) -> None:
-    """Ask one question first: whoever starts the manager by hand wants to know at once that it cannot work."""
-    client = Client(outside.transport, user_agent=USER_AGENT, random=outside.random)
+async def _check_api_server(environment: Environment, server: str) -> None:
+    """Raise StartError at once when the API server cannot be used."""
+    client = Client(environment.transport, user_agent=USER_AGENT, random=environment.random)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(STARTUP_TIMEOUT):
             await client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),))
     except NotFound as error:
-        raise StartError(
-            f"the cluster at {server} does not know UpgradePlans; apply deploy/crds to it first"
-        ) from error
+        raise StartError(f"the cluster at {server} has no UpgradePlan CRD; apply deploy/crds") from error
     except TimeoutError as error:
-        raise StartError(f"the API server at {server} does not answer within {PATIENCE:.0f} s") from error
+        raise StartError(f"the API server at {server} did not respond within {STARTUP_TIMEOUT:.0f} s") from error
     except KubeError as error:
-        raise StartError(f"the API server at {server} cannot be used: {error}") from error
+        raise StartError(f"the API server at {server} refused a request: {error}") from error

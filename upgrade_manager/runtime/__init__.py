@@ -1,0 +1,20 @@
+"""What any controller needs: a work queue, a reconcile loop, leader election, ordered start and stop, metrics, probes.
+
+Modelled on controller-runtime and client-go; it knows nothing of upgrades.
+"""
+
+__all__ = [
+    "controller",
+    "healthz",
+    "http_server",
+    "kube_metrics",
+    "leader_election",
+    "logging",
+    "loop_watchdog",
+    "manager",
+    "metrics",
+    "metrics_server",
+    "rate_limiter",
+    "result",
+    "workqueue",
+]

@@ -1,4 +1,4 @@
-"""Server certificates from memory and from a directory that somebody else keeps up to date."""
+"""TLS server certificates from memory and from a directory whose files change (controller-runtime's certwatcher)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: The files' names in a Secret of type kubernetes.io/tls.
+#: The names of the files in a volume of a Secret of type kubernetes.io/tls.
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 
 
 class CertificateError(Exception):
-    """No certificate could be made or loaded; the message says which and why."""
+    """A certificate cannot be made or loaded."""
 
 
 def context_from_pem(pem: bytes) -> ssl.SSLContext:
-    """A server context for the key and certificates in one PEM. Raises CertificateError unless they are a pair."""
+    """Return a server context with this key and certificate. Raises CertificateError unless they match."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -34,42 +34,41 @@ def context_from_pem(pem: bytes) -> ssl.SSLContext:
     return context
 
 
-class CertificateDirectory:
-    """Serves the pair in a directory, and from the first handshake after a change the new pair.
+class CertWatcher:
+    """Serves the key and certificate in a directory, and after a change the new ones from the next handshake on.
 
-    A pair that does not load is reported once and never replaces the one in use: it is tried in a context of its own,
-    because loading into one that serves would break that. Reading the files takes well below a millisecond, so no task
-    has to poll them: every handshake looks whether they changed.
+    Each handshake checks whether the files have changed. A pair that does not load never replaces the current one: it
+    is loaded into a new context, because a failed load would break the served one.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._log = structlog.get_logger(__name__, certificates=str(path))
-        #: The files' state that was looked at last, whether it loaded or not.
-        self._looked_at: tuple[tuple[int, int, int], ...] = ()
-        #: The last pair that loaded.
-        self._good: ssl.SSLContext | None = None
+        #: Metadata of the files that were last loaded, successfully or not.
+        self._loaded: tuple[tuple[int, int, int], ...] = ()
+        #: The context of the last changed pair that loaded.
+        self._context: ssl.SSLContext | None = None
 
     async def context(self) -> ssl.SSLContext:
-        """A server context that always serves the newest good pair. Raises CertificateError without any."""
-        self._looked_at = self._state()
+        """Return a context that serves the newest valid pair. Raises CertificateError without any."""
+        self._loaded = self._metadata()
         front = self._load()
         front.sni_callback = self._choose
         return front
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
         try:
-            state = self._state()
-            if state != self._looked_at:
-                self._looked_at = state
-                self._good = self._load()
-                self._log.info("certificate replaced")
+            metadata = self._metadata()
+            if metadata != self._loaded:
+                self._loaded = metadata
+                self._context = self._load()
+                self._log.info("certificate reloaded")
         except CertificateError as error:
-            self._log.error("certificate not replaced", error=str(error))
-        if self._good is not None:
-            connection.context = self._good
+            self._log.error("certificate not reloaded", error=str(error))
+        if self._context is not None:
+            connection.context = self._context
 
-    def _state(self) -> tuple[tuple[int, int, int], ...]:
+    def _metadata(self) -> tuple[tuple[int, int, int], ...]:
         try:
             stats = [(self._path / name).stat() for name in (CERTIFICATE, KEY)]
         except OSError as error:
@@ -78,18 +77,14 @@ class CertificateDirectory:
 
     def _load(self) -> ssl.SSLContext:
         try:
-            pem = b"\n".join((self._path / name).read_bytes() for name in (KEY, CERTIFICATE))
-        except OSError as error:
-            raise CertificateError(f"{self._path}: {error}") from error
-        try:
-            return context_from_pem(pem)
-        except CertificateError as error:
+            return context_from_pem(b"\n".join((self._path / name).read_bytes() for name in (KEY, CERTIFICATE)))
+        except (OSError, CertificateError) as error:
             raise CertificateError(f"{self._path}: {error}") from error
 
 
 @contextmanager
 def _memory_file(content: bytes) -> Iterator[str]:
-    """A path with this content, which is gone with the context and, on Linux, never on a disk."""
+    """Give the path of a temporary file with this content, in memory where the system can."""
     if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile() as file:
             file.write(content)

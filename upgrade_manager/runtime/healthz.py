@@ -1,58 +1,39 @@
-"""Checks that a probe asks, and what it answers (controller-runtime's pkg/healthz, to the byte)."""
+"""The probes `/healthz` and `/readyz`, with the responses of controller-runtime's pkg/healthz.
+
+`?verbose` lists all checks, `?exclude=NAME` leaves one out, and each check has a path below the probe's.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import structlog
+from aiohttp import web
+
+from upgrade_manager.runtime.http_server import HttpServer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
-
-#: Seconds for one check; kubelet gives up on the whole answer earlier than that by default.
-_PATIENCE = 5.0
+    from collections.abc import Awaitable, Callable, Collection
 
 
-class Unhealthy(Exception):
-    """Why a check fails, as a sentence for the log and the check's own sub-path."""
+#: Seconds for one check.
+CHECK_TIMEOUT = 5.0
 
-
-#: Returns when all is well, raises otherwise.
+#: Raises when the check fails.
 Check: TypeAlias = "Callable[[], Awaitable[None]]"
 
 
+class Unhealthy(Exception):
+    """Why a check fails; shown in the log and on the path of the check."""
+
+
 async def ping() -> None:
-    """The check of a group that has none: if this runs, the event loop does."""
+    """Pass; the check of a probe without checks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What one check said."""
-
-    name: str
-    excluded: bool = False
-    #: Why it failed; empty when it did not.
-    failure: str = ""
-
-    def line(self) -> str:
-        """As listed; why a check fails is for the log, since anybody may ask."""
-        if self.failure:
-            return f"[-]{self.name} failed: reason withheld"
-        return f"[+]{self.name} excluded: ok" if self.excluded else f"[+]{self.name} ok"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A status and a text."""
-
-    status: int
-    text: str
-
-
-class CheckGroup:
-    """The checks behind one probe, `healthz` or `readyz`."""
+class Probe:
+    """The named checks behind one path."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -60,49 +41,87 @@ class CheckGroup:
         self._log = structlog.get_logger(__name__, probe=name)
 
     def add(self, name: str, check: Check) -> None:
-        """Ask this check too. Raises ValueError when there is one of that name."""
-        if name in self._checks:
-            raise ValueError(f"probe {self.name} has a check {name} already")
+        """Add a check."""
         self._checks[name] = check
 
-    async def answer(self, *, verbose: bool = False, exclude: Collection[str] = ()) -> Answer:
-        """All checks together: `ok`, or what each of them says when one fails or when asked to be verbose."""
+    async def report(self, *, verbose: bool = False, exclude: Collection[str] = ()) -> tuple[int, str]:
+        """Run all checks; return the status and `ok`, or all results if one has failed or if `verbose`."""
         checks = self._checks or {"ping": ping}
         names = sorted(checks)
-        findings = await asyncio.gather(*(self._ask(name, checks[name], exclude) for name in names))
-        failed = [finding for finding in findings if finding.failure]
+        included = [name for name in names if name not in exclude]
+        errors = await asyncio.gather(*(_error_of(checks[name]) for name in included))
+        failed = {name: error for name, error in zip(included, errors, strict=True) if error}
         if failed:
-            self._log.warning("probe failed", failures={finding.name: finding.failure for finding in failed})
+            self._log.warning("probe failed", errors=failed)
         elif not verbose:
-            return Answer(200, "ok")
-        unknown = sorted(set(exclude) - set(names))
-        return Answer(500 if failed else 200, self._text(findings, unknown, passed=not failed))
+            return 200, "ok"
+        lines = [_line(name, failed=name in failed, excluded=name in exclude) for name in names]
+        if unknown := ", ".join(f'"{name}"' for name in sorted(set(exclude) - set(names))):
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")
+        # The reference says healthz on both paths.
+        lines.append(f"healthz check {'failed' if failed else 'passed'}")
+        return 500 if failed else 200, "\n".join(lines) + "\n"
 
-    async def answer_one(self, name: str) -> Answer | None:
-        """One check alone, its failure in words; None when there is none of that name."""
-        check = ping if name == "ping" and not self._checks else self._checks.get(name)
+    async def report_one(self, name: str) -> tuple[int, str]:
+        """Run one check; return the status and `ok` or why it fails."""
+        check = (self._checks or {"ping": ping}).get(name)
         if check is None:
-            return None
-        finding = await self._ask(name, check, ())
-        return Answer(500, f"internal server error: {finding.failure}\n") if finding.failure else Answer(200, "ok")
+            return 404, "404 page not found\n"
+        error = await _error_of(check)
+        return (500, f"internal server error: {error}\n") if error else (200, "ok")
 
-    async def _ask(self, name: str, check: Check, exclude: Collection[str]) -> Finding:
-        if name in exclude:
-            return Finding(name=name, excluded=True)
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await check()
-        except TimeoutError:
-            return Finding(name=name, failure=f"no answer within {_PATIENCE:g} s")
-        except Exception as error:  # noqa: BLE001  # a check that breaks has failed, and the others still count
-            return Finding(name=name, failure=str(error) or type(error).__name__)
-        return Finding(name=name)
 
-    def _text(self, findings: Sequence[Finding], unknown: Sequence[str], *, passed: bool) -> str:
-        lines = [finding.line() for finding in findings]
-        if unknown:
-            quoted = ", ".join(f'"{name}"' for name in unknown)
-            lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
-        # The reference says healthz under either path.
-        lines.append(f"healthz check {'passed' if passed else 'failed'}")
-        return "\n".join(lines) + "\n"
+class Probes:
+    """`healthz`, after whose failure kubelet restarts the Pod, and `readyz`, which decides whether it gets requests."""
+
+    def __init__(self) -> None:
+        self.healthz = Probe("healthz")
+        self.readyz = Probe("readyz")
+
+    def server(self, address: tuple[str, int]) -> HttpServer:
+        """Return the plain HTTP server of both."""
+        app = web.Application()
+        for probe in (self.healthz, self.readyz):
+            for path in (f"/{probe.name}", f"/{probe.name}/"):
+                app.router.add_get(path, _all_checks(probe))
+            app.router.add_get(f"/{probe.name}/{{check}}", _one_check(probe))
+        return HttpServer("probes", flag="--health-probe-bind-address", app=app, address=address)
+
+
+async def _error_of(check: Check) -> str:
+    """Run the check and return why it fails; empty when it passes."""
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT):
+            await check()
+    except TimeoutError:
+        return f"timed out after {CHECK_TIMEOUT:g} s"
+    except Exception as error:  # noqa: BLE001  # any exception of a check is its failure
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _line(name: str, *, failed: bool, excluded: bool) -> str:
+    """Return the result of one check, without the reason, because any client may read it."""
+    if failed:
+        return f"[-]{name} failed: reason withheld"
+    return f"[+]{name} excluded: ok" if excluded else f"[+]{name} ok"
+
+
+def _all_checks(probe: Probe) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(request: web.Request) -> web.Response:
+        exclude = request.query.getall("exclude", [])
+        return _response(await probe.report(verbose="verbose" in request.query, exclude=exclude))
+
+    return handle
+
+
+def _one_check(probe: Probe) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(request: web.Request) -> web.Response:
+        return _response(await probe.report_one(request.match_info["check"]))
+
+    return handle
+
+
+def _response(report: tuple[int, str]) -> web.Response:
+    status, text = report
+    return web.Response(status=status, text=text, charset="utf-8", headers={"X-Content-Type-Options": "nosniff"})

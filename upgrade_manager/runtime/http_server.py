@@ -1,73 +1,71 @@
-"""An HTTP server as something that the manager runs."""
+"""An HTTP server that the manager runs."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-
-from upgrade_manager.runtime.healthz import Unhealthy
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
-    from upgrade_manager.runtime.bindaddress import BindAddress
-
-#: Seconds that requests get to end when the server stops.
-DRAIN = 5.0
+#: Seconds for running requests to end when the server stops.
+SHUTDOWN_TIMEOUT = 5.0
 
 
-async def plain() -> None:
-    """The TLS of a server that has none."""
-    return
+class BindError(Exception):
+    """The server cannot listen on its address."""
+
+
+async def no_tls() -> None:
+    """Return the TLS context of a plain server."""
 
 
 class HttpServer:
-    """Serves `app` at `address` from `run()` until cancelled; `bound()` returns once it accepts connections.
-
-    `tls` is awaited when the server starts, because making a certificate takes a while.
-    """
+    """Serves `app` at a host, empty for all, and a port, 0 for a free one, which are the value of `flag`."""
 
     def __init__(
         self,
         name: str,
         *,
+        flag: str,
         app: web.Application,
-        address: BindAddress,
-        tls: Callable[[], Awaitable[ssl.SSLContext | None]] = plain,
-        drain: float = DRAIN,
+        address: tuple[str, int],
+        tls: Callable[[], Awaitable[ssl.SSLContext | None]] = no_tls,
     ) -> None:
         self.name = name
         #: The port in use; 0 until bound.
         self.port = 0
+        self._flag = flag
         self._app = app
         self._address = address
         self._tls = tls
-        self._drain = drain
         self._bound = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until cancelled, then let the requests that are under way end. Raises OSError when it cannot bind."""
-        runner = web.AppRunner(self._app, handle_signals=False, access_log=None, shutdown_timeout=self._drain)
+        """Serve until cancelled, then wait for running requests. Raises BindError."""
+        runner = web.AppRunner(self._app, handle_signals=False, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT)
         await runner.setup()
         try:
-            context = await self._tls()
-            site = web.TCPSite(runner, self._address.host or None, self._address.port, ssl_context=context)
-            await site.start()
+            await self._start(runner)
             self.port = runner.addresses[0][1]
             self._bound.set()
             await asyncio.get_running_loop().create_future()
         finally:
-            self._bound.clear()
             await runner.cleanup()
 
     async def bound(self) -> None:
-        """Wait until connections are accepted."""
+        """Readiness: wait until connections are accepted."""
         await self._bound.wait()
 
-    async def check(self) -> None:
-        """Readiness: raises Unhealthy while connections are not accepted."""
-        if not self._bound.is_set():
-            raise Unhealthy(f"server {self.name} does not accept connections")
+    async def _start(self, runner: web.AppRunner) -> None:
+        context = await self._tls()
+        host, port = self._address
+        try:
+            await web.TCPSite(runner, host or None, port, ssl_context=context).start()
+        except OSError as error:
+            reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error}"
+            raise BindError(f"{self._flag} {host}:{port} {reason}") from error

@@ -1,19 +1,18 @@
-"""Log lines: structlog's and the standard library's alike, as JSON on a pipe and readable on a terminal.
+"""Logs of structlog and of the standard library: as JSON on a pipe, readable on a terminal, without secrets.
 
-A line is a constant event name and key/value pairs, never a sentence with values in it and never a whole object.
+A line is a constant event and key/value pairs, never a whole object.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 from datetime import UTC
 from enum import StrEnum
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import structlog
-
-from upgrade_manager.runtime.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +21,20 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
 
 LEVELS = ("debug", "info", "warning", "error")
+REDACTED = "[redacted]"
+
+#: Keys whose values are secret.
+_SECRET_KEY = re.compile(
+    r"authorization|token|passw|credential|cookie|api[-_]?key|private[-_]?key|bearer", re.IGNORECASE
+)
+#: Secrets in texts: the value of an Authorization header, a JSON web token, a PEM key.
+_SECRET_TEXT = re.compile(
+    r"(?<=\bbearer )[^\s\"',]+|(?<=\bbasic )[a-z0-9+/]{8,}=*|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+#: Levels of nested values that are logged.
+_MAX_DEPTH = 6
 
 
 class LogFormat(StrEnum):
@@ -39,9 +52,9 @@ def configure_logging(
     stream: TextIO,
     now: Callable[[], datetime],
 ) -> None:
-    """Send all logging of the process to `stream`, from `level` up; called once, first thing. Raises ValueError.
+    """Send all logs of the process from `level` up to `stream`. Raises ValueError.
 
-    AUTO is CONSOLE on a terminal and JSON elsewhere. Colours are left out where NO_COLOR is set.
+    AUTO is CONSOLE on a terminal and JSON elsewhere. NO_COLOR turns colours off.
     """
     if level not in LEVELS:
         raise ValueError(f"log level {level!r} is unknown: use one of {', '.join(LEVELS)}")
@@ -84,14 +97,14 @@ def _renderer(log_format: LogFormat, stream: TextIO) -> Processor:
     terminal = stream.isatty()
     if log_format is LogFormat.JSON or (log_format is LogFormat.AUTO and not terminal):
         return structlog.processors.JSONRenderer(default=str)
-    # The plain formatter: rich's prints local variables, which may be secrets, and is slow to load.
+    # Tracebacks of rich print local variables, which may be secrets, and load slowly.
     return structlog.dev.ConsoleRenderer(
         colors=terminal and not os.environ.get("NO_COLOR"), exception_formatter=structlog.dev.plain_traceback
     )
 
 
 def _route_stdlib(threshold: int, stream: TextIO, *, fields: list[Processor], rendering: list[Processor]) -> None:
-    """Give lines of aiohttp, asyncio and the like the same form; below a warning only when debugging."""
+    """Format logs of aiohttp, asyncio and other libraries the same way; below warning only at level debug."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -107,7 +120,7 @@ def _route_stdlib(threshold: int, stream: TextIO, *, fields: list[Processor], re
 
 
 class _NamedLogger(structlog.PrintLogger):
-    """Writes lines, and knows what `structlog.get_logger` was given as the name."""
+    """A PrintLogger with the name given to `structlog.get_logger`."""
 
     def __init__(self, name: str, stream: TextIO) -> None:
         super().__init__(stream)
@@ -119,3 +132,30 @@ def _logger_factory(stream: TextIO) -> Callable[..., _NamedLogger]:
         return _NamedLogger(names[0] if names else "", stream)
 
     return make
+
+
+def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Replace secrets in a log line; a structlog processor."""
+    return {key: _redact_value(key, value, _MAX_DEPTH) for key, value in event.items()}
+
+
+def _redact_value(key: object, value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(key, str) and _SECRET_KEY.search(key):
+        return REDACTED
+    if isinstance(value, str):
+        return _SECRET_TEXT.sub(REDACTED, value)
+    return _redact_nested(value, depth - 1)
+
+
+def _redact_nested(value: Any, depth: int) -> Any:
+    if depth < 0:
+        return "..."
+    if isinstance(value, dict):
+        return {key: _redact_value(key, item, depth) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redact_value("", item, depth) for item in value]
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    return _SECRET_TEXT.sub(REDACTED, str(value))

@@ -1,4 +1,4 @@
-"""Notices when something blocks the event loop."""
+"""Detects code that blocks the event loop."""
 
 from __future__ import annotations
 
@@ -13,40 +13,39 @@ from upgrade_manager.runtime.healthz import Unhealthy
 if TYPE_CHECKING:
     from prometheus_client import Histogram
 
-#: Seconds between two looks.
-PERIOD = 0.5
-#: Seconds of lateness from which a stall is worth a line.
-_TOLD = 1.0
-#: Seconds without a look after which the loop counts as hung (observability.md, probes).
-HUNG_AFTER = 60.0
+#: Seconds between two measurements.
+INTERVAL = 0.5
+#: Seconds of lag from which a measurement is logged.
+LOGGED_LAG = 1.0
+#: Seconds without a measurement after which the loop counts as hung (observability.md, probes).
+HANG_TIMEOUT = 60.0
 
 
-class LoopLag:
-    """Sleeps, and observes by how much the loop woke it too late; `check` fails when it was not woken at all."""
+class LoopWatchdog:
+    """Measures by how much the event loop's timers are late."""
 
     def __init__(self, *, lag: Histogram) -> None:
         self._lag = lag
         self._log = structlog.get_logger(__name__)
-        #: Loop time of the last look; None before the first.
-        self._beat: float | None = None
+        #: Loop time of the last measurement; None before the first.
+        self._measured_at: float | None = None
 
     async def run(self) -> None:
-        """Look until cancelled."""
-        loop = asyncio.get_running_loop()
-        self._beat = loop.time()
+        """Measure until cancelled."""
+        self._measured_at = loop_time()
         while True:
-            await asyncio.sleep(PERIOD)
-            now = loop.time()
-            late = max(0.0, now - self._beat - PERIOD)
-            self._beat = now
-            self._lag.observe(late)
-            if late > _TOLD:
-                self._log.warning("event loop stalled", seconds=round(late, 3))
+            await asyncio.sleep(INTERVAL)
+            now = loop_time()
+            lag = max(0.0, now - self._measured_at - INTERVAL)
+            self._measured_at = now
+            self._lag.observe(lag)
+            if lag > LOGGED_LAG:
+                self._log.warning("event loop blocked", seconds=round(lag, 3))
 
     async def check(self) -> None:
-        """Liveness: raises Unhealthy when the last look is too long ago."""
-        if self._beat is None:
+        """Liveness: raise Unhealthy when the last measurement is too long ago."""
+        if self._measured_at is None:
             return
-        age = loop_time() - self._beat
-        if age > HUNG_AFTER:
+        age = loop_time() - self._measured_at
+        if age > HANG_TIMEOUT:
             raise Unhealthy(f"the event loop has not run its timers for {age:.0f} s")

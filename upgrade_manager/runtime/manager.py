@@ -1,20 +1,22 @@
-"""Starts and stops everything in the right order (controller-runtime's manager).
+"""Starts and stops everything in order (controller-runtime's manager).
 
-    start                                       stop
-    1. servers: metrics, probes                 1. others and warm-up
-    2. webhooks (a list may need conversion)    2. leader-only
-    3. caches, waiting until they are synced    3. caches
-    4. others                                   4. webhooks
-    5. leader election                          5. servers
-    6. leader-only: the controllers             6. the lease is released
+    start                                             stop
+    1. servers: metrics, probes                       1. others
+    2. webhooks, which listing may need               2. leader: the controllers
+    3. caches; wait until they are synced             3. caches
+    4. others                                         4. webhooks
+    5. leader election, then leader: the controllers  5. servers
+                                                      6. release of the lease
 
-The lease goes last, and only when all else has ended, so that no two leaders ever act at a time.
+The lease is released only when all work has stopped, so that two leaders never act at the same time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
@@ -25,22 +27,22 @@ import structlog
 from upgrade_manager.runtime.leader_election import LeaseLost
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from structlog.typing import FilteringBoundLogger
 
     from upgrade_manager.runtime.leader_election import LeaderElector
 
-#: Seconds for an orderly stop, all stages together (controller-runtime's default).
-GRACE = 30.0
-#: Seconds until something has to be ready, such as a cache to be synced (controller-runtime's default).
-READY_WITHIN = 120.0
-#: Seconds that cancelled work has to end when the process stops by force; less than a lease outlives its renewal.
-LAST_MOMENT = 3.0
+#: Seconds for an orderly stop (controller-runtime's default, as the next one).
+SHUTDOWN_TIMEOUT = 30.0
+#: Seconds for a runnable to become ready, such as a cache to sync.
+READY_TIMEOUT = 120.0
+#: Seconds for cancelled work to end in a forced stop: less than a lease outlives its last renewal.
+FORCED_STOP_TIMEOUT = 3.0
 
 
 class Stage(IntEnum):
-    """When something runs, in the order of starting."""
+    """When a runnable starts, in order."""
 
     SERVERS = 1
     WEBHOOKS = 2
@@ -49,71 +51,76 @@ class Stage(IntEnum):
     LEADER = 5
 
 
-#: The order of stopping.
 STOP_ORDER = (Stage.OTHERS, Stage.LEADER, Stage.CACHES, Stage.WEBHOOKS, Stage.SERVERS)
 
 
 class NotReady(Exception):
-    """Something did not get ready in time, so the manager cannot start."""
+    """A runnable was not ready within READY_TIMEOUT."""
 
 
-class GraceExceeded(Exception):
-    """Something did not stop in time."""
+class ShutdownTimeout(Exception):
+    """The manager did not stop within SHUTDOWN_TIMEOUT."""
 
 
-class Forced(Exception):
+class ForcedStop(Exception):
     """A second signal ended the orderly stop."""
 
 
-async def at_once() -> None:
-    """The readiness of what is ready when it starts."""
+async def always_ready() -> None:
+    """Return at once: the runnable is ready when it starts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runnable:
-    """Something that runs until cancelled."""
-
+@dataclass(frozen=True, slots=True)
+class _Runnable:
     name: str
     run: Callable[[], Awaitable[None]]
-    #: Returns when the next stage may start.
     ready: Callable[[], Awaitable[None]]
-    ready_within: float
 
 
 @dataclass(slots=True)
 class _Group:
-    """What runs of one stage."""
+    """The runnables of one stage."""
 
-    runnables: list[Runnable] = field(default_factory=list)
+    runnables: list[_Runnable] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
 
 def kill() -> None:
-    """End the process on the spot; what a stop by force does with work that does not let go."""
+    """End the process without cleanup."""
     os._exit(1)
 
 
-class Manager:
-    """Runs what was added, until told to stop or until something fails.
+@contextmanager
+def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` for each SIGTERM and SIGINT."""
+    loop = asyncio.get_running_loop()
 
-    The first failure decides what `run` raises. Losing the lease skips the orderly stop: everything is cancelled at
-    once. Whatever is cancelled by force and has not ended within `LAST_MOMENT` seconds is ended by `last_resort`,
-    because work that goes on without the lease is worse than a process that ends.
+    def received(number: signal.Signals) -> None:
+        structlog.get_logger(__name__).info("signal received", signal=number.name)
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, received, number)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+class Manager:
+    """Runs all runnables until `stop()` or until one fails.
+
+    Losing the lease skips the orderly stop: everything is cancelled at once. Work that has not ended
+    FORCED_STOP_TIMEOUT seconds later is ended with the process, by `kill`, because it must not outlast the lease.
     """
 
-    def __init__(
-        self,
-        *,
-        elector: LeaderElector | None,
-        grace: float = GRACE,
-        last_resort: Callable[[], None] = kill,
-    ) -> None:
+    def __init__(self, *, elector: LeaderElector | None, kill: Callable[[], None] = kill) -> None:
         self._elector = elector
-        self._grace = grace
-        self._last_resort = last_resort
+        self._kill = kill
         self._log: FilteringBoundLogger = structlog.get_logger(__name__)
         self._groups = {stage: _Group() for stage in Stage}
-        #: Renewal and its watch; running from the moment we lead until all else has ended.
+        #: `renew` and `watch` of the elector, from acquiring the lease until all else has stopped.
         self._election: set[asyncio.Task[None]] = set()
         self._failures: list[Exception] = []
         self._stopping = asyncio.Event()
@@ -125,27 +132,24 @@ class Manager:
         name: str,
         run: Callable[[], Awaitable[None]],
         *,
-        ready: Callable[[], Awaitable[None]] = at_once,
-        ready_within: float = READY_WITHIN,
+        ready: Callable[[], Awaitable[None]] = always_ready,
     ) -> None:
-        """Run it in its stage, which is over when `ready()` returned; before `run()` only.
+        """Add a runnable before `run()`. The next stage starts when `ready()` has returned.
 
-        `run` ends when cancelled, or by itself without failing, which stops nothing else; any exception ends the
-        manager.
+        `run` may return, which stops nothing else; an exception stops the manager.
         """
-        runnable = Runnable(name=name, run=run, ready=ready, ready_within=ready_within)
-        self._groups[stage].runnables.append(runnable)
+        self._groups[stage].runnables.append(_Runnable(name, run, ready))
 
     def stop(self) -> None:
-        """Stop in order; a second call stops by force."""
+        """Stop in order; a second call forces the stop."""
         if self._stopping.is_set():
-            self._force(Forced("stopped by force, on a second request"))
+            self._force(ForcedStop("stop forced by a second signal"))
         self._stopping.set()
 
     async def run(self) -> None:
-        """Start everything, wait, stop everything. Raises the first failure, such as LeaseLost.
+        """Start everything, wait for the stop, and raise the first failure, such as LeaseLost.
 
-        Cancelling it is a request to stop in order; cancelling it again cancels everything at once.
+        Cancelling it stops in order; cancelling it again forces the stop.
         """
         if not self._stopping.is_set():
             await self._run()
@@ -181,7 +185,7 @@ class Manager:
             self._election.add(tasks.create_task(self._guard(name, run), name=name))
 
     async def _guard(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """Run it; a failure stops the manager, a lost lease by force."""
+        """Run it; a failure stops the manager, a lost lease forces the stop."""
         try:
             await run()
         except LeaseLost as error:
@@ -190,34 +194,34 @@ class Manager:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Not we were cancelled but something that it waited for; ending silently would leave the manager crippled.
-            self._fail(name, RuntimeError(f"{name} ended with a wait that was cancelled: {error!r}"))
-        except Exception as error:  # noqa: BLE001  # raised again by run(), once everything has stopped
-            self._fail(name, _only(error))
+            # A task that the runnable waited for was cancelled: the runnable has ended without being stopped.
+            self._fail(name, RuntimeError(f"{name}: an awaited task was cancelled: {error!r}"))
+        except Exception as error:  # noqa: BLE001  # run() raises it after the stop
+            self._fail(name, _unwrap(error))
 
     def _fail(self, name: str, error: Exception) -> None:
-        self._log.error("manager fails", runnable=name, error=str(error), error_type=type(error).__name__)
+        self._log.error("runnable failed", runnable=name, error=str(error), error_type=type(error).__name__)
         self._failures.append(error)
         self._stopping.set()
 
     def _force(self, error: Exception) -> None:
-        self._log.error("manager stops by force", error=str(error))
+        self._log.error("forcing the stop", error=str(error))
         self._failures.append(error)
         self._forced.set()
         self._stopping.set()
 
     async def _stop(self, tasks: asyncio.TaskGroup, starter: asyncio.Task[None]) -> None:
-        """Stop in order within the grace, unless forced; by force then."""
-        self._log.info("manager stops")
+        """Stop in order; when forced or after SHUTDOWN_TIMEOUT, cancel everything."""
+        self._log.info("manager stopping")
         orderly = tasks.create_task(self._guard("stop", partial(self._stop_in_order, starter)), name="manager-stop")
         forced = tasks.create_task(self._forced.wait(), name="manager-forced")
-        await asyncio.wait({orderly, forced}, timeout=self._grace, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({orderly, forced}, timeout=SHUTDOWN_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         forced.cancel()
         if orderly.done():
             return
         if not self._forced.is_set():
-            names = ", ".join(sorted(task.get_name() for task in self._running())) or "the lease is not released"
-            self._failures.append(GraceExceeded(f"not stopped within {self._grace:g} s: {names}"))
+            names = ", ".join(sorted(task.get_name() for task in self._running())) or "release of the lease"
+            self._failures.append(ShutdownTimeout(f"shutdown timed out after {SHUTDOWN_TIMEOUT:g} s: {names}"))
         await self._cancel_all({starter, orderly, *self._running()})
 
     async def _stop_in_order(self, starter: asyncio.Task[None]) -> None:
@@ -229,7 +233,7 @@ class Manager:
             await self._elector.release()
 
     async def _cancel_all(self, tasks: set[asyncio.Task[None]]) -> None:
-        timer = asyncio.get_running_loop().call_later(LAST_MOMENT, self._last_resort)
+        timer = asyncio.get_running_loop().call_later(FORCED_STOP_TIMEOUT, self._kill)
         try:
             await _cancel(tasks)
         finally:
@@ -240,15 +244,15 @@ class Manager:
         return {task for task in tasks if not task.done()}
 
 
-async def _wait_ready(runnable: Runnable) -> None:
-    limit = asyncio.timeout(runnable.ready_within)
+async def _wait_ready(runnable: _Runnable) -> None:
+    limit = asyncio.timeout(READY_TIMEOUT)
     try:
         async with limit:
             await runnable.ready()
     except TimeoutError as error:
         if not limit.expired():
             raise
-        raise NotReady(f"{runnable.name} was not ready within {runnable.ready_within:g} s") from error
+        raise NotReady(f"{runnable.name} not ready within {READY_TIMEOUT:g} s") from error
 
 
 async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
@@ -259,8 +263,8 @@ async def _cancel(tasks: set[asyncio.Task[None]]) -> None:
         await asyncio.wait(tasks)
 
 
-def _only(error: Exception) -> Exception:
-    """The one failure inside of groups of one."""
+def _unwrap(error: Exception) -> Exception:
+    """Return the only exception in nested groups of one."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

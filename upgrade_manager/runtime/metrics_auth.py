@@ -1,7 +1,6 @@
-"""Whether someone may read the metrics: the API server is asked who they are and what they may (kube-rbac-proxy's way).
+"""Authorizes metrics requests with the API server's TokenReview and SubjectAccessReview (as kube-rbac-proxy does).
 
-TokenReview tells whose token it is, SubjectAccessReview whether that user may `get` the path. Answers are kept for a
-short while, so that a scrape every 15 seconds costs a few reviews a minute, and wrong tokens cannot flood the API.
+Decisions are cached, so that scrapes cost few reviews and invalid tokens cannot flood the API server.
 """
 
 from __future__ import annotations
@@ -32,92 +31,97 @@ SUBJECT_ACCESS_REVIEWS = Resource(
     namespaced=False,
 )
 
-#: Seconds for which a yes and a no are kept.
-ALLOWED_FOR, REFUSED_FOR = 60.0, 10.0
-#: Answers kept at most, and tokens looked at longer than any real one.
-_KEPT = 256
-_LONGEST_TOKEN = 16 * 1024
-#: Reviews under way at the same time, and seconds for one.
-_AT_ONCE = 4
-_PATIENCE = 10.0
+#: Seconds for which decisions are cached.
+ALLOWED_TTL, DENIED_TTL = 60.0, 10.0
+#: Seconds for one review.
+REVIEW_TIMEOUT = 10.0
+#: Upper limits: decisions in the cache, characters of a token, concurrent reviews.
+_MAX_DECISIONS, _MAX_TOKEN, _MAX_REVIEWS = 256, 16 * 1024, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """An HTTP status, 200 for yes, and the text for a no."""
+class Decision:
+    """An HTTP status, 200 for allowed, and the text of the response otherwise."""
 
     status: int
     text: str = ""
 
 
-YES = Verdict(200)
-UNAUTHORIZED = Verdict(401, "Unauthorized\n")
+ALLOWED = Decision(200)
+UNAUTHORIZED = Decision(401, "Unauthorized\n")
 
 
-class Scrapers:
-    """Judges requests for one path by their Authorization header."""
+class MetricsAuthorizer:
+    """Decides by their Authorization header which requests may `get` a path."""
 
     def __init__(self, client: Client, *, path: str) -> None:
         self._client = client
         self._path = path
         self._log = structlog.get_logger(__name__)
-        #: By the token's digest, until when the verdict counts, and the verdict; oldest first, `_KEPT` at most.
-        self._verdicts: OrderedDict[str, tuple[float, Verdict]] = OrderedDict()
-        self._reviews = asyncio.Semaphore(_AT_ONCE)
+        #: Expiry and decision by digest of the token, oldest first.
+        self._decisions: OrderedDict[str, tuple[float, Decision]] = OrderedDict()
+        self._reviews = asyncio.Semaphore(_MAX_REVIEWS)
 
-    async def judge(self, authorization: str) -> Verdict:
-        """Whether the bearer of this header's token may read the path."""
-        scheme, _, token = authorization.strip().partition(" ")
+    async def authorize(self, header: str) -> Decision:
+        """Decide whether the user with this header's bearer token may read the path."""
+        scheme, _, token = header.strip().partition(" ")
         token = token.strip()
-        if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _LONGEST_TOKEN:
+        if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _MAX_TOKEN:
             return UNAUTHORIZED
         digest = hashlib.sha256(token.encode()).hexdigest()
         async with self._reviews:
-            return self._known(digest) or await self._ask(token, digest)
+            return self._cached(digest) or await self._review_token(token, digest)
 
-    def _known(self, digest: str) -> Verdict | None:
-        until, verdict = self._verdicts.get(digest, (float("-inf"), UNAUTHORIZED))
-        return verdict if loop_time() < until else None
+    def _cached(self, digest: str) -> Decision | None:
+        expiry, decision = self._decisions.get(digest, (float("-inf"), UNAUTHORIZED))
+        return decision if loop_time() < expiry else None
 
-    def _keep(self, digest: str, verdict: Verdict) -> Verdict:
-        seconds = ALLOWED_FOR if verdict is YES else REFUSED_FOR
-        self._verdicts[digest] = (loop_time() + seconds, verdict)
-        self._verdicts.move_to_end(digest)
-        if len(self._verdicts) > _KEPT:
-            self._verdicts.popitem(last=False)
-        return verdict
+    def _cache(self, digest: str, decision: Decision) -> Decision:
+        ttl = ALLOWED_TTL if decision is ALLOWED else DENIED_TTL
+        self._decisions[digest] = (loop_time() + ttl, decision)
+        self._decisions.move_to_end(digest)
+        if len(self._decisions) > _MAX_DECISIONS:
+            self._decisions.popitem(last=False)
+        return decision
 
-    async def _ask(self, token: str, digest: str) -> Verdict:
+    async def _review_token(self, token: str, digest: str) -> Decision:
         try:
             user = await self._authenticate(token)
         except (KubeError, TimeoutError) as error:
-            return self._broken("Authentication failed", error)
+            return self._failed("Authentication failed", error)
         if user is None:
-            return self._keep(digest, UNAUTHORIZED)
+            return self._cache(digest, UNAUTHORIZED)
         name = user.get("username", "")
         try:
-            allowed = await self._authorize(user)
+            is_allowed = await self._may_read(user)
         except (KubeError, TimeoutError) as error:
-            return self._broken(f"Authorization for user {name} failed", error)
-        return self._keep(digest, YES if allowed else Verdict(403, f"Authorization denied for user {name}\n"))
+            return self._failed(f"Authorization for user {name} failed", error)
+        denied = Decision(403, f"Authorization denied for user {name}\n")
+        return self._cache(digest, ALLOWED if is_allowed else denied)
 
     async def _authenticate(self, token: str) -> dict[str, Any] | None:
-        """The user whose token it is; None when it is nobody's."""
+        """Return the user of the token; None for an invalid token."""
         status = await self._review(TOKEN_REVIEWS, {"token": token})
         return dict(status.get("user") or {}) if status.get("authenticated") else None
 
-    async def _authorize(self, user: dict[str, Any]) -> bool:
-        subject = {"user": user.get("username", ""), "groups": user.get("groups") or [], "uid": user.get("uid", "")}
-        question = {"extra": user.get("extra") or {}, "nonResourceAttributes": {"path": self._path, "verb": "get"}}
-        status = await self._review(SUBJECT_ACCESS_REVIEWS, subject | question)
-        return bool(status.get("allowed"))
+    async def _may_read(self, user: dict[str, Any]) -> bool:
+        spec = {
+            "user": user.get("username", ""),
+            "groups": user.get("groups") or [],
+            "uid": user.get("uid", ""),
+            "extra": user.get("extra") or {},
+            "nonResourceAttributes": {"path": self._path, "verb": "get"},
+        }
+        return bool((await self._review(SUBJECT_ACCESS_REVIEWS, spec)).get("allowed"))
 
     async def _review(self, resource: Resource, spec: dict[str, Any]) -> dict[str, Any]:
         review = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {}, "spec": spec}
-        async with asyncio.timeout(_PATIENCE):
-            answer = await self._client.create(resource, review)
-        return dict(answer.get("status") or {})
+        async with asyncio.timeout(REVIEW_TIMEOUT):
+            created = await self._client.create(resource, review)
+        return dict(created.get("status") or {})
 
-    def _broken(self, text: str, error: Exception) -> Verdict:
-        self._log.warning("metrics request not judged", problem=text, error=str(error) or "no answer in time")
-        return Verdict(500, text + "\n")
+    def _failed(self, text: str, error: Exception) -> Decision:
+        """Return a decision that is not cached, because the API server could not decide."""
+        reason = str(error) or f"timed out after {REVIEW_TIMEOUT:g} s"
+        self._log.warning("metrics request not authorized", reason=text, error=reason)
+        return Decision(500, text + "\n")

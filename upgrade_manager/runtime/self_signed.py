@@ -1,7 +1,6 @@
-"""A throw-away certificate, for a server whose clients are told not to verify it, as metrics scrapers are.
+"""A self-signed certificate for the metrics server, whose clients do not verify it.
 
-Run as a program it prints key and certificate and ends. The manager runs it that way, so that the library which makes
-them never takes memory in the process that stays.
+The manager runs this module as a program, so that the cryptography library takes no memory in the manager.
 """
 
 from __future__ import annotations
@@ -17,24 +16,23 @@ from upgrade_manager.runtime.cert_watcher import CertificateError, context_from_
 if TYPE_CHECKING:
     import ssl
 
-#: What the certificate is for; nobody checks it.
 _HOST = "localhost"
-_VALID = timedelta(days=365)
-#: Certificates start a little in the past, for clients whose clocks are behind.
-_SKEW = timedelta(hours=1)
-#: Seconds for making a certificate.
-_PATIENCE = 60.0
+_VALIDITY = timedelta(days=365)
+#: The certificate is valid before now, for clients whose clocks are slow.
+_CLOCK_SKEW = timedelta(hours=1)
+#: Seconds for the program.
+_TIMEOUT = 60.0
 _COMMAND = (sys.executable, "-m", "upgrade_manager.runtime.self_signed")
 
 
 async def self_signed() -> ssl.SSLContext:
-    """A server context with a new certificate, for as long as this process lives. Raises CertificateError."""
+    """Return a server context with a new certificate. Raises CertificateError."""
     return context_from_pem(await asyncio.to_thread(_run, _COMMAND))
 
 
 def make_pem(*, now: datetime) -> bytes:
-    """A new key and a certificate for it, signed by itself, one after the other as PEM."""
-    from cryptography import x509  # noqa: PLC0415  # 8 MB that only this program needs
+    """Return a new key and its self-signed certificate as PEM."""
+    from cryptography import x509  # noqa: PLC0415  # 8 MB that the manager does not need
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
@@ -46,8 +44,8 @@ def make_pem(*, now: datetime) -> bytes:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SKEW)
-        .not_valid_after(now + _VALID)
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + _VALIDITY)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(_HOST)]), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -58,10 +56,10 @@ def make_pem(*, now: datetime) -> bytes:
 
 def _run(command: tuple[str, ...]) -> bytes:
     try:
-        made = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=True)  # noqa: S603  # our own
+        done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=True)  # noqa: S603  # a fixed command
     except (OSError, subprocess.SubprocessError) as error:
-        raise CertificateError(f"the program that makes a self-signed certificate failed: {error}") from error
-    return made.stdout
+        raise CertificateError(f"cannot make a self-signed certificate: {error}") from error
+    return done.stdout
 
 
 def main() -> None:

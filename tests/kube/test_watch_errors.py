@@ -30,10 +30,6 @@ class Row:
     then: str
     wait: tuple[float, float]
     reason: str
-    #: Seconds that the watch, with the client's own retries, takes.
-    lasts: tuple[float, float] = (0.0, 0.0)
-    #: Requests that it makes.
-    attempts: int = 1
 
 
 MATRIX = {

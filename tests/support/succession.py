@@ -35,11 +35,6 @@ class Succession:
 
     lives: list[Life] = field(default_factory=list)
 
-    @property
-    def had_deaths(self) -> bool:
-        """Whether any of them has died."""
-        return any(life.wire.died.is_set() for life in self.lives)
-
 
 @asynccontextmanager
 async def succession(stage: Stage, fates: Sequence[Fate]) -> AsyncIterator[Succession]:

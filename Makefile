@@ -94,7 +94,7 @@ lock: setup ## Pin what requirements/*.in ask for; LOCK_ARGS=--upgrade takes new
 	@hack/lock.sh $(LOCK_ARGS)
 
 .PHONY: bench
-bench: setup ## Measure the figures that the README promises; BENCH_ARGS="NAME …" picks some
+bench: setup ## Measure the figures of docs/performance.md; BENCH_ARGS="NAME …" picks some
 	@$(BIN)/python -m hack.bench $(BENCH_ARGS)
 
 .PHONY: clean

@@ -1,4 +1,4 @@
-"""`python -m hack.bench`: the figures that the README promises, measured on this machine."""
+"""`python -m hack.bench`: measure the figures of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     lines = "\n".join(f"  {name:<11} {text}" for name, (_, text) in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m hack.bench",
-        description="Measure the figures that the README promises.",
+        description="Measure the figures of docs/performance.md.",
         epilog=f"benchmarks:\n{lines}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

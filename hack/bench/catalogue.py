@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from hack.bench.figure import Figure
 
-#: The module of each and what it measures, in the order of the README's table. Each has a function `measure`.
+#: The module of each and what it measures, in the order of docs/performance.md. Each has a function `measure`.
 BENCHMARKS = {
     "upgrade": (
         "hack.bench.upgrade",

@@ -1,4 +1,4 @@
-"""What an object costs in memory, as the README promises."""
+"""Memory that an object takes in a store."""
 
 from __future__ import annotations
 

@@ -1,0 +1,157 @@
+"""The README's commands, run in order as they are written, against a simulated cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.support.kubectl import installed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+COMMANDS = [
+    line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines() if line.strip()
+]
+MANIFESTS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)]
+#: Commands that are not run, by their beginning, with the reason.
+NOT_RUN = {
+    "make demo": "takes minutes; .ci/run runs it",
+    "make test": "would run this test",
+    "docker build": "needs a container engine",
+    "docker push": "needs a registry",
+    "upgrade-manager run": "the test starts it with the simulated cluster's kubeconfig and repository URL",
+    "kubectl -n harvester-system port-forward": "simulated Pods have no ports",
+    "kubectl -n harvester-system logs deployment/harvester-upgrade-manager": "simulated Pods have no logs",
+}
+#: What a command must print, where that shows that it did what the README says.
+OUTPUT = {
+    "kubectl get up -o wide -w": "MESSAGE",
+    "kubectl describe up/to-v1.8.0": "Phase Transition Timestamps",
+    "kubectl wait": "condition met",
+    "kubectl get up/to-v1.8.0 -o jsonpath='{.status.currentPhase}'": "Succeeded",
+    "kubectl get up/to-v1.8.0 -o jsonpath='{.status.nodeUpgradeStatuses}'": '"node-2"',
+    "kubectl delete up --all": "deleted",
+    "kubectl delete -k deploy": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
+}
+#: Seconds after which a command that never ends is stopped; seconds for all others.
+WATCH, TIMEOUT = 5.0, 120.0
+
+
+def is_run(command: str) -> bool:
+    return not command.startswith(tuple(NOT_RUN))
+
+
+def manifest(kind: str) -> dict[str, Any]:
+    (found,) = (block for block in MANIFESTS if block.get("kind") == kind)
+    return dict(found)
+
+
+class Terminal:
+    """Runs commands in a directory, with kubectl set up for the simulated cluster."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self._path = f"{installed().parent}:{os.environ['PATH']}"
+
+    async def start(self, *command: str, stdout: IO[bytes] | int = PIPE) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            cwd=self.folder,
+            env={
+                "PATH": self._path,
+                "HOME": str(self.folder),
+                "KUBECONFIG": str(self.kubeconfig),
+                "PYTHONPATH": str(ROOT),
+            },
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+
+    async def run(self, line: str) -> str:
+        """Run a command line; return its output. A watch is stopped, everything else must succeed."""
+        process = await self.start(*shlex.split(line, comments=True))
+        watch = line.endswith(" -w")
+        if watch:
+            asyncio.get_running_loop().call_later(WATCH, process.terminate)
+        async with asyncio.timeout(TIMEOUT):
+            output = (await process.communicate())[0].decode()
+        assert watch or process.returncode == 0, f"{line}\n{output}"
+        return output
+
+
+@contextlib.asynccontextmanager
+async def python(
+    terminal: Terminal, *arguments: str, stdout: IO[bytes] | int = PIPE
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a Python module in the background."""
+    process = await terminal.start(sys.executable, "-m", *arguments, stdout=stdout)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.communicate()
+
+
+@pytest.mark.real_loop
+@pytest.mark.timeout(200)
+async def test_every_command_runs_as_written(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    version = manifest("Version")
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(manifest("UpgradePlan")))
+    cluster = ("hack.cluster", "--kubeconfig", str(terminal.kubeconfig), "--time-scale", "0.2")
+    async with contextlib.AsyncExitStack() as stack:
+        log = stack.enter_context((tmp_path / "manager.log").open("wb"))
+        simulated = await stack.enter_async_context(python(terminal, *cluster))
+        assert simulated.stdout is not None
+        ready = dict(part.split("=", 1) for part in (await simulated.stdout.readline()).decode().split()[1:])
+        url = "kubectl -n harvester-system get versions.harvesterhci.io v1.8.0 -o jsonpath={.spec.isoURL}"
+        version["spec"]["isoURL"] = await terminal.run(url)
+        (tmp_path / "version.yaml").write_text(yaml.safe_dump(version))
+        await terminal.run("kubectl -n harvester-system delete versions.harvesterhci.io v1.8.0")
+        outputs = {}
+        for command in filter(is_run, COMMANDS):
+            outputs[command] = await terminal.run(command)
+            if "rollout status" in command:
+                # The process that the Deployment's Pods stand for.
+                flags = ("--repo-url", ready["repo-url"], "--metrics-bind-address=0", "--health-probe-bind-address=0")
+                await stack.enter_async_context(python(terminal, "upgrade_manager", "run", *flags, stdout=log))
+    for start, text in OUTPUT.items():
+        (output,) = (found for command, found in outputs.items() if command.startswith(start))
+        assert text in output, start
+
+
+def test_every_exception_names_a_command() -> None:
+    assert [start for start in (*NOT_RUN, *OUTPUT) if not any(map(re.compile(re.escape(start)).match, COMMANDS))] == []
+
+
+def test_the_image_name_goes_into_the_kustomization() -> None:
+    (snippet,) = (block["images"] for block in MANIFESTS if "images" in block)
+    (stored,) = yaml.safe_load((ROOT / "deploy/kustomization.yaml").read_text())["images"]
+    (image,) = snippet
+    assert (image["name"], image["newTag"]) == (stored["name"], stored["newTag"])
+    assert f"docker push {image['newName']}:{image['newTag']}" in COMMANDS
+
+
+def test_every_annotation_of_the_readme_is_known() -> None:
+    keys = (ROOT / "upgrade_manager/api/keys.py").read_text()
+    table = README.split("| annotation on the plan")[1].split("\n\n")[0]
+    named = re.findall(r"^\| `([a-z-]+): ", table, re.MULTILINE)
+    assert len(named) == 3
+    assert [name for name in named if f"/{name}" not in keys] == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.store import ChangeKind
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ class Cache:
         self._listeners: list[Callable[[Change], None]] = []
         self._informer = Informer(
             client,
-            resource,
-            field_selector=field_selector,
+            Selection(resource=resource, field_selector=field_selector),
             handlers=(self._notify,),
             random=random,
         )
@@ -88,7 +88,7 @@ class Cache:
 
         After an outage of the API server the watches of different kinds resume at different times.
         """
-        while not await self._informer.observed(objects.resource_version(written)):
+        while not await self._informer.wait_for_version(objects.resource_version(written)):
             continue
 
     async def run(self) -> None:
@@ -97,7 +97,7 @@ class Cache:
 
     async def synced(self) -> None:
         """Wait for the first list."""
-        await self._informer.synced()
+        await self._informer.wait_for_sync()
 
     def _notify(self, change: Change) -> None:
         for index in self._indexes.values():

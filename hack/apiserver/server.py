@@ -98,7 +98,7 @@ class ApiServer:
             raise Transient(f"{request.method} {request.path}: no answer in {request.timeout:g} s") from error
         if isinstance(answer, Response):
             return answer
-        with closing(WatchStream(answer, idle_timeout=request.idle_timeout)) as stream:
+        with closing(WatchStream(answer)) as stream:
             body = b"".join([chunk async for chunk in stream.chunks()])
         return Response(status=stream.status, headers=stream.headers, body=body)
 
@@ -109,7 +109,7 @@ class ApiServer:
         if isinstance(answer, Response):
             yield WholeStream(answer)
             return
-        with closing(WatchStream(answer, idle_timeout=request.idle_timeout)) as stream:
+        with closing(WatchStream(answer)) as stream:
             yield stream
 
     def compact(self) -> None:

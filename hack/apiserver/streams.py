@@ -5,11 +5,9 @@ No generators: one that its reader leaves half-way would be finished by the even
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from hack.apiserver.status import JSON_HEADERS
-from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -26,38 +24,33 @@ class Pieces(Protocol):
         ...
 
 
-class PatientStream:
-    """Pieces as a `Stream`, with the patience of a real transport."""
+class ChunkStream:
+    """Pieces as a `Stream`."""
 
-    def __init__(self, pieces: Pieces, *, status: int, headers: Mapping[str, str], idle_timeout: float) -> None:
+    def __init__(self, pieces: Pieces, *, status: int, headers: Mapping[str, str]) -> None:
         self._pieces = pieces
-        self._idle_timeout = idle_timeout
         self.status = status
         self.headers = headers
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The pieces as they come. Raises Transient when none does for too long."""
+        """The pieces as they come."""
         return self
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        try:
-            async with asyncio.timeout(self._idle_timeout):
-                piece = await self._pieces.next()
-        except TimeoutError as error:
-            raise Transient(f"no byte arrived for {self._idle_timeout:g} s") from error
+        piece = await self._pieces.next()
         if piece is None:
             raise StopAsyncIteration
         return piece
 
 
-class WatchStream(PatientStream):
+class WatchStream(ChunkStream):
     """A watch as a `Stream`, which its reader closes."""
 
-    def __init__(self, watch: Watch, *, idle_timeout: float) -> None:
-        super().__init__(watch, status=200, headers=JSON_HEADERS, idle_timeout=idle_timeout)
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(watch, status=200, headers=JSON_HEADERS)
         self._watch = watch
 
     def close(self) -> None:

@@ -27,7 +27,6 @@ from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -105,7 +104,7 @@ async def desk(*, scenario: str, time_scale: float, recorder: type[Recorder] = R
         cluster = await relatives.start("cluster", cluster_command(options, direct))
         url = repo_url(await ready_line(cluster, within=READY_WITHIN[options.api]))
         connection = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(direct))
-        http = await stack.enter_async_context(HttpTransport(connection, observer=RequestObserver()))
+        http = await stack.enter_async_context(HttpTransport(connection))
         taking = recorder(http)
         authority = Authority(now=datetime.now(UTC))
         gateway = Gateway(taking, tls=server_context(authority.server(), folder))

@@ -19,6 +19,7 @@ from upgrade_manager.cli.application import Environment, build_manager
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.runtime.metrics import Metrics
 
@@ -140,9 +141,11 @@ async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator
 
 @contextlib.asynccontextmanager
 async def _informed(simulation: Simulation, ended: _Ended) -> AsyncIterator[None]:
-    informer = Informer(simulation.client("bench"), UPGRADE_PLANS, handlers=(ended,), random=Random(0))
+    informer = Informer(
+        simulation.client("bench"), Selection(resource=UPGRADE_PLANS), handlers=(ended,), random=Random(0)
+    )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(informer.run())
-        await informer.synced()
+        await informer.wait_for_sync()
         yield
         task.cancel()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.cli import gc_tuning
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
 from upgrade_manager.kube.transport import Request, Response
 
@@ -198,7 +199,7 @@ async def measure(events: int) -> tuple[float, int]:
     random = Random(1)
     informer = Informer(
         Client(_Replay(data), user_agent="bench", random=random),
-        PODS,
+        Selection(resource=PODS),
         handlers=(count,),
         random=random,
     )

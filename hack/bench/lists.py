@@ -19,6 +19,7 @@ from hack.control_plane.direct import direct
 from upgrade_manager.cli import gc_tuning
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
@@ -70,11 +71,11 @@ async def _fill(plane: ControlPlane, *, streamed: bool) -> float:
     async with AsyncExitStack() as stack:
         client = _client(await stack.enter_async_context(direct(plane, token=ADMIN.token)))
         if not streamed:
-            client.watch_lists.were_refused()
-        informer = Informer(client, CONFIG_MAPS, namespace="default", random=Random(0))
+            client.watch_list_support.mark_unsupported()
+        informer = Informer(client, Selection(resource=CONFIG_MAPS, namespace="default"), random=Random(0))
         began = time.perf_counter()
         task = asyncio.create_task(informer.run())
-        await informer.synced()
+        await informer.wait_for_sync()
         took = time.perf_counter() - began
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -22,7 +22,6 @@ from hack.cluster.kubeconfig import kubeconfig, write
 from hack.simulation import Simulation
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
     from hack.bench.recorder import Recorder
@@ -75,6 +74,4 @@ async def _https(simulation: Simulation, stack: AsyncExitStack, folder: Path) ->
     gateway = await stack.enter_async_context(Gateway(simulation.backend.client_transport, tls=tls))
     path = folder / "kubeconfig"
     write(path, kubeconfig(server=gateway.url, authority=authority.certificate, token=_TOKEN))
-    return HttpTransport(
-        await load_config(environ={}, now=lambda: now, kubeconfig=str(path)), observer=RequestObserver()
-    )
+    return HttpTransport(await load_config(environ={}, now=lambda: now, kubeconfig=str(path)))

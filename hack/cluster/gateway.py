@@ -138,5 +138,4 @@ async def _translated(incoming: web.Request) -> Request:
         headers=headers,
         body=await incoming.read(),
         timeout=_PATIENCE,
-        idle_timeout=_PATIENCE,
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube.config import Connection, Tls
+from upgrade_manager.kube.config import ClientConfig, TlsConfig
 from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
     from hack.control_plane.control_plane import ControlPlane
@@ -20,16 +19,16 @@ class _Static:
     plane: ControlPlane
     authorization: str
 
-    async def connect(self) -> Connection:
-        """See Source."""
+    async def load(self) -> ClientConfig:
+        """See ConfigSource."""
         return self.snapshot()
 
-    def snapshot(self) -> Connection:
-        tls = Tls(authorities=self.plane.certificate.decode())
-        return Connection(server=self.plane.url, tls=tls, source=self, authorization=self.authorization)
+    def snapshot(self) -> ClientConfig:
+        tls = TlsConfig(ca_data=self.plane.certificate.decode())
+        return ClientConfig(server=self.plane.url, tls=tls, source=self, authorization=self.authorization)
 
 
 def direct(plane: ControlPlane, *, token: str = "") -> HttpTransport:
     """Return a transport to be entered; without a token, each request's own Authorization header counts."""
     source = _Static(plane, f"Bearer {token}" if token else "")
-    return HttpTransport(source.snapshot(), observer=RequestObserver())
+    return HttpTransport(source.snapshot())

@@ -30,7 +30,7 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.kube.observer import RequestObserver
+from upgrade_manager.kube.pager import Selection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -116,7 +116,7 @@ async def _play(options: Options, screen: Screen, relatives: Family) -> int:
 @contextlib.asynccontextmanager
 async def _client(kubeconfig: Path) -> AsyncIterator[Client]:
     connection = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))
-    async with HttpTransport(connection, observer=RequestObserver()) as transport:
+    async with HttpTransport(connection) as transport:
         yield Client(transport, user_agent="demo", random=random.Random())
 
 
@@ -171,11 +171,11 @@ def own_kubectl(api: str) -> tuple[str, str]:
 
 
 async def _watch(client: Client, stage: Stage, screen: Screen, *, plan: Object, within: float) -> View:
-    plans = Informer(client, resources.UPGRADE_PLANS, random=random.Random())
-    events = Informer(client, resources.EVENTS, namespace="default", random=random.Random())
+    plans = Informer(client, Selection(resource=resources.UPGRADE_PLANS), random=random.Random())
+    events = Informer(client, Selection(resource=resources.EVENTS, namespace="default"), random=random.Random())
     async with asyncio.TaskGroup() as group:
         watches = [group.create_task(informer.run()) for informer in (plans, events)]
-        await asyncio.gather(plans.synced(), events.synced())
+        await asyncio.gather(plans.wait_for_sync(), events.wait_for_sync())
         with screen:
             view = await follow(stage, screen, plan=plan, plans=plans, events=events, within=within)
         for watch in watches:

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from hack.apiserver.streams import PatientStream
+from hack.apiserver.streams import ChunkStream
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class BreakableTransport:
             pieces = _Pieces(self, stream.chunks())
             self._open[pieces] = None
             try:
-                yield PatientStream(
-                    pieces, status=stream.status, headers=stream.headers, idle_timeout=request.idle_timeout
-                )
+                yield ChunkStream(pieces, status=stream.status, headers=stream.headers)
             finally:
                 self._open.pop(pieces, None)
 

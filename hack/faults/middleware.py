@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from hack.apiserver.status import StatusError
-from hack.apiserver.streams import PatientStream, WholeStream
+from hack.apiserver.streams import ChunkStream, WholeStream
 from hack.faults.call import call_of
 from hack.faults.counts import NO_ANSWER, Counts
 from hack.faults.rules import Delay, LoseAnswer, LoseRequest, Refuse, Rule
@@ -126,7 +126,7 @@ class Middleware:
             return
         async with self._inner.open(request) as stream:
             self.counts.add(call, stream.status)
-            yield self._faulty(stream, request, call, actions)
+            yield self._faulty(stream, call, actions)
 
     async def _begin(self, request: Request, actions: list[Action]) -> Response | None:
         try:
@@ -135,7 +135,7 @@ class Middleware:
         except TimeoutError as error:
             raise Transient(f"{request.path}: no answer in {request.timeout:g} s") from error
 
-    def _faulty(self, stream: Stream, request: Request, call: Call, actions: list[Action]) -> Stream:
+    def _faulty(self, stream: Stream, call: Call, actions: list[Action]) -> Stream:
         faults = [action for action in actions if not isinstance(action, (Delay, Refuse, LoseRequest, LoseAnswer))]
         if not faults or stream.status != 200:  # noqa: PLR2004
             return stream
@@ -143,7 +143,7 @@ class Middleware:
         lines: Lines = Whole(stream.chunks())
         for fault in faults:
             lines = disturbed(lines, fault, random=self._random, hidden=hidden)
-        return PatientStream(lines, status=stream.status, headers=stream.headers, idle_timeout=request.idle_timeout)
+        return ChunkStream(lines, status=stream.status, headers=stream.headers)
 
     def _actions(self, call: Call) -> list[Action]:
         """Return the actions of all rules that match the request."""

@@ -13,6 +13,7 @@ from tests.support.tiers import REAL
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.objects import name, resource_version
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ class Noted:
 @asynccontextmanager
 async def following(api: BareApi, client: Client, **options: Any) -> AsyncIterator[Informer]:
     """An informer of the test's ConfigMaps that is in sync."""
-    informer = Informer(client, CONFIG_MAPS, namespace=api.namespace, random=Random(1), **options)
+    informer = Informer(client, Selection(resource=CONFIG_MAPS, namespace=api.namespace, **options), random=Random(1))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(informer.run())
         async with asyncio.timeout(PATIENCE):
-            await informer.synced()
+            await informer.wait_for_sync()
         yield informer
         task.cancel()
 
@@ -89,7 +90,7 @@ async def test_an_informer_shows_what_there_is_and_follows(
         await client.create(CONFIG_MAPS, config_map("d", even="no"), namespace=api.namespace)
         await client.delete(CONFIG_MAPS, "a", namespace=api.namespace)
         written = await client.create(CONFIG_MAPS, config_map("e", even="no"), namespace=api.namespace)
-        assert await informer.observed(resource_version(written), timeout=PATIENCE)
+        assert await informer.wait_for_version(resource_version(written), timeout=PATIENCE)
         assert [name(obj) for obj in informer.store.list()] == [*then]
         assert all(("data" in obj) is not options.get("metadata_only", False) for obj in informer.store.list())
 

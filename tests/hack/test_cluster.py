@@ -21,7 +21,6 @@ from tests.support.processes import eventually, program_of, started_with
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.kube.observer import RequestObserver
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 
@@ -140,7 +139,7 @@ async def test_who_looks_for_the_api_servers_finds_the_programs_own(
     async with asyncio.timeout(50):
         await process.stdout.readline()
     connection = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(path))
-    async with HttpTransport(connection, observer=RequestObserver()) as transport:
+    async with HttpTransport(connection) as transport:
         client = Client(transport, user_agent="test", random=Random(1))
         piece = await client.get(ENDPOINT_SLICES, "kubernetes", namespace="default")
         for name, path_behind in (("fs", "stats/summary"), ("imageGCHighThresholdPercent", "configz")):

@@ -37,10 +37,10 @@ def test_only_two_minutes_of_health_since_the_last_failure_start_over() -> None:
     backoff = Backoff(random=Lowest())
     for _ in range(4):
         backoff.failed()
-    backoff.worked(119)
+    backoff.succeeded(119)
     assert backoff.failed() == 12.8
-    backoff.worked(119)
+    backoff.succeeded(119)
     assert backoff.failed() == 25.6
-    backoff.worked(60)
-    backoff.worked(60)
+    backoff.succeeded(60)
+    backoff.succeeded(60)
     assert backoff.failed() == 0.8

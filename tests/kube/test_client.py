@@ -62,7 +62,7 @@ async def test_list_reads_all_pages_of_the_newest_state() -> None:
     assert found.items == [node("a"), node("b")]
     assert (found.resource_version, found.paginated) == ("5", True)
     selectors = {"labelSelector": "a=b", "fieldSelector": "c=d"}
-    assert transport.asked == [{**selectors, "limit": "500"}, {**selectors, "limit": "500", "continue": "t"}]
+    assert transport.queries == [{**selectors, "limit": "500"}, {**selectors, "limit": "500", "continue": "t"}]
 
 
 async def test_list_of_metadata_in_a_namespace_from_any_cache() -> None:
@@ -72,7 +72,7 @@ async def test_list_of_metadata_in_a_namespace_from_any_cache() -> None:
     (request,) = transport.requests
     assert request.path == "/api/v1/namespaces/ns/secrets"
     assert request.headers["accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-    assert transport.asked == [{"resourceVersion": "0", "limit": "500"}]
+    assert transport.queries == [{"resourceVersion": "0", "limit": "500"}]
 
 
 async def test_a_token_that_expires_turns_the_list_into_a_whole_one() -> None:
@@ -80,7 +80,7 @@ async def test_a_token_that_expires_turns_the_list_into_a_whole_one() -> None:
     api, transport = client(first, refusal(410, "Expired"), listing(node("a"), node("b"), version="9"))
     found = await api.list(NODES, resource_version="3")
     assert ([item["metadata"]["name"] for item in found.items], found.resource_version) == (["a", "b"], "9")
-    assert transport.asked[2] == {"resourceVersion": "3"}
+    assert transport.queries[2] == {"resourceVersion": "3"}
 
 
 async def test_a_list_that_is_gone_at_its_first_page_is_gone() -> None:
@@ -101,14 +101,14 @@ ODD = {
 @pytest.mark.parametrize("reply", ODD.values(), ids=ODD.keys())
 async def test_an_answer_that_makes_no_sense_is_transient(reply: Response) -> None:
     api, _ = client(reply)
-    with pytest.raises(Transient, match="list nodes: the answer"):
+    with pytest.raises(Transient, match="list nodes: the response"):
         await api.list(NODES)
 
 
 async def test_watch() -> None:
     api, transport = client()
     transport.watches.append(FedStream(event("ADDED", node("a")) + b"cut off", None))
-    async with api.watch(NODES, Selection(label_selector="a"), resource_version="7", timeout=300) as watch:
+    async with api.watch(Selection(resource=NODES, label_selector="a"), resource_version="7", timeout=300) as watch:
         batches = [batch async for batch in watch]
     assert [[entry.type for entry in batch] for batch in batches] == [["ADDED"]]
     assert transport.requests[0].query == (
@@ -118,13 +118,12 @@ async def test_watch() -> None:
         ("resourceVersion", "7"),
         ("timeoutSeconds", "300"),
     )
-    assert transport.requests[0].idle_timeout < 90
 
 
 async def test_a_watch_that_first_brings_what_exists() -> None:
     api, transport = client()
     transport.streams.append(FedStream(None))
-    async with api.watch(NODES, Selection(), resource_version="", timeout=300, initial_events=True) as watch:
+    async with api.watch(Selection(resource=NODES), resource_version="", timeout=300, initial_events=True) as watch:
         assert [batch async for batch in watch] == []
     assert transport.requests[0].query == (
         ("watch", "1"),
@@ -138,7 +137,7 @@ async def test_a_watch_that_first_brings_what_exists() -> None:
 async def test_an_event_without_a_line_feed_at_the_end_counts() -> None:
     api, transport = client()
     transport.watches.append(FedStream(event("ADDED", node("a")).strip(), None))
-    async with api.watch(NODES, Selection(), resource_version="7", timeout=300) as watch:
+    async with api.watch(Selection(resource=NODES), resource_version="7", timeout=300) as watch:
         assert [len(batch) async for batch in watch] == [1]
 
 

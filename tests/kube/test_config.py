@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from upgrade_manager.kube.config import ConfigError, Connection, InCluster, Tls
+from upgrade_manager.kube.config import ClientConfig, ConfigError, InCluster, TlsConfig
 from upgrade_manager.kube.kubeconfig import load_config
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def kubeconfig(path: Path, server: str) -> str:
 async def test_a_pod_finds_its_server_and_its_token(account: Path) -> None:
     found = await load_config(environ=POD, now=now, service_account=account)
     assert (found.server, found.authorization, found.max_age) == ("https://10.53.0.1:443", "Bearer one", 60)
-    assert found.tls == Tls(authorities="PEM")
+    assert found.tls == TlsConfig(ca_data="PEM")
     (account / "token").write_text("two")
-    assert (await found.source.connect()).authorization == "Bearer two"
+    assert (await found.source.load()).authorization == "Bearer two"
 
 
 async def test_an_address_of_version_6_is_bracketed(account: Path) -> None:
@@ -85,12 +85,12 @@ async def test_the_first_configuration_that_is_there_counts(account: Path, tmp_p
 
 
 async def test_no_configuration_at_all_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"there is no kubeconfig at .*: set --kubeconfig or KUBECONFIG"):
+    with pytest.raises(ConfigError, match=r"kubeconfig .* not found: set --kubeconfig or KUBECONFIG"):
         await load_config(environ={"HOME": str(tmp_path)}, now=now)
 
 
 def test_credentials_are_not_shown(account: Path) -> None:
     source = InCluster(host="h", port="1", folder=account)
-    found = Connection(server="https://h", tls=Tls(), source=source, authorization="Bearer hunter2")
-    assert repr(found) == "Connection(https://h)"
+    found = ClientConfig(server="https://h", tls=TlsConfig(), source=source, authorization="Bearer hunter2")
+    assert repr(found) == "ClientConfig(https://h)"
     assert found.max_age == math.inf

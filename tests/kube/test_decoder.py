@@ -54,7 +54,7 @@ def test_a_line_that_is_no_event_is_an_error_after_those_before_it(line: bytes) 
     events, error = decode_lines([good, line, good])
     assert [entry.object["metadata"]["name"] for entry in events] == ["a"]
     assert isinstance(error, Undecodable)
-    assert str(error) == f"a watch sent a line of {len(line)} bytes that is no event"
+    assert str(error) == f"a line of {len(line)} bytes in a watch is not an event"
 
 
 def test_objects_of_one_read_share_the_strings_of_their_keys() -> None:

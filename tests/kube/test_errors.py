@@ -17,10 +17,10 @@ from upgrade_manager.kube.errors import (
     Terminal,
     Throttled,
     Transient,
-    error_from_answer,
+    error_from_response,
     error_from_status,
-    is_too_large,
-    retry_after,
+    is_too_large_resource_version,
+    parse_retry_after,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_the_class_says_what_to_do(code: int, reason: str, kind: type[KubeError]
     if is_event:
         error = error_from_status("watch nodes", obj)
     else:
-        error = error_from_answer("watch nodes", code, {}, json.dumps(obj).encode())
+        error = error_from_response("watch nodes", code, {}, json.dumps(obj).encode())
     assert type(error) is kind
     assert (error.status, error.reason, error.details) == (code, reason, {"name": "x"})
     assert str(error) == f"watch nodes: {code} {reason + ': ' if reason else ''}because"
@@ -70,7 +70,7 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_a_body_that_is_no_status_object_says_nothing(body: bytes) -> None:
-    error = error_from_answer("get pods x", 502, {}, body)
+    error = error_from_response("get pods x", 502, {}, body)
     assert type(error) is Transient
     assert str(error) == "get pods x: 502"
 
@@ -93,21 +93,21 @@ PATIENCE: dict[str, tuple[int, Mapping[str, str], Any, float | None]] = {
 def test_how_long_the_server_asks_to_wait(
     code: int, headers: Mapping[str, str], details: Any, wait: float | None
 ) -> None:
-    error = error_from_answer("x", code, headers, json.dumps(status_object(code, details=details)).encode())
+    error = error_from_response("x", code, headers, json.dumps(status_object(code, details=details)).encode())
     assert (error.retry_after if isinstance(error, Throttled) else None) == wait
 
 
-def test_only_whole_seconds_are_a_retry_after() -> None:
-    assert retry_after({"retry-after": " 5 "}) == 5
-    assert retry_after({"retry-after": "0"}) == 0
-    assert [retry_after({"retry-after": text}) for text in ("", "-1", "1.5", "²", "soon")] == [None] * 5
+def test_retry_after_is_whole_seconds() -> None:
+    assert parse_retry_after({"retry-after": " 5 "}) == 5
+    assert parse_retry_after({"retry-after": "0"}) == 0
+    assert [parse_retry_after({"retry-after": text}) for text in ("", "-1", "1.5", "²", "soon")] == [None] * 5
 
 
 def test_a_version_that_was_not_reached_is_told_by_its_cause() -> None:
     too_large = {"causes": ["x", {"reason": "ResourceVersionTooLarge"}]}
-    assert is_too_large(Transient("x", details=too_large))
+    assert is_too_large_resource_version(Transient("x", details=too_large))
     for details in ({}, {"causes": None}, {"causes": 7}, {"causes": [{"reason": "x"}]}):
-        assert not is_too_large(Transient("Too large resource version", details=details))
+        assert not is_too_large_resource_version(Transient("Too large resource version", details=details))
 
 
 def test_a_status_that_says_nothing_is_transient() -> None:

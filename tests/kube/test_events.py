@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.kube_server import Reply, ScriptedTransport, answer, node, refusal, reset
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.events import WAITING, EventRecorder
+from upgrade_manager.kube.events import QUEUE_SIZE, EventRecorder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -356,10 +356,10 @@ async def test_more_than_can_wait_is_dropped_but_nothing_named() -> None:
     random = Random(1)
     client = Client(accepting(), user_agent="test", random=random)
     recorder = EventRecorder(client, component="x", now=lambda: START, random=random)
-    for number in range(WAITING + 10):
+    for number in range(QUEUE_SIZE + 10):
         tell(recorder, about=node(f"n{number}"))
     tell(recorder, name="kept")
-    assert len(recorder._waiting) == WAITING + 1
+    assert len(recorder._queue) == QUEUE_SIZE + 1
     assert not await recorder.flush(1)
 
 
@@ -370,4 +370,4 @@ async def test_only_the_latest_series_are_remembered() -> None:
     for number in range(5000):
         tell(recorder, about=node(f"n{number}"))
     assert len(recorder._correlator._series) == 4096
-    assert all("spec" not in series.about for series in recorder._waiting)
+    assert all("spec" not in series.about for series in recorder._queue)

@@ -24,7 +24,7 @@ from tests.support.kube_server import (
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.objects import Object, name
-from upgrade_manager.kube.observer import InformerObserver
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.store import Change, ChangeKind
 
@@ -40,8 +40,8 @@ async def running(transport: ScriptedTransport, *, streaming: bool = False, **op
     random = Random(1)
     client = Client(transport, user_agent="test", random=random)
     if not streaming:
-        client.watch_lists.were_refused()
-    informer = Informer(client, NODES, random=random, **options)
+        client.watch_list_support.mark_unsupported()
+    informer = Informer(client, Selection(resource=NODES), random=random, **options)
     task = asyncio.create_task(informer.run())
     try:
         yield informer
@@ -59,11 +59,11 @@ async def test_the_store_follows_the_list_and_the_watch() -> None:
     transport.watches.append(stream)
     told: list[Change] = []
     async with running(transport, handlers=[told.append]) as informer:
-        await informer.synced()
+        await informer.wait_for_sync()
         assert [name(obj) for obj in informer.store.list()] == ["a", "b"]
         stream.feed(event("ADDED", node("c", 6)), event("MODIFIED", node("a", 7)), event("DELETED", node("b", 8)))
         stream.feed(bookmark(20))
-        assert await informer.observed("20")
+        assert await informer.wait_for_version("20")
         assert [name(obj) for obj in informer.store.list()] == ["a", "c"]
     assert [(change.kind.value, name(change.obj)) for change in told] == [
         ("added", "a"),
@@ -72,7 +72,7 @@ async def test_the_store_follows_the_list_and_the_watch() -> None:
         ("updated", "a"),
         ("deleted", "b"),
     ]
-    first, second = transport.asked
+    first, second = transport.queries
     assert first == {"resourceVersion": "0", "limit": "500"}
     assert (second["watch"], second["allowWatchBookmarks"], second["resourceVersion"]) == ("1", "true", "5")
 
@@ -82,9 +82,9 @@ async def test_a_watch_that_ends_is_reopened_where_it_ended() -> None:
     transport.lists.append(listing(version="5"))
     transport.watches.append(FedStream(event("ADDED", node("a", 9)), None))
     async with running(transport) as informer:
-        assert await informer.observed("9")
+        assert await informer.wait_for_version("9")
         await asyncio.sleep(0.1)
-    assert [query["resourceVersion"] for query in transport.asked] == ["0", "5", "9"]
+    assert [query["resourceVersion"] for query in transport.queries] == ["0", "5", "9"]
 
 
 async def test_one_relist_is_one_step_for_readers_and_handlers_hear_deletions_first() -> None:
@@ -98,9 +98,9 @@ async def test_one_relist_is_one_step_for_readers_and_handlers_hear_deletions_fi
         seen.append((change.kind.value, name(change.obj), names))
 
     async with running(transport, handlers=[look]) as informer:
-        assert not informer.is_synced
-        assert await informer.observed("9")
-        assert informer.is_synced
+        assert not informer.has_synced
+        assert await informer.wait_for_version("9")
+        assert informer.has_synced
     assert seen == [
         ("added", "a", ["a", "b"]),
         ("added", "b", ["a", "b"]),
@@ -114,7 +114,7 @@ async def test_an_empty_list_counts_as_synced() -> None:
     transport = ScriptedTransport()
     transport.lists.append(listing(version="5"))
     async with running(transport) as informer:
-        await informer.synced()
+        await informer.wait_for_sync()
         assert len(informer.store) == 0
 
 
@@ -124,9 +124,9 @@ async def test_a_list_that_fails_is_told_until_one_succeeds() -> None:
     transport.watches.append(FedStream())
     async with running(transport) as informer:
         await asyncio.sleep(0.1)
-        assert "list nodes" in informer.trouble
-        await informer.synced()
-        assert informer.trouble == ""
+        assert "list nodes" in informer.last_error
+        await informer.wait_for_sync()
+        assert informer.last_error == ""
 
 
 async def test_an_own_write_is_waited_for_but_not_for_ever() -> None:
@@ -135,25 +135,25 @@ async def test_an_own_write_is_waited_for_but_not_for_ever() -> None:
     transport.lists.append(listing(version="5"))
     transport.watches.append(stream)
     async with running(transport) as informer:
-        assert await informer.observed("5")
-        assert await informer.observed("3")
-        assert await informer.observed("no number")
+        assert await informer.wait_for_version("5")
+        assert await informer.wait_for_version("3")
+        assert await informer.wait_for_version("no number")
         started = asyncio.get_running_loop().time()
-        assert not await informer.observed("7")
+        assert not await informer.wait_for_version("7")
         assert asyncio.get_running_loop().time() - started == 5
-        waits = [asyncio.create_task(informer.observed(version)) for version in ("7", "7", "8")]
+        waits = [asyncio.create_task(informer.wait_for_version(version)) for version in ("7", "7", "8")]
         await asyncio.sleep(1)
         stream.feed(event("ADDED", node("a", 6)), event("MODIFIED", node("a", 7)))
         assert [await wait for wait in waits] == [True, True, False]
-        assert informer._waiting == []
+        assert informer._waiters == []
 
 
 async def test_a_write_is_not_observed_before_the_first_list() -> None:
     transport = ScriptedTransport()
     transport.lists.extend([2.0, listing(version="5")])
     async with running(transport) as informer:
-        assert not await informer.observed("", timeout=1)
-        assert await informer.observed("", timeout=5)
+        assert not await informer.wait_for_version("", timeout=1)
+        assert await informer.wait_for_version("", timeout=5)
 
 
 async def test_a_handler_that_fails_harms_nobody_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,7 +164,7 @@ async def test_a_handler_that_fails_harms_nobody_else(capsys: pytest.CaptureFixt
     transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
     told: list[Change] = []
     async with running(transport, handlers=[fail, told.append]) as informer:
-        await informer.synced()
+        await informer.wait_for_sync()
     assert [name(change.obj) for change in told] == ["a", "b"]
     assert "handler failed" in capsys.readouterr().out
 
@@ -178,7 +178,7 @@ async def test_objects_are_transformed_once_before_they_are_stored() -> None:
     transport.lists.append(listing(listed, version="5"))
     transport.watches.append(FedStream(event("ADDED", watched)))
     async with running(transport) as informer:
-        assert await informer.observed("6")
+        assert await informer.wait_for_version("6")
         assert informer.store.list() == [node("a", 1), node("b", 6)]
 
 
@@ -196,11 +196,11 @@ async def test_streamed_objects_are_transformed_as_they_come_and_shown_when_all_
     async with running(transport, streaming=True, transform=transform, handlers=[told.append]) as informer:
         await asyncio.sleep(1)
         assert transformed == ["a", "b"]
-        assert not informer.is_synced
-        assert not await informer.observed("2", timeout=1)
+        assert not informer.has_synced
+        assert not await informer.wait_for_version("2", timeout=1)
         assert (len(informer.store), told) == (0, [])
         stream.feed(initial_end(7) + event("ADDED", node("c", 8)))
-        await informer.synced()
+        await informer.wait_for_sync()
         assert informer.store.resource_version == "8"
         assert all(obj["seen"] for obj in informer.store.list())
     assert transformed == ["a", "b", "c"]
@@ -216,36 +216,26 @@ async def test_a_fault_in_a_transform_is_not_hidden(*, streaming: bool) -> None:
         transport.streams.append(FedStream(event("ADDED", node("a", 1))))
     random = Random(1)
     client = Client(transport, user_agent="test", random=random)
-    informer = Informer(client, NODES, random=random, transform=lambda obj: obj["nothing"])
+    informer = Informer(client, Selection(resource=NODES), random=random, transform=lambda obj: obj["nothing"])
     with pytest.raises(KeyError, match="nothing"):
         await informer.run()
 
 
-async def test_an_observer_hears_of_lists_watches_events_and_objects() -> None:
-    class Heard(InformerObserver):
-        def __init__(self) -> None:
-            self.told: list[tuple[str, object]] = []
-
-        def relisted(self, resource: str, *, reason: str) -> None:
-            self.told.append((resource, reason))
-
-        def watch_restarted(self, resource: str, *, reason: str) -> None:
-            self.told.append((resource, reason))
-
-        def events_received(self, resource: str, *, count: int) -> None:
-            self.told.append((resource, count))
-
-        def objects_stored(self, resource: str, *, count: int) -> None:
-            self.told.append((resource, count))
-
+async def test_lists_watches_events_and_objects_are_reported() -> None:
     transport = ScriptedTransport()
     transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
     transport.watches.append(FedStream(event("DELETED", node("a", 6)), None))
-    heard = Heard()
-    async with running(transport, observer=heard) as informer:
-        assert await informer.observed("6")
-    assert [said for _, said in heard.told] == [2, "start", 1, 1, "quick"]
-    assert {resource for resource, _ in heard.told} == {"nodes"}
+    calls: list[tuple[object, ...]] = []
+    async with running(
+        transport, on_restart=lambda *args: calls.append(args), on_progress=lambda *args: calls.append(args)
+    ) as informer:
+        assert await informer.wait_for_version("6")
+    assert calls == [
+        ("nodes", 0, 2),
+        ("nodes", "list", "start"),
+        ("nodes", 1, 1),
+        ("nodes", "watch", "quick"),
+    ]
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.support.kube_tls import Authority
-from upgrade_manager.kube.config import ConfigError, Connection
+from upgrade_manager.kube.config import ClientConfig, ConfigError
 from upgrade_manager.kube.kubeconfig import Kubeconfig, _imported, config_library
 
 TOKEN = {"token": "t"}
@@ -47,21 +47,21 @@ def text(path: str) -> str:
     return Path(path).read_text()
 
 
-async def loaded(paths: str, context: str = "") -> Connection:
-    return await Kubeconfig(paths=paths, context=context, now=lambda: NOW).connect()
+async def loaded(paths: str, context: str = "") -> ClientConfig:
+    return await Kubeconfig(paths=paths, context=context, now=lambda: NOW).load()
 
 
 async def test_a_token_and_an_authority_as_data(tmp_path: Path) -> None:
     data = base64.b64encode(b"PEM").decode()
     found = await loaded(written(tmp_path, {"token": "t"}, **{"certificate-authority-data": data}))
     assert (found.server, found.authorization, found.max_age) == ("https://k.example.org:6443", "Bearer t", 60)
-    assert (found.tls.authorities, found.tls.verify, found.tls.cert_file) == ("PEM", True, "")
+    assert (found.tls.ca_data, found.tls.insecure, found.tls.cert_file) == ("PEM", False, "")
 
 
 async def test_the_settings_of_a_cluster(tmp_path: Path) -> None:
     settings = {"insecure-skip-tls-verify": True, "tls-server-name": "kube", "proxy-url": "http://proxy:3128"}
     found = await loaded(written(tmp_path, {"username": "a", "password": "b"}, **settings))
-    assert (found.tls.verify, found.tls.server_name, found.proxy) == (False, "kube", "http://proxy:3128")
+    assert (found.tls.insecure, found.tls.server_name, found.proxy) == (True, "kube", "http://proxy:3128")
     assert found.authorization == "Basic " + base64.b64encode(b"a:b").decode()
 
 
@@ -70,7 +70,7 @@ async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     found = await loaded(written(tmp_path, {"tokenFile": "token"}))
     assert found.authorization == "Bearer one"
     (tmp_path / "token").write_text("two\n")
-    assert (await found.source.connect()).authorization == "Bearer two"
+    assert (await found.source.load()).authorization == "Bearer two"
 
 
 @pytest.mark.parametrize("is_data", [True, False], ids=["as data", "as files"])
@@ -86,10 +86,10 @@ async def test_a_client_certificate(tmp_path: Path, *, is_data: bool) -> None:
     found = await loaded(written(tmp_path, user, **{"certificate-authority": "authority.crt"}))
     assert text(found.tls.cert_file) == pair.cert
     assert text(found.tls.key_file) == pair.key
-    assert found.tls.authorities.startswith("-----BEGIN")
+    assert found.tls.ca_data.startswith("-----BEGIN")
     assert found.authorization == ""
     pair.key_file.write_text(pair.key + "\n")
-    assert ((await found.source.connect()).tls == found.tls) == is_data
+    assert ((await found.source.load()).tls == found.tls) == is_data
 
 
 async def test_another_context_and_its_cluster_stay_chosen(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ async def test_another_context_and_its_cluster_stay_chosen(tmp_path: Path) -> No
     assert found.server == "http://l.example.org"
     found = await loaded(paths)
     (tmp_path / "config").write_text(text(paths).replace("current-context: one", "current-context: two"))
-    assert (await found.source.connect()).server == "https://k.example.org:6443"
+    assert (await found.source.load()).server == "https://k.example.org:6443"
 
 
 async def test_several_files_are_merged(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_a_plugin_is_run_again_when_its_answer_ends(tmp_path: Path) -> Non
     found = await loaded(written(tmp_path, plugin(tmp_path, **TOKEN, expirationTimestamp=ends)))
     assert found.authorization == "Bearer t"
     assert found.max_age == 3600 - 60
-    await found.source.connect()
+    await found.source.load()
     assert (tmp_path / "runs").read_text() == "xx"
 
 
@@ -152,7 +152,7 @@ async def test_a_plugin_that_fails_is_one_sentence(tmp_path: Path) -> None:
 
 
 async def test_a_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("upgrade_manager.kube.kubeconfig._LOAD_TIMEOUT", 0.2)
+    monkeypatch.setattr("upgrade_manager.kube.kubeconfig._LOGIN_TIMEOUT", 0.2)
 
     async def hang(**_: Any) -> None:
         import asyncio  # noqa: PLC0415  # stands in for the loader, in its thread
@@ -172,11 +172,11 @@ USER = "users: [{name: u, user: {token: t}}]\n"
 BROKEN = {
     "no YAML": ("a: hunter2\nusers: [", "cannot be read as YAML: line 2: "),
     "no text": ("\0", "cannot be read as YAML: unacceptable character"),
-    "something else": ("just text", "something else than a kubeconfig"),
+    "something else": ("just text", "is empty or not a kubeconfig"),
     "empty": ("", "is empty"),
     "no current context": (
         "contexts: []\n" + CLUSTER + USER,
-        "names no current context: set it with kubectl config use-context",
+        "has no current context: set it with kubectl config use-context",
     ),
     "no contexts": ("current-context: x", "name x"),
     "no cluster": (CONTEXT + "clusters: []\n" + USER, "name k"),
@@ -189,7 +189,7 @@ BROKEN = {
 @pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN.keys())
 async def test_a_broken_file_is_one_sentence(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "config").write_text(content)
-    with pytest.raises(ConfigError, match=rf"^the kubeconfig .*config .*{words}") as caught:
+    with pytest.raises(ConfigError, match=rf"^kubeconfig .*config .*{words}") as caught:
         await loaded(str(tmp_path / "config"))
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
@@ -197,14 +197,14 @@ async def test_a_broken_file_is_one_sentence(tmp_path: Path, content: str, words
 
 async def test_a_certificate_without_a_key_is_told(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("x")
-    with pytest.raises(ConfigError, match="certificate without a key"):
+    with pytest.raises(ConfigError, match="needs both client-certificate and client-key"):
         await loaded(written(tmp_path, {"client-certificate": "c"}))
 
 
 async def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
         await loaded(written(tmp_path, {"client-certificate": "nowhere"}))
-    with pytest.raises(ConfigError, match="there is no kubeconfig at"):
+    with pytest.raises(ConfigError, match="not found: set --kubeconfig"):
         await loaded(f":{tmp_path / 'absent'}")
 
 

@@ -89,7 +89,7 @@ async def test_a_server_that_pages_its_cache_has_none_so_paging_stays_on() -> No
         "watch 5",
         "list 5 limit=500",
     ]
-    assert run.sink.calls[0] == ("replace", "a,b")
+    assert run.store.calls[0] == ("replace", "a,b")
 
 
 async def test_versions_follow_every_event_and_bookmark() -> None:
@@ -97,8 +97,8 @@ async def test_versions_follow_every_event_and_bookmark() -> None:
     async with reflecting(scripted(stream)) as run:
         stream.feed(bookmark(90), None)
         await asyncio.sleep(0.001)
-    assert run.sink.calls == [("replace", ""), ("put", "a"), ("put", "a"), ("drop", "a")]
-    assert run.sink.versions == ["5", "6", "7", "8", "90"]
+    assert run.store.calls == [("replace", ""), ("put", "a"), ("put", "a"), ("delete", "a")]
+    assert run.store.versions == ["5", "6", "7", "8", "90"]
     assert run.requests()[-1] == "watch 90"
 
 
@@ -106,10 +106,10 @@ async def test_versions_follow_every_event_and_bookmark() -> None:
 async def test_versions_of_a_watch_that_starts_nowhere_count_only_after_the_first_other_event(start: str) -> None:
     stream = FedStream(event("ADDED", node("a", 9)), event("ADDED", node("b", 3)))
     async with reflecting(scripted(stream, lists=[listing(version=start)])) as run:
-        assert run.sink.versions[-1] == start
+        assert run.store.versions[-1] == start
         stream.feed(bookmark(4))
         await asyncio.sleep(0.001)
-        assert run.sink.versions[-1] == "4"
+        assert run.store.versions[-1] == "4"
         stream.feed(event("ADDED", node("c", 12)), None)
         await asyncio.sleep(0.001)
     assert run.requests()[-1] == "watch 12"
@@ -119,7 +119,7 @@ async def test_every_watch_asks_for_bookmarks_and_a_random_end_within_five_to_te
     transport = scripted()
     async with reflecting(transport, seconds=4 * 3600):
         pass
-    watches = [query for query in transport.asked if "watch" in query]
+    watches = [query for query in transport.queries if "watch" in query]
     asked = {int(query["timeoutSeconds"]) for query in watches}
     assert all(query["allowWatchBookmarks"] == "true" for query in watches)
     assert len(asked) > 20
@@ -139,7 +139,7 @@ async def test_a_server_that_does_not_end_its_watch_is_left() -> None:
     stream = FedStream()
     transport = scripted(stream)
     async with reflecting(transport) as run:
-        asked = int(transport.asked[-1]["timeoutSeconds"])
+        asked = int(transport.queries[-1]["timeoutSeconds"])
         for _ in range(14):
             stream.feed(bookmark(5))
             await asyncio.sleep(50)
@@ -152,7 +152,7 @@ async def test_a_server_that_does_not_end_its_watch_is_left() -> None:
 async def test_events_before_a_bad_one_count() -> None:
     stream = FedStream(event("ADDED", node("a", 7)) + b"rubbish\n")
     async with reflecting(scripted(stream), seconds=5) as run:
-        assert run.sink.calls[1] == ("put", "a")
+        assert run.store.calls[1] == ("put", "a")
         assert run.requests()[2] == "list 7"
 
 
@@ -166,7 +166,7 @@ async def test_a_long_line_in_many_pieces_is_one_event() -> None:
     big = event("ADDED", node("a", 7, status={"text": "x" * 5_000_000}))
     pieces = [big[start : start + 65536] for start in range(0, len(big), 65536)]
     async with reflecting(scripted(FedStream(*pieces))) as run:
-        assert run.sink.calls == [("replace", ""), ("put", "a")]
+        assert run.store.calls == [("replace", ""), ("put", "a")]
 
 
 async def test_no_log_line_shows_what_was_sent(

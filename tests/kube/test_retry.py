@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.kube_server import FedStream, ScriptedTransport, answer, refusal, reset
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Gone, KubeError, NotFound, Throttled, Transient
-from upgrade_manager.kube.retry import Rest
+from upgrade_manager.kube.retry import RestClient
 from upgrade_manager.kube.transport import Request
 
 GET = Request(method="GET", path="/x", timeout=10)
@@ -19,7 +19,7 @@ async def sent(request: Request, *replies: object) -> tuple[ScriptedTransport, K
     transport.others.extend(replies)  # type: ignore[arg-type]
     error = None
     try:
-        await Rest(transport, random=Random(1)).send(request, about="get x")
+        await RestClient(transport, random=Random(1)).send(request, about="get x")
     except KubeError as caught:
         error = caught
     return transport, error
@@ -83,7 +83,7 @@ async def test_an_answer_that_does_not_come_is_a_broken_read() -> None:
     _, error = await sent(POST, 20.0, answer({}))
     assert isinstance(error, Transient)
     assert error.reason == TIMED_OUT
-    assert str(error) == "get x: no answer within 10 s"
+    assert str(error) == "get x: no response within 10 s"
 
 
 async def test_a_version_not_reached_is_told_at_once_though_the_server_says_retry() -> None:
@@ -106,7 +106,7 @@ async def opened(*replies: object) -> tuple[ScriptedTransport, KubeError | None]
     transport.watches.extend(replies)  # type: ignore[arg-type]
     error = None
     try:
-        async with Rest(transport, random=Random(1)).open(GET, about="watch x") as stream:
+        async with RestClient(transport, random=Random(1)).open(GET, about="watch x") as stream:
             assert stream.status == 200
             assert transport.open_streams == 1
     except KubeError as caught:

@@ -8,14 +8,14 @@ import pytest
 from tests.support.kube_server import FedStream, event, node, reset
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
-from upgrade_manager.kube.watch import Watch, deadline_of
+from upgrade_manager.kube.watch import StreamWatcher
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Stream
 
 
-def watch(stream: Stream, *, timeout: int = 300) -> Watch:
-    return Watch(stream, idle_timeout=80, deadline=deadline_of(timeout))
+def watch(stream: Stream, *, timeout: int = 300) -> StreamWatcher:
+    return StreamWatcher(stream, timeout=timeout)
 
 
 async def test_a_break_is_told_after_the_events_before_it() -> None:

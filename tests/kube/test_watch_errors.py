@@ -70,8 +70,8 @@ async def test_what_follows_the_end_of_a_watch(row: Row) -> None:
     # A stream object is fed once; parametrised cases are not reused.
     assert run.requests()[:3] == ["list 0 limit=500", "watch 5", row.then]
     assert row.wait[0] <= transport.gaps[1] <= row.wait[1]
-    assert run.heard.endings[0] == row.reason
-    assert run.heard.relists == (["start", row.reason] if row.then == RELISTS else ["start"])
+    assert run.watch_endings[0] == row.reason
+    assert run.list_reasons == (["start", row.reason] if row.then == RELISTS else ["start"])
 
 
 @pytest.mark.parametrize("is_quiet", [False, True], ids=["with events", "without"])
@@ -84,7 +84,7 @@ async def test_a_watch_that_lived_for_a_second_is_reopened_at_once(*, is_quiet: 
         stream.feed(None)
         await asyncio.sleep(0.001)
         assert run.requests()[1:] == ["watch 5", "watch 5" if is_quiet else "watch 9"]
-        assert run.heard.endings == ["closed"]
+        assert run.watch_endings == ["closed"]
 
 
 async def test_a_lost_connection_is_retried_ten_times_and_counts_as_a_very_short_watch_then() -> None:
@@ -94,7 +94,7 @@ async def test_a_lost_connection_is_retried_ten_times_and_counts_as_a_very_short
     assert run.requests() == ["list 0 limit=500", *["watch 5"] * 11, "list 5", "watch 30"]
     assert all(1.0 <= gap <= 1.1 for gap in transport.gaps[1:11])
     assert 0.8 <= transport.gaps[11] <= 1.6
-    assert run.heard.endings == ["unreachable"]
+    assert run.watch_endings == ["unreachable"]
 
 
 async def test_retry_after_is_obeyed_ten_times_before_the_backoff() -> None:

@@ -24,7 +24,7 @@ from tests.support.reflecting import AT_ONCE, STEP, error_event, reflecting, scr
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import SECRETS
-from upgrade_manager.kube.watch_list import FORGOTTEN_AFTER, INITIAL_TIMEOUT
+from upgrade_manager.kube.watch_list import INITIAL_EVENTS_TIMEOUT, PROBE_INTERVAL
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -45,11 +45,11 @@ async def test_one_request_brings_what_exists_and_then_the_news() -> None:
         stream.feed(event("DELETED", node("b", 9)))
         await asyncio.sleep(0.001)
         assert run.requests() == ["stream newest"]
-    assert run.sink.calls == [("replace", "b,a"), ("drop", "b")]
-    assert run.sink.versions == ["7", "9"]
-    assert run.heard.relists == ["start"]
-    assert run.heard.events == 4
-    query = run.transport.asked[0]
+    assert run.store.calls == [("replace", "b,a"), ("delete", "b")]
+    assert run.store.versions == ["7", "9"]
+    assert run.list_reasons == ["start"]
+    assert run.store.events == 4
+    query = run.transport.queries[0]
     assert 300 <= int(query.pop("timeoutSeconds")) < 600
     assert query == {
         "watch": "1",
@@ -62,11 +62,11 @@ async def test_one_request_brings_what_exists_and_then_the_news() -> None:
 async def test_nothing_is_seen_before_the_end_and_nothing_behind_it_is_lost() -> None:
     stream = FedStream(event("ADDED", node("a", 1)))
     async with reflecting(streaming(stream), streaming=True) as run:
-        assert run.sink.calls == []
+        assert run.store.calls == []
         stream.feed(initial_end(7) + event("ADDED", node("b", 8)) + b"rubbish\n")
         await asyncio.sleep(0.001)
-        assert run.sink.calls == [("replace", "a"), ("put", "b")]
-        assert run.heard.endings == ["undecodable"]
+        assert run.store.calls == [("replace", "a"), ("put", "b")]
+        assert run.watch_endings == ["undecodable"]
         await asyncio.sleep(2)
         assert run.requests()[:2] == ["stream newest", "stream 8"]
 
@@ -87,17 +87,17 @@ INITIAL = {
 async def test_what_counts_among_the_initial_events(events: tuple[bytes, ...], expected: str) -> None:
     stream = FedStream(*events)
     async with reflecting(streaming(stream), streaming=True) as run:
-        assert run.sink.calls == []
+        assert run.store.calls == []
         stream.feed(initial_end(7))
         await asyncio.sleep(0.001)
-    assert (run.sink.calls, run.sink.versions) == ([("replace", expected)], ["7"])
+    assert (run.store.calls, run.store.versions) == ([("replace", expected)], ["7"])
 
 
 async def test_an_object_cannot_end_the_initial_events() -> None:
     marked = node("a", 1)
     marked["metadata"]["annotations"] = {"k8s.io/initial-events-end": "true"}
     async with reflecting(streaming(FedStream(event("ADDED", marked))), streaming=True) as run:
-        assert run.sink.calls == []
+        assert run.store.calls == []
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,7 @@ class Row:
     is_remembered: bool = False
 
 
+TIMEOUT = (INITIAL_EVENTS_TIMEOUT, INITIAL_EVENTS_TIMEOUT)
 SOME = event("ADDED", node("a", 1))
 AGAIN = "stream newest"
 PLEASE_WAIT = {"retryAfterSeconds": 20}
@@ -136,8 +137,8 @@ FAILURES = {
     "the server closes it at once": Row([FedStream(None)], LIST, is_remembered=True),
     "the server closes it after some": Row([FedStream(SOME, None)], LIST, is_remembered=True),
     "the server closes it after an ordinary bookmark": Row([FedStream(bookmark(5), None)], LIST, is_remembered=True),
-    "the end never comes": Row([FedStream(SOME)], LIST, (INITIAL_TIMEOUT, INITIAL_TIMEOUT), is_remembered=True),
-    "not a byte comes": Row([FedStream()], LIST, (INITIAL_TIMEOUT, INITIAL_TIMEOUT), is_remembered=True),
+    "the end never comes": Row([FedStream(SOME)], LIST, TIMEOUT, is_remembered=True),
+    "not a byte comes": Row([FedStream()], LIST, TIMEOUT, is_remembered=True),
 }
 
 
@@ -150,20 +151,20 @@ async def test_what_follows_a_streaming_list_that_fails(row: Row) -> None:
         count = len(row.stream)
         assert run.requests()[count - 1 : count + 1] == [AGAIN, row.then]
         assert row.wait[0] <= transport.gaps[count - 1] <= row.wait[1]
-        assert run.client.watch_lists.are_worth_asking_for() is not row.is_remembered
-    assert run.sink.calls == [("replace", "")]
-    assert run.sink.versions == ["5"]
-    assert run.heard.relists == ["error" if row.then == AGAIN else "start"]
+        assert run.client.watch_list_support.is_assumed() is not row.is_remembered
+    assert run.store.calls == [("replace", "")]
+    assert run.store.versions == ["5"]
+    assert run.list_reasons == ["error" if row.then == AGAIN else "start"]
 
 
 async def test_initial_events_that_trickle_are_not_waited_for_without_end() -> None:
     stream = FedStream()
     async with reflecting(streaming(stream), streaming=True) as run:
         for version in range(1, 8):
-            await asyncio.sleep(INITIAL_TIMEOUT / 6)
+            await asyncio.sleep(INITIAL_EVENTS_TIMEOUT / 6)
             stream.feed(event("ADDED", node(f"n{version}", version)))
         assert run.requests() == [AGAIN, LIST, "watch 5"]
-        assert run.transport.times[1] == INITIAL_TIMEOUT
+        assert run.transport.times[1] == INITIAL_EVENTS_TIMEOUT
 
 
 UNREACHED = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
@@ -191,8 +192,8 @@ async def test_a_version_out_of_reach_is_given_up_at_once_and_only_for_one_list(
     async with reflecting(streaming(*streams), seconds=10, streaming=True) as run:
         assert run.requests() == [AGAIN, "stream 9", AGAIN, "stream 30"]
         assert run.transport.gaps[1] == 0.0
-    assert run.sink.versions == ["9", "9", "30", "30", "31"]
-    assert run.heard.relists == ["start", "expired", "expired"]
+    assert run.store.versions == ["9", "9", "30", "30", "31"]
+    assert run.list_reasons == ["start", "expired", "expired"]
 
 
 async def test_a_newest_state_that_is_out_of_reach_is_listed() -> None:
@@ -235,7 +236,7 @@ async def test_what_follows_the_end_of_the_stream_is_what_follows_the_end_of_any
         stream.feed(*later.pieces)
         await asyncio.sleep(3)
     assert run.requests()[:2] == [AGAIN, later.then]
-    assert run.heard.endings[0] == later.reason
+    assert run.watch_endings[0] == later.reason
     assert later.wait[0] <= run.transport.times[1] - ended <= later.wait[1] + 0.01
 
 
@@ -251,11 +252,11 @@ async def test_an_older_server_is_asked_once_by_all_reflectors_together_and_agai
         async with reflecting(transport, client=first.client, streaming=True):
             pass
         assert first.requests() == [AGAIN, LIST, "watch 5", LIST, "watch 30"]
-        await asyncio.sleep(FORGOTTEN_AFTER)
+        await asyncio.sleep(PROBE_INTERVAL)
         transport.streams.append(FedStream(initial_end(50)))
         async with reflecting(transport, client=first.client, streaming=True) as upgraded:
             assert upgraded.requests()[-1] == AGAIN
-            assert upgraded.sink.versions == ["50"]
+            assert upgraded.store.versions == ["50"]
 
 
 async def test_a_refusal_that_a_plain_list_meets_too_says_nothing_about_the_server() -> None:
@@ -264,7 +265,7 @@ async def test_a_refusal_that_a_plain_list_meets_too_says_nothing_about_the_serv
     transport.streams.append(bad)
     async with reflecting(transport, streaming=True) as run:
         assert run.requests() == [AGAIN, LIST]
-        assert run.client.watch_lists.are_worth_asking_for()
+        assert run.client.watch_list_support.is_assumed()
 
 
 METADATA = {"name": "s", "resourceVersion": "3"}
@@ -279,9 +280,9 @@ async def test_metadata_alone_can_be_streamed() -> None:
     end = {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}
     stream = FedStream(event("ADDED", partial(METADATA)), event("BOOKMARK", partial(end)))
     transport = streaming(stream)
-    selection = Selection(metadata_only=True, namespace="fleet-local", label_selector="a=b")
-    async with reflecting(transport, streaming=True, resource=SECRETS, selection=selection) as run:
-        assert run.sink.items == [SECRET]
+    selection = Selection(resource=SECRETS, metadata_only=True, namespace="fleet-local", label_selector="a=b")
+    async with reflecting(transport, streaming=True, selection=selection) as run:
+        assert run.store.items == [SECRET]
     (request,) = transport.requests
     assert request.path == "/api/v1/namespaces/fleet-local/secrets"
     assert request.headers["accept"].startswith("application/json;as=PartialObjectMetadata;")
@@ -290,10 +291,10 @@ async def test_metadata_alone_can_be_streamed() -> None:
 
 async def test_whole_objects_where_metadata_was_asked_for_are_not_kept() -> None:
     stream = FedStream(event("ADDED", SECRET | {"data": {"k": "v"}}))
-    selection = Selection(metadata_only=True)
-    async with reflecting(streaming(stream), streaming=True, resource=SECRETS, selection=selection) as run:
+    selection = Selection(resource=SECRETS, metadata_only=True)
+    async with reflecting(streaming(stream), streaming=True, selection=selection) as run:
         assert run.requests() == [AGAIN, LIST, "watch 5"]
-    assert run.sink.calls == [("replace", "")]
+    assert run.store.calls == [("replace", "")]
 
 
 async def test_stopping_in_the_middle_of_the_initial_events_leaves_nothing_open() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.observer import InformerObserver
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, NODES, SERVICES, Resource
 from upgrade_manager.pipeline.informers import (
     SETTLE_TIMEOUT,
@@ -35,11 +35,8 @@ def starter(cluster: Harvester) -> Callable[[InformerSpec], Informer]:
     def start(spec: InformerSpec) -> Informer:
         return Informer(
             cluster.client,
-            spec.resource,
-            namespace=spec.namespace,
-            label_selector=spec.label_selector,
+            Selection(resource=spec.resource, namespace=spec.namespace, label_selector=spec.label_selector),
             random=Random(1),
-            observer=InformerObserver(),
         )
 
     return start

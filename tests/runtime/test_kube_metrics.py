@@ -12,7 +12,7 @@ async def test_requests_are_counted_and_timed() -> None:
     metrics = Metrics(CollectorRegistry())
     requests = RequestMetrics(metrics)
     for code in ("200", "200", "<error>"):
-        requests.answered(method="GET", host="10.53.0.1:443", code=code, seconds=0.3)
+        requests.on_response("GET", "10.53.0.1:443", code, 0.3)
 
     def sample(name: str, **labels: str) -> float | None:
         return metrics.registry.get_sample_value(f"rest_client_{name}", {"host": "10.53.0.1:443", **labels})
@@ -32,19 +32,20 @@ async def test_caches_and_their_watches_are_measured_by_resource() -> None:
         return metrics.registry.get_sample_value(f"informer_{name}", {"resource": "nodes", **labels})
 
     assert sample("last_event_age_seconds") is None
-    informers.relisted("nodes", reason="start")
-    informers.objects_stored("nodes", count=3)
+    informers.on_progress("nodes", 0, 3)
+    informers.on_restart("nodes", "list", "start")
     assert sample("relists_total", reason="start") == 1
     assert sample("watch_restarts_total", reason="closed") == 0
     assert sample("events_total") == 0
     assert sample("objects") == 3
     await asyncio.sleep(40)
     assert sample("last_event_age_seconds") == 40
-    informers.events_received("nodes", count=2)
+    informers.on_progress("nodes", 2, 3)
     await asyncio.sleep(5)
     assert sample("last_event_age_seconds") == 5
     assert sample("events_total") == 2
-    informers.watch_restarted("nodes", reason="expired")
-    informers.relisted("nodes", reason="expired")
+    informers.on_restart("nodes", "watch", "expired")
+    informers.on_progress("nodes", 0, 3)
+    informers.on_restart("nodes", "list", "expired")
     assert sample("watch_restarts_total", reason="expired") == sample("relists_total", reason="expired") == 1
     assert sample("last_event_age_seconds") == 0

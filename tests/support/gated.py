@@ -13,7 +13,6 @@ from hack.cluster.gateway import Gateway
 from hack.faults.breakable_transport import BreakableTransport
 from upgrade_manager.kube.config import InCluster
 from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.observer import RequestObserver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,15 +21,14 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Transport
 
 
-class Answers(RequestObserver):
+class Answers:
     """Counts what comes over the wire."""
 
     def __init__(self) -> None:
         self.codes: Counter[str] = Counter()
 
-    def answered(self, *, method: str, host: str, code: str, seconds: float) -> None:
+    def on_response(self, _method: str, _host: str, code: str, _seconds: float) -> None:
         """Count it by its status."""
-        _ = method, host, seconds
         self.codes[code] += 1
 
 
@@ -62,8 +60,8 @@ async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[
     (folder / "ca.crt").write_bytes(authority.certificate)
     write_token(folder, token)
     async with Gateway(line, tls=server_context(authority.server(), folder)) as gateway:
-        connection = await InCluster(host="127.0.0.1", port=str(gateway.port), folder=folder).connect()
-        async with HttpTransport(connection, observer=answers) as transport:
+        connection = await InCluster(host="127.0.0.1", port=str(gateway.port), folder=folder).load()
+        async with HttpTransport(connection, on_response=answers.on_response) as transport:
             yield Gated(transport=transport, line=line, answers=answers, folder=folder)
             # A gateway that waits for an answer would wait for it when it closes, too.
             line.mend()

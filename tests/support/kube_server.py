@@ -89,7 +89,7 @@ class ScriptedTransport:
             self.open_streams -= 1
 
     @property
-    def asked(self) -> list[dict[str, str]]:
+    def queries(self) -> list[dict[str, str]]:
         """The queries, one dictionary a request."""
         return [dict(request.query) for request in self.requests]
 

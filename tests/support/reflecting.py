@@ -1,4 +1,4 @@
-"""A reflector between a scripted server and a sink that writes everything down."""
+"""A reflector between a scripted server and a recording store."""
 
 from __future__ import annotations
 
@@ -12,89 +12,71 @@ import pytest
 
 from tests.support.kube_server import Reply, ScriptedTransport, event, listing, status_object
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.observer import InformerObserver
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.reflector import Reflector
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.kube.retry import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
 
 #: Shortest and longest wait in seconds: none, and one step of the backoff.
 AT_ONCE, STEP = (0.0, 0.0), (0.8, 1.6)
 
 
 @dataclass
-class Recorded:
-    """A sink that writes down what it is told."""
+class RecordingStore:
+    """A store that records its calls."""
 
     calls: list[tuple[str, str]] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
-    #: What `replace` was given last.
+    #: Of the last `replace`.
     items: list[Object] = field(default_factory=list)
+    events: int = 0
 
-    def prepare(self, obj: Object) -> Object:
+    def transform(self, obj: Object) -> Object:
         return obj
 
-    def replace(self, items: list[Object], version: str) -> None:
+    def replace(self, items: list[Object], _version: str) -> None:
         self.calls.append(("replace", ",".join(item["metadata"]["name"] for item in items)))
-        self.versions.append(version)
         self.items = items
 
     def put(self, obj: Object) -> None:
         self.calls.append(("put", obj["metadata"]["name"]))
 
-    def drop(self, obj: Object) -> None:
-        self.calls.append(("drop", obj["metadata"]["name"]))
+    def delete(self, obj: Object) -> None:
+        self.calls.append(("delete", obj["metadata"]["name"]))
 
-    def advance(self, version: str) -> None:
+    def advance(self, version: str, *, events: int) -> None:
         self.versions.append(version)
-
-
-@dataclass
-class Heard(InformerObserver):
-    """An observer that writes down why lists and watches began."""
-
-    relists: list[str] = field(default_factory=list)
-    endings: list[str] = field(default_factory=list)
-    events: int = 0
-
-    def relisted(self, resource: str, *, reason: str) -> None:
-        assert resource
-        self.relists.append(reason)
-
-    def watch_restarted(self, resource: str, *, reason: str) -> None:
-        assert resource
-        self.endings.append(reason)
-
-    def events_received(self, resource: str, *, count: int) -> None:
-        assert resource
-        self.events += count
+        self.events += events
 
 
 @dataclass
 class Run:
-    """A reflector at work, and what can be seen of it."""
+    """A running reflector and its effects."""
 
     transport: ScriptedTransport
     client: Client
-    sink: Recorded
-    heard: Heard
+    store: RecordingStore = field(default_factory=RecordingStore)
+    #: The reasons of lists, and how watches ended.
+    list_reasons: list[str] = field(default_factory=list)
+    watch_endings: list[str] = field(default_factory=list)
+
+    def on_restart(self, operation: str, reason: str) -> None:
+        (self.list_reasons if operation == "list" else self.watch_endings).append(reason)
 
     def requests(self) -> list[str]:
         """`list RV limit=N`, `stream RV` or `watch RV`, in order."""
-        told = []
-        for query in self.transport.asked:
+        lines = []
+        for query in self.transport.queries:
             version = query.get("resourceVersion", "newest")
             limit = f" limit={query['limit']}" if "limit" in query else ""
             token = f" continue={query['continue']}" if "continue" in query else ""
             verb = "stream" if "sendInitialEvents" in query else "watch" if "watch" in query else "list"
-            told.append(f"{verb} {version}{limit}{token}")
-        return told
+            lines.append(f"{verb} {version}{limit}{token}")
+        return lines
 
 
 @asynccontextmanager
@@ -102,26 +84,22 @@ async def reflecting(
     transport: ScriptedTransport,
     *,
     seconds: float = 0.0,
-    resource: Resource = NODES,
     selection: Selection | None = None,
     streaming: bool = False,
     client: Client | None = None,
 ) -> AsyncIterator[Run]:
-    """A reflector that has run for so many seconds; of a server without streaming lists, if not said otherwise."""
+    """Run a reflector for so many seconds; the server has no streaming lists by default."""
     random = Random(7)
-    client = client or Client(transport, user_agent="test", random=random)
-    run = Run(transport, client, Recorded(), Heard())
+    run = Run(transport, client or Client(transport, user_agent="test", random=random))
     others = transport.open_streams
     if not streaming:
-        client.watch_lists.were_refused()
+        run.client.watch_list_support.mark_unsupported()
     reflector = Reflector(
-        client,
-        resource,
-        selection or Selection(),
-        sink=run.sink,
-        backoff=Backoff(random=random),
+        run.client,
+        selection or Selection(resource=NODES),
+        store=run.store,
         random=random,
-        observer=run.heard,
+        on_restart=run.on_restart,
     )
     task = asyncio.create_task(reflector.run())
     await asyncio.sleep(seconds or 0.001)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hack.apiserver.status import expired
-from hack.apiserver.streams import PatientStream
+from hack.apiserver.streams import ChunkStream
 from hack.apiserver.watch import error_line
 from hack.faults.watch_faults import Whole
 
@@ -51,7 +51,7 @@ class Skewed:
                 yield stream
                 return
             lines = _Lines(Whole(stream.chunks()), self)
-            yield PatientStream(lines, status=_OK, headers=stream.headers, idle_timeout=request.idle_timeout)
+            yield ChunkStream(lines, status=_OK, headers=stream.headers)
 
     def meets(self, line: bytes) -> Mishap | None:
         """Count a line; what happens to it, if anything."""

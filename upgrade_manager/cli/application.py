@@ -50,7 +50,7 @@ def build_manager(environment: Environment, options: RunOptions, metrics: Metric
     watchdog = LoopWatchdog(lag=metrics.loop_lag)
     probes = _probes(controller, watchdog, elector)
     _add_servers(manager, environment, options, metrics, probes)
-    manager.add(Stage.CACHES, "plans", controller.plans.run, ready=controller.plans.synced)
+    manager.add(Stage.CACHES, "plans", controller.plans.run, ready=controller.plans.wait_for_sync)
     manager.add(Stage.OTHERS, "loop-watchdog", watchdog.run)
     manager.add(Stage.LEADER, "upgradeplan", controller.run)
     return manager
@@ -92,7 +92,7 @@ def _controller(
             clock=environment.clock,
             random=environment.random,
             metrics=metrics,
-            observer=InformerMetrics(metrics),
+            informer_metrics=InformerMetrics(metrics),
         )
     )
 

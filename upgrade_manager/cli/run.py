@@ -59,22 +59,23 @@ def run(options: RunOptions) -> int:
 
 async def _run_manager(options: RunOptions, clock: SystemClock) -> None:
     log = structlog.get_logger()
-    connection = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
+    config = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     async with AsyncExitStack() as stack:
         metrics = Metrics(CollectorRegistry())
         ProcessCollector(registry=metrics.registry)
-        transport = await stack.enter_async_context(HttpTransport(connection, observer=RequestMetrics(metrics)))
+        http = HttpTransport(config, on_response=RequestMetrics(metrics).on_response)
+        transport = await stack.enter_async_context(http)
         repository = await stack.enter_async_context(HttpRepositoryClient(user_agent=USER_AGENT))
         environment = Environment(
             transport=transport, repository=repository, certificates=TlsProbe(), clock=clock, random=random.Random()
         )
-        await _check_api_server(environment, connection.server)
+        await _check_api_server(environment, config.server)
         manager = build_manager(environment, options, metrics)
         manager.add(Stage.OTHERS, "gc-freeze", _freeze)
         if options.webhooks:
             log.info("admission webhook not running; plans are not validated on creation")
         with stop_on_signals(manager.stop):
-            log.info("starting", version=__version__, server=connection.server)
+            log.info("starting", version=__version__, server=config.server)
             await manager.run()
             log.info("stopped")
 

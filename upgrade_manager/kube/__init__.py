@@ -1,0 +1,18 @@
+"""A Kubernetes client on raw JSON objects, with client-go's reflector, informer, store and event recorder."""
+
+__all__ = [
+    "client",
+    "clock",
+    "config",
+    "errors",
+    "events",
+    "http_transport",
+    "informer",
+    "kubeconfig",
+    "objects",
+    "pager",
+    "patch",
+    "resources",
+    "store",
+    "transport",
+]

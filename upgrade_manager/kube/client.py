@@ -1,59 +1,58 @@
-"""The verbs of the Kubernetes API on raw objects, for everything above the wire."""
+"""The verbs of the Kubernetes API on raw objects."""
 
 from __future__ import annotations
 
 import json
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.objects import key, metadata, name, namespace, resource_version
-from upgrade_manager.kube.pager import Listing, Page, PageQuery, Selection, read_pages
-from upgrade_manager.kube.retry import Rest
+from upgrade_manager.kube.objects import key, metadata, resource_version
+from upgrade_manager.kube.pager import ListOptions, ObjectList, Selection, list_all_pages
+from upgrade_manager.kube.patch import encode
+from upgrade_manager.kube.retry import RestClient
 from upgrade_manager.kube.transport import Request, Response
-from upgrade_manager.kube.watch import IDLE_TIMEOUT, Watch, deadline_of
-from upgrade_manager.kube.watch_list import WatchLists
+from upgrade_manager.kube.watch import StreamWatcher
+from upgrade_manager.kube.watch_list import WatchListSupport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from random import Random
 
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.pager import Query
     from upgrade_manager.kube.patch import Patch
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.transport import Transport
-
-    Query: TypeAlias = tuple[tuple[str, str], ...]
 
 _JSON = "application/json"
 _PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _INITIAL_EVENTS = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"))
-#: Seconds for a list, which may be long.
-_LIST_TIMEOUT = 60.0
+#: Seconds for one attempt.
 _TIMEOUT = 30.0
+_LIST_TIMEOUT = 60.0
 
 
 class Client:
-    """Reads and writes objects of any kind; raises kube.errors only, repeats what may be repeated (rest.py).
+    """Reads and writes objects of any resource; raises kube.errors only, and retries as `retry` says.
 
-    Objects are the JSON that the server sent, as dictionaries of their own that the caller may keep and change.
-    `field_validation` is Strict, Warn or Ignore; nothing leaves it to the server.
+    Objects are the JSON that the server sent; the caller may keep and modify them. `field_validation` is Strict, Warn,
+    Ignore, or "" for the server's default.
     """
 
     def __init__(self, transport: Transport, *, user_agent: str, random: Random, field_validation: str = "") -> None:
-        self._rest = Rest(transport, random=random)
+        self._rest = RestClient(transport, random=random)
         self._user_agent = user_agent
-        #: What is known of the server, for all reflectors that read from it.
-        self.watch_lists = WatchLists()
+        #: Shared by all reflectors that use this client.
+        self.watch_list_support = WatchListSupport()
         self._validation = (("fieldValidation", field_validation),) if field_validation else ()
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False) -> Object:
-        """One object as it is now. Raises NotFound."""
-        request = self._request(
-            "GET", resource.path(name, namespace=namespace), accept=_PARTIAL if metadata_only else _JSON
-        )
+        """Return one object. Raises NotFound."""
+        accept = _PARTIAL if metadata_only else _JSON
+        request = self._request("GET", resource.path(name, namespace=namespace), accept=accept)
         obj = await self._object(request, about=_about("get", resource, name, namespace))
         return resource.metadata_of(obj) if metadata_only else obj
 
@@ -66,51 +65,51 @@ class Client:
         field_selector: str = "",
         metadata_only: bool = False,
         resource_version: str = "",
-    ) -> Listing:
-        """All objects of a selection, read in pages; by default their newest state."""
+    ) -> ObjectList:
+        """Return all selected objects, by default in their latest state."""
         selection = Selection(
+            resource=resource,
             namespace=namespace,
             label_selector=label_selector,
             field_selector=field_selector,
             metadata_only=metadata_only,
         )
-        return await read_pages(partial(self.list_page, resource, selection), resource_version=resource_version)
+        return await list_all_pages(partial(self.list_page, selection), resource_version=resource_version)
 
-    async def list_page(self, resource: Resource, selection: Selection, query: PageQuery) -> Page:
-        """One page of a list, for `read_pages` and whoever has rules of his own."""
+    async def list_page(self, selection: Selection, options: ListOptions) -> ObjectList:
+        """Return one page of a list."""
+        resource = selection.resource
         request = self._request(
             "GET",
-            resource.path(namespace=selection.namespace),
-            query=selection.query() + query.query(),
+            selection.path,
+            query=selection.query() + options.query(),
             accept=_PARTIAL_LIST if selection.metadata_only else _JSON,
             timeout=_LIST_TIMEOUT,
         )
         about = _about("list", resource, "", selection.namespace)
-        answer = await self._object(request, about=about)
-        items = answer.get("items")
+        page = await self._object(request, about=about)
+        items = page.get("items")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise Transient(f"{about}: the answer, a {answer.get('kind')}, is no list of objects")
+            raise Transient(f"{about}: the response, a {page.get('kind')}, is not a list of objects")
         complete = resource.metadata_of if selection.metadata_only else resource.with_type_meta
-        return Page(
+        return ObjectList(
             items=[complete(item) for item in items],
-            resource_version=resource_version(answer),
-            continue_token=metadata(answer).get("continue") or "",
+            resource_version=resource_version(page),
+            continue_token=metadata(page).get("continue") or "",
         )
 
     @asynccontextmanager
     async def watch(
         self,
-        resource: Resource,
         selection: Selection,
         *,
         resource_version: str,
-        timeout: int,  # noqa: ASYNC109  # asked of the server
+        timeout: int,  # noqa: ASYNC109  # a parameter of the request
         initial_events: bool = False,
-    ) -> AsyncIterator[Watch]:
-        """An open watch from that resourceVersion on, which the server ends after `timeout` seconds.
+    ) -> AsyncIterator[StreamWatcher]:
+        """Open a watch from that resourceVersion, which the server ends after `timeout` seconds.
 
-        With initial_events it first brings whatever exists, not older than that version (watchlist.py).
-        Objects of a metadata_only watch are as the server sent them: pass them through `Resource.metadata_of`.
+        With initial_events it starts with all existing objects, not older than that version (watch_list.py).
         """
         options = (
             ("watch", "1"),
@@ -121,22 +120,23 @@ class Client:
         )
         request = self._request(
             "GET",
-            resource.path(namespace=selection.namespace),
+            selection.path,
             query=selection.query() + options,
             accept=_PARTIAL if selection.metadata_only else _JSON,
         )
-        about = _about("list" if initial_events else "watch", resource, "", selection.namespace)
-        async with self._rest.open(request, about=about) as stream:
-            watch = Watch(stream, idle_timeout=IDLE_TIMEOUT, deadline=deadline_of(timeout))
-            async with aclosing(watch):
-                yield watch
+        about = _about("list" if initial_events else "watch", selection.resource, "", selection.namespace)
+        async with (
+            self._rest.open(request, about=about) as stream,
+            aclosing(StreamWatcher(stream, timeout=timeout)) as watcher,
+        ):
+            yield watcher
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
-        """The object as stored. Raises AlreadyExists."""
-        place, called = key(obj)
-        place = namespace or place
-        request = self._write("POST", resource.path(namespace=place), query=self._validation, body=obj)
-        return await self._object(request, about=_about("create", resource, called, place))
+        """Create an object; return it as stored. Raises AlreadyExists."""
+        own_namespace, name = key(obj)
+        namespace = namespace or own_namespace
+        request = self._write("POST", resource.path(namespace=namespace), query=self._validation, body=obj)
+        return await self._object(request, about=_about("create", resource, name, namespace))
 
     async def patch(
         self,
@@ -148,10 +148,7 @@ class Client:
         subresource: str = "",
         metadata_only: bool = False,
     ) -> Object:
-        """The object, or its metadata, after the patch.
-
-        Raises NotFound, and Conflict when the patch names another resourceVersion.
-        """
+        """Patch an object; return it, or its metadata. Raises NotFound, and Conflict for another resourceVersion."""
         request = self._request(
             "PATCH",
             resource.path(name, namespace=namespace, subresource=subresource),
@@ -164,11 +161,11 @@ class Client:
         return resource.metadata_of(obj) if metadata_only else obj
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
-        """Replace the object by this one; its resourceVersion, where it has one, guards against lost updates."""
-        called, place = name(obj), namespace(obj)
-        path = resource.path(called, namespace=place, subresource=subresource)
+        """Replace an object. Raises Conflict when it has another resourceVersion than the given one."""
+        namespace, name = key(obj)
+        path = resource.path(name, namespace=namespace, subresource=subresource)
         request = self._write("PUT", path, query=self._validation, body=obj)
-        return await self._object(request, about=_about("update", resource, called, place, subresource))
+        return await self._object(request, about=_about("update", resource, name, namespace, subresource))
 
     async def delete(
         self,
@@ -179,7 +176,7 @@ class Client:
         uid: str = "",
         propagation: str = "Background",
     ) -> None:
-        """Ask for deletion; with a uid of that very object, else Conflict. Raises NotFound when it is gone."""
+        """Delete an object. Raises NotFound, and Conflict when it has another uid than the given one."""
         options = _delete_options(propagation)
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -189,14 +186,9 @@ class Client:
     async def delete_collection(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", propagation: str = "Background"
     ) -> None:
-        """Ask for deletion of everything selected."""
-        selection = Selection(namespace=namespace, label_selector=label_selector)
-        request = self._write(
-            "DELETE",
-            resource.path(namespace=namespace),
-            query=selection.query(),
-            body=_delete_options(propagation),
-        )
+        """Delete all selected objects."""
+        selection = Selection(resource=resource, namespace=namespace, label_selector=label_selector)
+        request = self._write("DELETE", selection.path, query=selection.query(), body=_delete_options(propagation))
         await self._rest.send(request, about=_about("delete all", resource, "", namespace))
 
     async def raw(
@@ -219,16 +211,15 @@ class Client:
         path: str,
         *,
         limit: int,
-        timeout: float = _TIMEOUT,  # noqa: ASYNC109  # until the answer begins
+        timeout: float = _TIMEOUT,  # noqa: ASYNC109  # until the response begins
     ) -> bytes:
-        """The first `limit` bytes of what any other path answers, for answers that may be of any length.
+        """Return the first `limit` bytes of a response of any length; the caller limits the time for all of it.
 
-        The rest is read and dropped, which keeps the connection. The caller limits the time for all of it.
+        The rest is read and dropped, which keeps the connection.
         """
-        request = self._request("GET", path, timeout=timeout)
         about = f"get {path}"
         head = bytearray()
-        async with self._rest.open(request, about=about) as stream:
+        async with self._rest.open(self._request("GET", path, timeout=timeout), about=about) as stream:
             try:
                 async for chunk in stream.chunks():
                     head += chunk[: limit - len(head)]
@@ -237,8 +228,7 @@ class Client:
         return bytes(head)
 
     def _write(self, method: str, path: str, *, body: Object, **options: Any) -> Request:
-        encoded = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        return self._request(method, path, body=encoded, content_type=_JSON, **options)
+        return self._request(method, path, body=encode(body), content_type=_JSON, **options)
 
     def _request(
         self,
@@ -254,32 +244,23 @@ class Client:
         headers = {"accept": accept, "user-agent": self._user_agent}
         if content_type:
             headers["content-type"] = content_type
-        return Request(
-            method=method,
-            path=path,
-            query=query,
-            headers=headers,
-            body=body,
-            timeout=timeout,
-            idle_timeout=IDLE_TIMEOUT,
-        )
+        return Request(method=method, path=path, query=query, headers=headers, body=body, timeout=timeout)
 
     async def _object(self, request: Request, *, about: str) -> Object:
         response = await self._rest.send(request, about=about)
         try:
-            answer = json.loads(response.body)
+            obj = json.loads(response.body)
         except (ValueError, RecursionError) as error:
-            raise Transient(f"{about}: the answer of {len(response.body)} bytes is no JSON that can be read") from error
-        if not isinstance(answer, dict):
-            raise Transient(f"{about}: the answer is JSON, but no object")
-        return answer
+            raise Transient(f"{about}: the response of {len(response.body)} bytes is not valid JSON") from error
+        if not isinstance(obj, dict):
+            raise Transient(f"{about}: the response is JSON, but not an object")
+        return obj
 
 
 def _delete_options(propagation: str) -> Object:
     return {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
 
 
-def _about(verb: str, resource: Resource, called: str, place: str, subresource: str = "") -> str:
-    what = f"{verb} {resource.name}{'/' + subresource if subresource else ''}"
-    where = f"{place}/{called}" if place and called else place or called
-    return f"{what} {where}" if where else what
+def _about(verb: str, resource: Resource, name: str, namespace: str, subresource: str = "") -> str:
+    path = "/".join(filter(None, (namespace, name)))
+    return " ".join(filter(None, (verb, "/".join(filter(None, (resource.name, subresource))), path)))

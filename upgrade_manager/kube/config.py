@@ -1,6 +1,6 @@
-"""Which API server to talk to and how to prove who we are, from a Pod's files or a kubeconfig.
+"""The server and the credentials of a client (client-go's rest.Config), and those of a Pod's service account.
 
-A `Connection` is a snapshot. Credentials age, so it comes with its source, which can take a newer one.
+A `ClientConfig` is a snapshot. Credentials expire, so it names the source that loads a newer one.
 """
 
 from __future__ import annotations
@@ -11,87 +11,87 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-#: Seconds after which files that someone else rotates are read again.
-FILE_AGE = 60.0
-#: Where a Pod finds its credentials.
+#: Seconds after which files that may be rotated are read again.
+FILE_MAX_AGE = 60.0
+#: Where the kubelet mounts the token and the CA of a Pod.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ConfigError(Exception):
-    """No usable configuration; `str()` is one sentence for whoever starts the program."""
+    """No usable configuration; `str()` is one sentence for the user who starts the program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """How to trust the server and, with a certificate, who we are. Equal when a new TLS context would be too."""
+class TlsConfig:
+    """How to verify the server, and the client certificate. Equal values give equal TLS contexts."""
 
-    #: PEM text of the authorities to trust; empty means the system's.
-    authorities: str = ""
-    #: Paths, because OpenSSL loads keys from files only.
+    #: PEM text; "" for the system's authorities.
+    ca_data: str = ""
+    #: Paths, because OpenSSL loads keys only from files.
     cert_file: str = ""
     key_file: str = ""
-    #: SHA-256 over both files, so that rotation shows.
+    #: SHA-256 of both files, so that a rotation makes another value.
     cert_digest: str = ""
-    #: The name to expect in the server's certificate where it is not the host's.
+    #: The name in the server's certificate, if it is not the host's.
     server_name: str = ""
-    verify: bool = True
+    insecure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """What a transport needs to know."""
+class ClientConfig:
+    """What a transport needs to reach an API server."""
 
-    #: `https://host:port`, perhaps with a path in front of all API paths; no slash at the end.
+    #: `https://host:port`, perhaps with a path prefix; no slash at the end.
     server: str
-    tls: Tls
-    source: Source
-    #: The Authorization header's value; empty with a client certificate or none.
+    tls: TlsConfig
+    source: ConfigSource
+    #: The Authorization header; "" with a client certificate or without credentials.
     authorization: str = ""
     proxy: str = ""
-    #: Seconds for which it holds; after that `source` is asked again.
+    #: Seconds after which the source is loaded again.
     max_age: float = math.inf
 
     def __repr__(self) -> str:
-        """Without credentials, so that no log or traceback shows them."""
-        return f"Connection({self.server})"
+        """Return no credentials, so that logs and tracebacks show none."""
+        return f"ClientConfig({self.server})"
 
 
-class Source(Protocol):
-    """Where connections come from."""
+class ConfigSource(Protocol):
+    """Loads configurations."""
 
-    async def connect(self) -> Connection:
-        """Take a snapshot now. Raises ConfigError."""
+    async def load(self) -> ClientConfig:
+        """Return the current configuration. Raises ConfigError."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCluster:
-    """A Pod's service account: host and port from the environment, token and authority from files."""
+    """A Pod's service account: host and port from the environment, token and CA from files."""
 
     host: str
     port: str
     folder: Path
 
-    async def connect(self) -> Connection:
+    async def load(self) -> ClientConfig:
         """Read the files, which the kubelet rotates."""
-        token, authorities = await asyncio.to_thread(self._read)
+        token, ca_data = await asyncio.to_thread(self._read)
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return Connection(
+        return ClientConfig(
             server=f"https://{host}:{self.port}",
-            tls=Tls(authorities=authorities),
+            tls=TlsConfig(ca_data=ca_data),
             source=self,
             authorization=f"Bearer {token}",
-            max_age=FILE_AGE,
+            max_age=FILE_MAX_AGE,
         )
 
     def _read(self) -> tuple[str, str]:
         try:
             token = (self.folder / "token").read_text().strip()
-            authorities = (self.folder / "ca.crt").read_text()
+            ca_data = (self.folder / "ca.crt").read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"the service account in {self.folder} cannot be read: {error}; is automountServiceAccountToken off?"
+                f"the service account in {self.folder} cannot be read: {error}; check automountServiceAccountToken"
             ) from error
         if not token:
             raise ConfigError(f"the token in {self.folder} is empty: the kubelet has not written it yet")
-        return token, authorities
+        return token, ca_data

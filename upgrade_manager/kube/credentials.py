@@ -1,4 +1,4 @@
-"""Credentials that stay fresh: renewed when they are old or were refused, once for all who wait, never in a rush."""
+"""Credentials that are renewed when they are old or rejected, once for all requests and at a limited rate."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.config import ConfigError
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.config import Connection, Tls
+    from upgrade_manager.kube.config import ClientConfig, TlsConfig
 
-#: Seconds between two renewals, so that a server which refuses everything does not keep a login plugin busy.
-_PAUSE = 10.0
+#: Seconds between two renewals, so that a server that rejects everything does not keep an exec plugin busy.
+_RENEWAL_INTERVAL = 10.0
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Access:
-    """What one request is sent with; a new one is made only when something in it has changed."""
+class Credentials:
+    """What a request is sent with; replaced only when something in it has changed."""
 
     authorization: str
     tls: ssl.SSLContext
@@ -32,78 +32,70 @@ class Access:
     proxy: str
 
 
-class Login:
-    """Hands out the access for each request."""
+class Authenticator:
+    """Provides the credentials of each request."""
 
-    def __init__(self, connection: Connection, access: Access) -> None:
-        self._connection = connection
-        self._access = access
+    def __init__(self, config: ClientConfig, credentials: Credentials) -> None:
+        self._config = config
+        self._credentials = credentials
         self._lock = asyncio.Lock()
-        #: The loop's time at which the connection was taken.
-        self._taken = loop_time()
-        #: And at which a newer one was last asked for.
-        self._asked = -math.inf
+        #: Loop times.
+        self._loaded_at = loop_time()
+        self._last_renewal = -math.inf
 
     @classmethod
-    async def begin(cls, connection: Connection) -> Login:
-        """With the first access made. Raises ConfigError."""
-        return cls(connection, await _access(connection))
+    async def create(cls, config: ClientConfig) -> Authenticator:
+        """Build the first credentials. Raises ConfigError."""
+        return cls(config, await _build(config))
 
-    async def access(self) -> Access:
-        """The current one, renewed first when it is old; whoever comes while that goes on takes the old one."""
-        if loop_time() - self._taken >= self._connection.max_age and not self._lock.locked():
-            return await self.renewed(self._access)
-        return self._access
+    async def credentials(self) -> Credentials:
+        """Return the current credentials, after a renewal if they are old; during one, return the old ones."""
+        if loop_time() - self._loaded_at >= self._config.max_age and not self._lock.locked():
+            return await self.renew(self._credentials)
+        return self._credentials
 
-    async def renewed(self, used: Access) -> Access:
-        """Another access than the one used, if there is one by now; else the same."""
+    async def renew(self, rejected: Credentials) -> Credentials:
+        """Return other credentials than the rejected ones, or the same if there are none yet."""
         async with self._lock:
-            if self._access is used and loop_time() - self._asked >= _PAUSE:
-                self._asked = loop_time()
-                await self._renew(used)
-            return self._access
+            if self._credentials is rejected and loop_time() - self._last_renewal >= _RENEWAL_INTERVAL:
+                self._last_renewal = loop_time()
+                await self._load(rejected)
+            return self._credentials
 
-    async def _renew(self, used: Access) -> None:
+    async def _load(self, old: Credentials) -> None:
         try:
-            new = await self._connection.source.connect()
-            if _is_changed(self._connection, new):
-                tls = None if new.tls != self._connection.tls else used.tls
-                self._access = await _access(new, tls)
+            config = await self._config.source.load()
+            if (config.authorization, config.tls) != (self._config.authorization, self._config.tls):
+                self._credentials = await _build(config, old.tls if config.tls == self._config.tls else None)
         except ConfigError as error:
-            # What we have may still be good, and may be all that there will be.
+            # The current credentials may still be valid.
             _log.warning("credentials not renewed", error=str(error))
             return
-        self._connection = new
-        self._taken = loop_time()
+        self._config = config
+        self._loaded_at = loop_time()
 
 
-def _is_changed(old: Connection, new: Connection) -> bool:
-    return (old.authorization, old.tls) != (new.authorization, new.tls)
-
-
-async def _access(connection: Connection, tls: ssl.SSLContext | None = None) -> Access:
-    if not connection.authorization.isprintable():
-        raise ConfigError("the token holds characters that no HTTP header may carry")
-    # A context takes milliseconds to make and reads files.
-    made = await asyncio.to_thread(_tls_context, connection.tls) if tls is None else tls
-    return Access(
-        authorization=connection.authorization,
-        tls=made,
-        server_name=connection.tls.server_name,
-        proxy=connection.proxy,
+async def _build(config: ClientConfig, tls: ssl.SSLContext | None = None) -> Credentials:
+    if not config.authorization.isprintable():
+        raise ConfigError("the token contains characters that an HTTP header must not contain")
+    if tls is None:
+        # It takes milliseconds and reads files.
+        tls = await asyncio.to_thread(_tls_context, config.tls)
+    return Credentials(
+        authorization=config.authorization, tls=tls, server_name=config.tls.server_name, proxy=config.proxy
     )
 
 
-def _tls_context(tls: Tls) -> ssl.SSLContext:
+def _tls_context(config: TlsConfig) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cadata=tls.authorities or None)
-        # Kubernetes' own certificate authorities often lack the extensions that strict checking asks for.
+        context = ssl.create_default_context(cadata=config.ca_data or None)
+        # Cluster CAs often lack the extensions that strict verification requires.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        if not tls.verify:
+        if config.insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        if tls.cert_file:
-            context.load_cert_chain(tls.cert_file, tls.key_file)
+        if config.cert_file:
+            context.load_cert_chain(config.cert_file, config.key_file)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the certificates to reach the API server with are of no use: {error}") from error
+        raise ConfigError(f"the certificates for the API server cannot be loaded: {error}") from error
     return context

@@ -1,4 +1,4 @@
-"""From the bytes of a watch to its lines and events, however the bytes were cut and however long a line is."""
+"""Decodes the bytes of a watch into events, however the bytes were cut and however long a line is."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ _decode = json.JSONDecoder().decode
 
 
 class WatchEvent(NamedTuple):
-    """One event as the server sent it; a tuple, because thousands a second are made."""
+    """One event as the server sent it; a tuple, because thousands are made each second."""
 
-    #: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or what a newer server invents.
+    #: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or a type that a newer server adds.
     type: str
     object: Object
 
 
 class LineSplitter:
-    """Collects chunks and hands out complete lines. No line is too long, and no byte is looked at twice."""
+    """Splits chunks into lines of any length and reads each byte once."""
 
     def __init__(self) -> None:
-        #: The pieces of the line that has not ended yet; none holds a line feed.
-        self._open: list[bytes] = []
+        #: The pieces of the unfinished line, without line feeds.
+        self._pieces: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes."""
-        first, *rest = chunk.split(b"\n")
-        if not rest:
+        """Return the lines that this chunk completes."""
+        first, *lines = chunk.split(b"\n")
+        if not lines:
             if first:
-                self._open.append(first)
+                self._pieces.append(first)
             return []
-        if self._open:
-            first = b"".join((*self._open, first))
-        last = rest.pop()
-        self._open = [last] if last else []
-        return [first, *rest]
+        if self._pieces:
+            first = b"".join((*self._pieces, first))
+        last = lines.pop()
+        self._pieces = [last] if last else []
+        return [first, *lines]
 
     def rest(self) -> bytes:
-        """What came after the last line feed."""
-        return b"".join(self._open)
+        """Return the bytes after the last line feed."""
+        return b"".join(self._pieces)
 
 
 class Undecodable(Transient):
-    """A watch sent a line that is no event: something between us and the server damages or replaces its answers."""
+    """A line of a watch is not an event: a proxy may have replaced or damaged the response."""
 
 
-#: No UTF-8 or no JSON, nested deeper than the decoder goes, or something else than an event.
+#: Not UTF-8, not JSON, nested too deeply for the decoder, or not an event.
 _UNDECODABLE = (ValueError, RecursionError, Undecodable)
 
 
 def decode_lines(lines: list[bytes]) -> tuple[list[WatchEvent], Undecodable | None]:
-    """The events of lines up to the first that is none, and the error for that one. Empty lines mean nothing.
+    """Return the events up to the first bad line, and the error for that line. Empty lines are skipped.
 
     All lines of a read are decoded as one array, so that their objects share the strings of their keys, which saves
-    a fifth of their memory; only if that fails each is looked at by itself.
+    a fifth of their memory. Line by line is the fallback.
     """
     lines = [line for line in lines if line]
     try:
-        found = _decode(b"".join((b"[", b",".join(lines), b"]")).decode())
-        if len(found) == len(lines):
-            return [_event(entry) for entry in found], None
+        entries = _decode(b"".join((b"[", b",".join(lines), b"]")).decode())
+        if len(entries) == len(lines):
+            return [_event(entry) for entry in entries], None
     except _UNDECODABLE:
         pass
     return _decode_one_by_one(lines)
@@ -72,14 +72,14 @@ def decode_lines(lines: list[bytes]) -> tuple[list[WatchEvent], Undecodable | No
 
 def _decode_one_by_one(lines: list[bytes]) -> tuple[list[WatchEvent], Undecodable | None]:
     events: list[WatchEvent] = []
-    bad: Undecodable | None = None
     try:
         for line in lines:
-            events.append(_event(_decode(line.decode())))  # noqa: PERF401  # those before the bad one are kept
-    except _UNDECODABLE as error:
-        bad = Undecodable(f"a watch sent a line of {len(lines[len(events)])} bytes that is no event")
-        bad.__cause__ = error
-    return events, bad
+            events.append(_event(_decode(line.decode())))  # noqa: PERF401  # keeps the events before the bad line
+    except _UNDECODABLE as cause:
+        error = Undecodable(f"a line of {len(lines[len(events)])} bytes in a watch is not an event")
+        error.__cause__ = cause
+        return events, error
+    return events, None
 
 
 def _event(entry: object) -> WatchEvent:

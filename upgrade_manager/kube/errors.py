@@ -1,17 +1,17 @@
-"""What can go wrong between us and an API server, by what to do about it.
+"""Errors of the Kubernetes API, by what the caller should do about them.
 
     KubeError
     ├── Gone            the resourceVersion or continue token is too old: list again
-    ├── Conflict        someone else wrote first: read again, decide again
-    ├── AlreadyExists   an object of that name is there: look at it
-    ├── NotFound        there is no such object, kind or namespace
-    ├── Throttled       the server asks for patience: wait `retry_after` seconds
-    ├── Transient       no answer, or one that may be another next time: try again with backoff
-    └── Terminal        the same request will be refused every time
+    ├── Conflict        the object was written in between: read it and decide again
+    ├── AlreadyExists   an object of that name exists
+    ├── NotFound        the object, its kind or its namespace does not exist
+    ├── Throttled       the server is overloaded: wait `retry_after` seconds
+    ├── Transient       no response, or a server error: retry with backoff
+    └── Terminal        the same request will fail every time
         ├── Invalid     the object breaks its schema or an admission rule
         └── Forbidden   the credentials do not allow it
 
-The class is chosen from the HTTP status and the Status object's `reason`, never from its message.
+The class follows from the HTTP status and the `reason` of the Status object, never from its message.
 """
 
 from __future__ import annotations
@@ -25,13 +25,19 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: Reasons of a `Transient` that no server answered, where they make a difference.
+#: Reasons of a `Transient` without a response.
 REFUSED = "ConnectionRefused"
-TIMED_OUT = "NoAnswerInTime"
+TIMED_OUT = "RequestTimedOut"
+
+#: Servers use both reasons for the same error, in responses and in watches.
+_GONE_REASONS = frozenset({"Expired", "Gone"})
+_TOO_LARGE = "ResourceVersionTooLarge"
+#: Seconds, for a server that is overloaded and names no number.
+_DEFAULT_RETRY_AFTER = 1.0
 
 
 class KubeError(Exception):
-    """Base of all; `str()` is a sentence for users: what was asked of which object, and what came back."""
+    """A failed request; `str()` names the verb, the object and the server's reason, for users."""
 
     def __init__(
         self, message: str, *, status: int = 0, reason: str = "", details: dict[str, Any] | None = None
@@ -43,11 +49,11 @@ class KubeError(Exception):
 
 
 class Gone(KubeError):
-    """410, or in a watch an ERROR event with reason Expired or Gone."""
+    """410, or an ERROR event of a watch with reason Expired or Gone."""
 
 
 class Conflict(KubeError):
-    """409 with reason Conflict: the resourceVersion or uid of the request is not the object's."""
+    """409 with reason Conflict: the object has another resourceVersion or uid."""
 
 
 class AlreadyExists(KubeError):
@@ -55,7 +61,7 @@ class AlreadyExists(KubeError):
 
 
 class NotFound(KubeError):
-    """404: the object, its kind or its namespace is absent."""
+    """404: the object, its kind or its namespace does not exist."""
 
 
 class Throttled(KubeError):
@@ -67,7 +73,7 @@ class Throttled(KubeError):
 
 
 class Transient(KubeError):
-    """A 5xx, a 401 (credentials may be renewed), a time-out, a reset, no connection at all."""
+    """A 5xx, a 401 (credentials may be renewed), a timeout, or a broken connection."""
 
 
 class Terminal(KubeError):
@@ -75,18 +81,12 @@ class Terminal(KubeError):
 
 
 class Invalid(Terminal):
-    """422, or 400: the request itself is wrong."""
+    """422 or 400."""
 
 
 class Forbidden(Terminal):
     """403."""
 
-
-#: Both words are in use for one thing, in answers and in watches.
-_GONE_REASONS = frozenset({"Expired", "Gone"})
-#: What a server that asks for patience without a number gets, in seconds.
-_DEFAULT_PATIENCE = 1.0
-_TOO_LARGE = "ResourceVersionTooLarge"
 
 _BY_STATUS: dict[int, type[KubeError]] = {
     400: Invalid,
@@ -100,54 +100,55 @@ _BY_STATUS: dict[int, type[KubeError]] = {
 }
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a Retry-After header; None when it is absent or, as an HTTP date is, no whole number."""
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header; None when it is absent or a date."""
     text = headers.get("retry-after", "").strip()
     return float(text) if text.isascii() and text.isdigit() else None
 
 
-def error_from_answer(about: str, status: int, headers: Mapping[str, str], body: bytes) -> KubeError:
-    """The error for a complete answer of 400 or more; the body counts only where it is a Status object."""
-    return error_from_status(about, _status_object(body), status=status, patience=retry_after(headers))
+def error_from_response(about: str, status: int, headers: Mapping[str, str], body: bytes) -> KubeError:
+    """Return the error for a response of 400 or more; a body that is not a Status object is ignored."""
+    return error_from_status(about, _status_object(body), status=status, retry_after=parse_retry_after(headers))
 
 
-def error_from_status(about: str, obj: Object, *, status: int = 0, patience: float | None = None) -> KubeError:
-    """The error for a Status object, of an answer or of a watch's ERROR event.
+def error_from_status(about: str, obj: Object, *, status: int = 0, retry_after: float | None = None) -> KubeError:
+    """Return the error for a Status object, of a response or of a watch's ERROR event.
 
-    `about` says what was asked; `status` is the HTTP status where there was one, else the object's code counts.
+    `about` names the request; `status` is the HTTP status, or 0 for the object's code.
     """
-    code = status or _number(obj.get("code"))
-    reason = _text(obj.get("reason"))
+    code = status or _int(obj.get("code"))
+    reason = _str(obj.get("reason"))
     details = obj.get("details") if isinstance(obj.get("details"), dict) else {}
-    said = ": ".join(filter(None, (reason, _text(obj.get("message")))))
-    message = f"{about}: {code} {said}".rstrip()
-    if patience is None:
-        patience = float(_number((details or {}).get("retryAfterSeconds"))) or None
-    error = _classify(message, code, reason, patience)
+    text = ": ".join(filter(None, (reason, _str(obj.get("message")))))
+    message = f"{about}: {code} {text}".rstrip()
+    if retry_after is None:
+        retry_after = float(_int((details or {}).get("retryAfterSeconds"))) or None
+    error = _classify(message, code, reason, retry_after)
     error.details = dict(details or {})
     return error
 
 
-def is_too_large(error: KubeError) -> bool:
-    """Whether the server says that it has not reached the resourceVersion that was asked for."""
+def is_too_large_resource_version(error: KubeError) -> bool:
+    """Whether the server has not reached the requested resourceVersion."""
     causes = error.details.get("causes")
     if not isinstance(causes, list):
         return False
     return any(isinstance(cause, dict) and cause.get("reason") == _TOO_LARGE for cause in causes)
 
 
-def _classify(message: str, code: int, reason: str, patience: float | None) -> KubeError:
+def _classify(message: str, code: int, reason: str, retry_after: float | None) -> KubeError:
+    is_server_error = code >= HTTPStatus.INTERNAL_SERVER_ERROR
     if (
         code == HTTPStatus.TOO_MANY_REQUESTS
         or reason == "TooManyRequests"
-        or (code >= HTTPStatus.INTERNAL_SERVER_ERROR and patience is not None)
+        or (is_server_error and retry_after is not None)
     ):
-        return Throttled(message, retry_after=patience or _DEFAULT_PATIENCE, status=code, reason=reason)
+        return Throttled(message, retry_after=retry_after or _DEFAULT_RETRY_AFTER, status=code, reason=reason)
     if reason in _GONE_REASONS:
         return Gone(message, status=code, reason=reason)
     if reason == "AlreadyExists":
         return AlreadyExists(message, status=code, reason=reason)
-    if HTTPStatus.BAD_REQUEST <= code < HTTPStatus.INTERNAL_SERVER_ERROR:
+    if code >= HTTPStatus.BAD_REQUEST and not is_server_error:
         return _BY_STATUS.get(code, Terminal)(message, status=code, reason=reason)
     return Transient(message, status=code, reason=reason)
 
@@ -160,9 +161,9 @@ def _status_object(body: bytes) -> Object:
     return obj if isinstance(obj, dict) and obj.get("kind") == "Status" else {}
 
 
-def _number(value: object) -> int:
+def _int(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _text(value: object) -> str:
+def _str(value: object) -> str:
     return value if isinstance(value, str) else ""

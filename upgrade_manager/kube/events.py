@@ -1,4 +1,4 @@
-"""Events for `kubectl describe`: told of in passing, sent in the background, lost rather than waited for."""
+"""Records Events for `kubectl describe`: in the background, and best effort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import structlog
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import AlreadyExists, Forbidden, KubeError, NotFound, Throttled, Transient
-from upgrade_manager.kube.event_correlator import Correlator, Series, body, latest, progress, take_up
+from upgrade_manager.kube.event_correlator import EventCorrelator, EventSeries
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS
 
@@ -25,21 +25,19 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-#: Attempts to reach an API server that does not answer or forbids, and seconds between two. One that has just started
-#: forbids everything until it knows its roles.
-TRIES = 12
-PAUSE = 10.0
-#: Series that wait to be sent; further ones are dropped.
-WAITING = 1000
+#: Attempts while the API server does not respond or answers Forbidden, as it does until its roles are loaded.
+MAX_ATTEMPTS = 12
+#: Seconds between two attempts.
+RETRY_INTERVAL = 10.0
+#: Series that wait to be sent; more are dropped.
+QUEUE_SIZE = 1000
 
 
 class EventRecorder:
-    """Records core/v1 Events of one component; repetitions only raise the count of the first (eventseries.py).
+    """Records core/v1 Events of one component; repetitions raise the count of the first.
 
-    That holds over restarts, too, for as long as the API server keeps the first, and needs the rights to create and to
-    patch Events only: which there are is never asked.
-
-    `record` never blocks and never raises. `run` sends until cancelled; before that, `flush` waits for what is open.
+    That also holds over restarts, for as long as the API server keeps the first. Only the rights to create and patch
+    Events are needed. `record` never blocks and never raises; `run` sends until cancelled; `flush` waits for the rest.
     """
 
     def __init__(self, client: Client, *, component: str, now: Callable[[], datetime], random: Random) -> None:
@@ -47,22 +45,22 @@ class EventRecorder:
         self._component = component
         self._now = now
         self._random = random
-        self._correlator = Correlator(component)
+        self._correlator = EventCorrelator(component)
         #: Series with something unsent, each once, in order.
-        self._waiting: deque[Series] = deque()
+        self._queue: deque[EventSeries] = deque()
         self._arrived = asyncio.Event()
-        #: Set while nothing waits and nothing is being sent.
+        #: Set while the queue is empty and nothing is being sent.
         self._idle = asyncio.Event()
         self._idle.set()
 
     def record(self, about: Object, *, type_: str, reason: str, message: str, name: str = "") -> None:
-        """Something happened to an object. `type_` is Normal or Warning.
+        """Record an Event about an object. `type_` is Normal or Warning.
 
-        A `name` of the caller's makes it exactly-once: the API server keeps one Event of that name, whoever sends it
-        and however often; it is neither counted, combined nor cut.
+        An Event with a `name` exists exactly once, however often it is recorded and by whichever process; it is not
+        counted, combined or rate-limited.
         """
         now = self._now()
-        series = Series(
+        series = EventSeries(
             name=name,
             about=_reference(about),
             type=type_,
@@ -70,32 +68,32 @@ class EventRecorder:
             message=message,
             first=now,
             last=now,
-            fixed=bool(name),
+            is_named=bool(name),
         )
-        time = loop_time()
-        known = self._correlator.named(series) if name else self._correlator.counted(series, time=time)
-        if known is not None and known not in self._waiting:
+        correlator = self._correlator
+        known = correlator.record_once(series) if name else correlator.count(series, time=loop_time())
+        if known is not None and known not in self._queue:
             self._enqueue(known)
 
     async def run(self) -> NoReturn:
-        """Send what is recorded, until cancelled."""
+        """Send recorded Events until cancelled."""
         while True:
-            while not self._waiting:
+            while not self._queue:
                 self._idle.set()
                 self._arrived.clear()
                 await self._arrived.wait()
-            series = self._waiting.popleft()
+            series = self._queue.popleft()
             try:
                 await self._send(series)
             except (Transient, Throttled, Forbidden) as error:
-                await self._postpone(series, error)
+                await self._retry(series, error)
             except KubeError as error:
                 _log.warning("event refused", event_name=series.name, reason=series.reason, error=str(error))
             else:
                 series.failures = 0
 
-    async def flush(self, timeout: float) -> bool:  # noqa: ASYNC109  # an answer, not an error
-        """Wait until everything recorded so far is sent, for so many seconds at most; whether it is."""
+    async def flush(self, timeout: float) -> bool:  # noqa: ASYNC109  # returned, not raised
+        """Wait until everything recorded so far is sent; False after `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 await self._idle.wait()
@@ -103,52 +101,54 @@ class EventRecorder:
             return False
         return True
 
-    def _enqueue(self, series: Series) -> None:
-        if len(self._waiting) >= WAITING and not series.fixed:
-            _log.warning("event dropped", reason=series.reason, waiting=len(self._waiting))
+    def _enqueue(self, series: EventSeries) -> None:
+        if len(self._queue) >= QUEUE_SIZE and not series.is_named:
+            _log.warning("event dropped", reason=series.reason, waiting=len(self._queue))
             return
-        self._waiting.append(series)
+        self._queue.append(series)
         self._idle.clear()
         self._arrived.set()
 
-    async def _send(self, series: Series) -> None:
-        if not series.stored and await self._create(series):
+    async def _send(self, series: EventSeries) -> None:
+        if not series.is_stored and await self._create(series):
             return
-        place = objects.namespace(series.about) or "default"
         try:
-            if not series.stored:
-                # An earlier process has said it: the answer to what is new about it tells how often.
-                known = await self._client.patch(EVENTS, series.name, MergePatch(latest(series)), namespace=place)
-                if not take_up(series, known):
+            if not series.is_stored:
+                # An earlier process has stored it: the response to this patch has its count.
+                stored = await self._patch(series, series.latest())
+                if not series.resume(stored):
                     return
-            await self._client.patch(EVENTS, series.name, MergePatch(progress(series)), namespace=place)
+            await self._patch(series, {**series.latest(), "count": series.total})
         except NotFound:
-            # Events live for an hour: this one starts over.
+            # Events expire after an hour.
             await self._create(series)
 
-    async def _create(self, series: Series) -> bool:
-        """Whether no more is to be done: it is there now, or was already and must not be counted."""
-        series.stored = False
+    async def _patch(self, series: EventSeries, body: Object) -> Object:
+        return await self._client.patch(EVENTS, series.name, MergePatch(body), namespace=series.namespace)
+
+    async def _create(self, series: EventSeries) -> bool:
+        """Create the Event; whether nothing is left to send."""
+        series.is_stored = False
         try:
-            await self._client.create(EVENTS, body(series, self._component))
+            await self._client.create(EVENTS, series.to_event(self._component))
         except AlreadyExists:
-            if not series.fixed:
+            if not series.is_named:
                 return False
-        series.stored = True
+        series.is_stored = True
         return True
 
-    async def _postpone(self, series: Series, error: KubeError) -> None:
+    async def _retry(self, series: EventSeries, error: KubeError) -> None:
         series.failures += 1
-        if series.failures >= TRIES and (not series.fixed or isinstance(error, Forbidden)):
+        if series.failures >= MAX_ATTEMPTS and (not series.is_named or isinstance(error, Forbidden)):
             _log.warning("event given up", reason=series.reason, error=str(error))
             series.failures = 0
-        elif series not in self._waiting:
-            self._waiting.append(series)
-        await asyncio.sleep(self._random.uniform(PAUSE, 1.2 * PAUSE))
+        elif series not in self._queue:
+            self._queue.append(series)
+        await asyncio.sleep(self._random.uniform(RETRY_INTERVAL, 1.2 * RETRY_INTERVAL))
 
 
 def _reference(about: Object) -> Object:
-    """What an Event needs of its object, so that the object itself is not kept."""
-    wanted = ("name", "namespace", "uid", "resourceVersion")
-    meta = {key: value for key, value in objects.metadata(about).items() if key in wanted}
+    """Return what an Event needs of its object, so that the object itself is not kept."""
+    fields = ("name", "namespace", "uid", "resourceVersion")
+    meta = {key: value for key, value in objects.metadata(about).items() if key in fields}
     return {"apiVersion": about.get("apiVersion"), "kind": about.get("kind"), "metadata": meta}

@@ -1,18 +1,16 @@
-"""A kind of object in memory, kept equal to the API server's, and whoever wants to hear of its changes."""
+"""An in-memory copy of the objects of one selection, with handlers for their changes (client-go's informer)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import structlog
 
 from upgrade_manager.kube.objects import metadata
-from upgrade_manager.kube.observer import InformerObserver
-from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.reflector import Reflector
-from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.kube.store import Change, Store
 
 if TYPE_CHECKING:
@@ -21,146 +19,133 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
-
+    from upgrade_manager.kube.pager import Selection
 
 Handler: TypeAlias = Callable[[Change], None]
+#: Called when a list has replaced the store, or a watch has ended: the resource, `list` or `watch`, and the reason.
+OnRestart: TypeAlias = Callable[[str, str, str], None]
+#: Called for each list and batch: the resource, the events received, bookmarks included, and the objects stored.
+OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 _log = structlog.get_logger(__name__)
 
 
 def without_managed_fields(obj: Object) -> Object:
-    """The default transform: who last wrote which field is half of many objects, and nobody here reads it."""
+    """Remove managedFields, which the manager never reads and which are half of many objects."""
     metadata(obj).pop("managedFields", None)
     return obj
 
 
-class Informer:
-    """Lists and watches one selection of one kind into `store`, and tells handlers of every change.
+def _ignore(*_: object) -> None:
+    """Record no metrics."""
 
-    Handlers run on the loop after the store has changed, in the order given: they map the object to keys and enqueue
-    those, nothing more. One that raises is logged and misses that change; the others and the store do not suffer.
-    `transform` runs once for each object before it is stored and may change it in place.
+
+class Informer:
+    """Keeps `store` in sync with one selection, and calls the handlers for every change.
+
+    Handlers run on the loop after the store has changed, in the order given. They should only enqueue keys. One that
+    raises is logged and misses that change. `transform` runs once for each object before it is stored and may modify
+    it in place.
     """
 
-    def __init__(  # noqa: PLR0913  # a selection has that many sides
+    def __init__(
         self,
         client: Client,
-        resource: Resource,
+        selection: Selection,
         *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        metadata_only: bool = False,
         transform: Callable[[Object], Object] = without_managed_fields,
         handlers: Sequence[Handler] = (),
         random: Random,
-        observer: InformerObserver | None = None,
+        on_restart: OnRestart = _ignore,
+        on_progress: OnProgress = _ignore,
     ) -> None:
         self.store = Store()
-        self._resource = resource
-        self._transform = transform
+        self.transform = transform
+        self._resource = selection.resource.name
         self._handlers = tuple(handlers)
-        self._observer = observer or InformerObserver()
+        self._on_progress = on_progress
         self._synced = asyncio.Event()
-        #: Those who wait for a resourceVersion, with the number that they wait for.
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        selection = Selection(
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            metadata_only=metadata_only,
-        )
+        #: Callers of `wait_for_version`, by the number that they wait for.
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._reflector = Reflector(
-            client,
-            resource,
-            selection,
-            sink=self,
-            backoff=Backoff(random=random),
-            random=random,
-            observer=self._observer,
+            client, selection, store=self, random=random, on_restart=partial(on_restart, self._resource)
         )
 
     async def run(self) -> NoReturn:
-        """Until cancelled; raises only what a transform raises."""
+        """List and watch until cancelled; raises only what a transform raises."""
         await self._reflector.run()
 
-    async def synced(self) -> None:
-        """Returns once the first list is in the store and the handlers were told of it."""
+    async def wait_for_sync(self) -> None:
+        """Wait until the first list is in the store and the handlers were called for it."""
         await self._synced.wait()
 
     @property
-    def is_synced(self) -> bool:
-        """Whether `synced` would return at once."""
+    def has_synced(self) -> bool:
+        """Whether the first list is in the store."""
         return self._synced.is_set()
 
     @property
-    def trouble(self) -> str:
-        """Why the last list failed; empty where it did not."""
-        return self._reflector.trouble
+    def last_error(self) -> str:
+        """Why the last list failed; "" after a success."""
+        return self._reflector.last_error
 
-    async def observed(self, resource_version: str, *, timeout: float = 5.0) -> bool:  # noqa: ASYNC109  # an answer, not an error
-        """Whether the store has reached that version, such as our own write's, within so many seconds.
+    async def wait_for_version(self, resource_version: str, *, timeout: float = 5.0) -> bool:  # noqa: ASYNC109
+        """Wait until the store has reached a resourceVersion, such as that of an own write.
 
-        False means: act on what the store shows, but expect it to be older than the write.
+        False after the timeout: the store is usable, but older than the write.
         """
         wanted = _number(resource_version)
         if self._reached() >= wanted:
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (wanted, future)
-        self._waiting.append(entry)
+        waiter = (wanted, future)
+        self._waiters.append(waiter)
         try:
             async with asyncio.timeout(timeout):
                 await future
         except TimeoutError:
             return False
         finally:
-            self._waiting.remove(entry)
+            self._waiters.remove(waiter)
         return True
 
-    def prepare(self, obj: Object) -> Object:
-        """For the reflector: what `replace` is to be given of it."""
-        return self._transform(obj)
-
     def replace(self, items: list[Object], version: str) -> None:
-        """For the reflector: exactly these objects exist."""
+        """Hold exactly these objects; the reflector calls it after a list."""
         for change in self.store.replace(items, version):
-            self._tell(change)
+            self._notify(change)
         self._synced.set()
-        self.advance(version)
 
     def put(self, obj: Object) -> None:
-        """For the reflector: the object was added or modified."""
-        for change in self.store.put(self._transform(obj)):
-            self._tell(change)
+        """Add or update an object; the reflector calls it for each event."""
+        for change in self.store.put(self.transform(obj)):
+            self._notify(change)
 
-    def drop(self, obj: Object) -> None:
-        """For the reflector: the object was deleted."""
-        for change in self.store.delete(self._transform(obj)):
-            self._tell(change)
+    def delete(self, obj: Object) -> None:
+        """Remove an object; the reflector calls it for each event."""
+        for change in self.store.delete(self.transform(obj)):
+            self._notify(change)
 
-    def advance(self, version: str) -> None:
-        """For the reflector: the store stands there now."""
+    def advance(self, version: str, *, events: int) -> None:
+        """Record the version that the store has reached; the reflector calls it after each list and batch."""
         self.store.resource_version = version
-        self._observer.objects_stored(self._resource.name, count=len(self.store))
-        if self._waiting:
+        self._on_progress(self._resource, events, len(self.store))
+        if self._waiters:
             reached = self._reached()
-            for wanted, future in self._waiting:
+            for wanted, future in self._waiters:
                 if wanted <= reached and not future.done():
                     future.set_result(None)
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for handler in self._handlers:
             try:
                 handler(change)
-            except Exception:  # noqa: BLE001  # a fault in one handler is not the others' concern
-                _log.exception("handler failed", resource=self._resource.name, change=change.kind.value)
+            except Exception:  # noqa: BLE001  # the other handlers still run
+                _log.exception("handler failed", resource=self._resource, change=change.kind.value)
 
     def _reached(self) -> int:
-        return _number(self.store.resource_version) if self._synced.is_set() else -1
+        return _number(self.store.resource_version) if self.has_synced else -1
 
 
 def _number(resource_version: str) -> int:
-    """The versions of one kind are decimal numbers that grow (KEP-5504); what is none is below all."""
+    """Return the version as a number: those of one resource are comparable (KEP-5504)."""
     return int(resource_version) if resource_version.isdecimal() else 0

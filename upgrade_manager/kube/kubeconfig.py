@@ -1,7 +1,7 @@
-"""A kubeconfig as a source of connections, read by kubernetes_asyncio's loader.
+"""Loads the client configuration: a kubeconfig, or a Pod's service account.
 
-The loader knows merging, contexts, client certificates, tokens and their files, exec plugins and OIDC. It is imported
-without the generated API classes that come with it (docs/decisions/0001-lean-kubernetes-client.md).
+kubernetes_asyncio reads kubeconfigs: merging, contexts, client certificates, tokens and their files, exec plugins,
+OIDC. It is imported without its generated API classes (docs/decisions/0001-lean-kubernetes-client.md).
 """
 
 from __future__ import annotations
@@ -22,18 +22,25 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from upgrade_manager.kube.config import FILE_AGE, SERVICE_ACCOUNT, ConfigError, Connection, InCluster, Tls
+from upgrade_manager.kube.config import (
+    FILE_MAX_AGE,
+    SERVICE_ACCOUNT,
+    ClientConfig,
+    ConfigError,
+    InCluster,
+    TlsConfig,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
 _PACKAGE = "kubernetes_asyncio"
-#: Seconds granted to an exec plugin or an OIDC provider.
-_LOAD_TIMEOUT = 60.0
-#: Seconds before the end of a plugin's token at which a new one is asked for.
+#: Seconds for an exec plugin or an OIDC provider.
+_LOGIN_TIMEOUT = 60.0
+#: Seconds before a plugin's token expires at which it is renewed.
 _EXPIRY_MARGIN = 60.0
-#: What the loader raises where something is missing from a file.
+#: What the loader raises for a missing field.
 _INCOMPLETE = (TypeError, AssertionError, AttributeError, KeyError)
 _import_lock = threading.Lock()
 
@@ -45,110 +52,110 @@ async def load_config(
     kubeconfig: str = "",
     context: str = "",
     service_account: Path = SERVICE_ACCOUNT,
-) -> Connection:
-    """The first that is there: the kubeconfig given, $KUBECONFIG, the Pod's service account, ~/.kube/config.
+) -> ClientConfig:
+    """Load the first of: the given kubeconfig, $KUBECONFIG, the Pod's service account, ~/.kube/config.
 
-    This is controller-runtime's order. A context given rules the service account out. Raises ConfigError.
+    This is controller-runtime's order. With a context the service account is skipped. Raises ConfigError.
     """
     paths = kubeconfig or environ.get("KUBECONFIG", "")
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not paths and not context and host and port:
-        return await InCluster(host=host, port=port, folder=service_account).connect()
+        return await InCluster(host=host, port=port, folder=service_account).load()
     paths = paths or str(Path(environ.get("HOME", "/")) / ".kube" / "config")
-    return await Kubeconfig(paths=paths, context=context, now=now).connect()
+    return await Kubeconfig(paths=paths, context=context, now=now).load()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubeconfig:
-    """One or more kubeconfig files, joined by colons, and a context in them; empty means the current one."""
+    """Kubeconfig files, joined by colons, and a context; "" means the current context."""
 
     paths: str
     context: str
     now: Callable[[], datetime]
 
-    async def connect(self) -> Connection:
-        """Read the files, and run the exec plugin if there is one, in a thread. Later reads keep the context."""
-        return await asyncio.to_thread(self._load)
+    async def load(self) -> ClientConfig:
+        """Read the files and run the exec plugin, if any, in a thread. Later loads keep the context."""
+        return await asyncio.to_thread(self._read)
 
-    def _load(self) -> Connection:
+    def _read(self) -> ClientConfig:
         files = [Path(path).expanduser() for path in self.paths.split(":") if path]
         files = [path for path in files if path.is_file()]
         if not files:
-            raise ConfigError(f"there is no kubeconfig at {self.paths}: set --kubeconfig or KUBECONFIG")
+            raise ConfigError(f"kubeconfig {self.paths} not found: set --kubeconfig or KUBECONFIG")
         context = _current_context(files)
         try:
-            return asyncio.run(self._loaded(self.context or context))
+            return asyncio.run(self._load(self.context or context))
         except ConfigError:
             raise
         except TimeoutError as error:
-            raise ConfigError(
-                f"the kubeconfig {self.paths} cannot be used: its login took over {_LOAD_TIMEOUT:g} s"
-            ) from error
+            raise self._error(f"cannot be used: its login took over {_LOGIN_TIMEOUT:g} s") from error
         except _INCOMPLETE as error:
-            raise ConfigError(
-                f"the kubeconfig {self.paths} is incomplete: its context must name a cluster with a server, and a user"
-            ) from error
-        except Exception as error:  # whatever else the loader stumbles over
-            raise ConfigError(f"the kubeconfig {self.paths} cannot be used: {_first_line(error)}") from error
+            raise self._error("is incomplete: its context must name a cluster with a server, and a user") from error
+        except Exception as error:  # the loader documents no exceptions
+            raise self._error(f"cannot be used: {_first_line(error)}") from error
 
-    async def _loaded(self, context: str) -> Connection:
+    async def _load(self, context: str) -> ClientConfig:
         if not context:
-            raise ConfigError(
-                f"the kubeconfig {self.paths} names no current context: set it with kubectl config use-context"
-            )
+            raise self._error("has no current context: set it with kubectl config use-context")
         library = config_library()
-        found = library.Configuration()
-        async with asyncio.timeout(_LOAD_TIMEOUT):
-            loader = await library.load_kube_config(config_file=self.paths, context=context, client_configuration=found)
-        if not found.host.startswith(("https://", "http://")):
-            raise ConfigError(f"the kubeconfig {self.paths} names no server that is an http or https address")
-        return Connection(
-            server=found.host,
-            tls=_tls(found),
+        loaded = library.Configuration()
+        async with asyncio.timeout(_LOGIN_TIMEOUT):
+            loader = await library.load_kube_config(
+                config_file=self.paths, context=context, client_configuration=loaded
+            )
+        if not loaded.host.startswith(("https://", "http://")):
+            raise self._error("names a server whose address is not http or https")
+        return ClientConfig(
+            server=loaded.host,
+            tls=_tls(loaded),
             source=replace(self, context=loader.current_context["name"]),
-            authorization=_authorization(found),
-            proxy=found.proxy or "",
+            # The loader does not strip what it reads from token files.
+            authorization=str(loaded.api_key.get("BearerToken", "")).strip(),
+            proxy=loaded.proxy or "",
             max_age=self._max_age(loader),
         )
 
     def _max_age(self, loader: Any) -> float:
-        """A plugin says how long its answer holds; files are read again now and then."""
-        if "exec" not in (loader._user or {}):  # noqa: SLF001  # the loader's own refresh does the same
-            return FILE_AGE
+        """Return the lifetime of a plugin's token, or the interval at which files are read again."""
+        if "exec" not in (loader._user or {}):  # noqa: SLF001  # as the loader's own refresh does
+            return FILE_MAX_AGE
         expiry = getattr(loader, "exec_plugin_expiry", None)
         if expiry is None:
             return math.inf
         left: float = (expiry - self.now()).total_seconds()
         return max(left - _EXPIRY_MARGIN, 1.0)
 
+    def _error(self, reason: str) -> ConfigError:
+        return ConfigError(f"kubeconfig {self.paths} {reason}")
+
 
 def _current_context(files: list[Path]) -> str:
-    """The first file that names one counts, as for kubectl; for the loader it would be the last."""
-    named = ""
+    """Return the context of the first file that names one, as kubectl does; the loader would use the last."""
+    context = ""
     for path in files:
         try:
             content = yaml.safe_load(path.read_text())
         except (OSError, ValueError, yaml.YAMLError) as error:
-            raise ConfigError(f"the kubeconfig {path} cannot be read as YAML: {_problem(error)}") from error
+            raise ConfigError(f"kubeconfig {path} cannot be read as YAML: {_problem(error)}") from error
         if not isinstance(content, dict):
-            raise ConfigError(f"the kubeconfig {path} is empty or holds something else than a kubeconfig")
-        named = named or str(content.get("current-context") or "")
-    return named
+            raise ConfigError(f"kubeconfig {path} is empty or not a kubeconfig")
+        context = context or str(content.get("current-context") or "")
+    return context
 
 
 def _problem(error: Exception) -> str:
-    """Where it is and what it is, without the text around it, which may be secret."""
+    """Return line and problem of a YAML error, without the text around it, which may be secret."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"line {error.problem_mark.line + 1}: {error.problem}"
     return _first_line(error)
 
 
 def config_library() -> Any:
-    """kubernetes_asyncio's module that reads kubeconfigs, imported without the models.
+    """Import kubernetes_asyncio's kubeconfig module without the models.
 
-    Its parent packages import everything there is. For the time of the import they are replaced by empty ones that
-    find the same files; afterwards all of it is taken out of sys.modules again, so that whoever imports the library in
-    the ordinary way gets it whole. The module is kept, because it remembers the temporary files that it made.
+    Its parent packages import everything. During the import they are replaced by empty ones that find the same files;
+    afterwards all are removed from sys.modules, so that an ordinary import gets the whole library. The module is
+    cached, because it tracks the temporary files that it creates.
     """
     with _import_lock:
         return _imported()
@@ -168,15 +175,15 @@ def _imported() -> Any:
 def _import_lean() -> Any:
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("reading a kubeconfig needs the Python package kubernetes_asyncio, which is not installed")
+        raise ConfigError("a kubeconfig requires the Python package kubernetes_asyncio, which is not installed")
     folder = Path(spec.submodule_search_locations[0])
     _stub(_PACKAGE, folder)
     client = _stub(f"{_PACKAGE}.client", folder / "client")
-    # The loader names it in functions that are never called here.
+    # Only functions that are never called here use it.
     client.ApiClient = object  # type: ignore[attr-defined]
     client.Configuration = importlib.import_module(f"{_PACKAGE}.client.configuration").Configuration  # type: ignore[attr-defined]
     library = importlib.import_module(f"{_PACKAGE}.config.kube_config")
-    # It logs what it raises, which we tell.
+    # It logs what it raises.
     library.logger.setLevel(logging.CRITICAL)
     return library
 
@@ -188,28 +195,21 @@ def _stub(name: str, folder: Path) -> ModuleType:
     return module
 
 
-def _tls(found: Any) -> Tls:
-    cert, key = found.cert_file or "", found.key_file or ""
+def _tls(loaded: Any) -> TlsConfig:
+    cert, key = loaded.cert_file or "", loaded.key_file or ""
     if bool(cert) != bool(key):
-        raise ConfigError(
-            "the kubeconfig's user has a client certificate without a key, or a key without a certificate"
-        )
+        raise ConfigError("the kubeconfig's user needs both client-certificate and client-key")
     digest = hashlib.sha256(Path(cert).read_bytes() + Path(key).read_bytes()).hexdigest() if cert else ""
-    return Tls(
-        authorities=Path(found.ssl_ca_cert).read_text() if found.ssl_ca_cert else "",
+    return TlsConfig(
+        ca_data=Path(loaded.ssl_ca_cert).read_text() if loaded.ssl_ca_cert else "",
         cert_file=cert,
         key_file=key,
         cert_digest=digest,
-        server_name=found.tls_server_name or "",
-        verify=found.verify_ssl,
+        server_name=loaded.tls_server_name or "",
+        insecure=not loaded.verify_ssl,
     )
 
 
-def _authorization(found: Any) -> str:
-    """The loader does not strip what it reads from token files."""
-    return str(found.api_key.get("BearerToken", "")).strip()
-
-
 def _first_line(error: Exception) -> str:
-    """Later lines of YAML errors quote the file, and with it secrets."""
+    """Return the first line only: later lines of YAML errors quote the file, and with it secrets."""
     return (str(error).splitlines() or [type(error).__name__])[0]

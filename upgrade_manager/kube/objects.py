@@ -1,79 +1,77 @@
-"""Reading raw Kubernetes objects, which are plain JSON; every accessor bears missing and null parts.
-
-Objects handed out by a store are shared: read them, never write into them.
-"""
+"""Accessors for raw Kubernetes objects, which are plain JSON; all accept missing and null fields."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+#: Those from a store are shared: never modify them.
 Object: TypeAlias = dict[str, Any]
 
 
 def metadata(obj: Object) -> Object:
-    """The object's metadata, empty when it has none."""
+    """Return `metadata`, or an empty object."""
     found = obj.get("metadata")
     return found if isinstance(found, dict) else {}
 
 
 def name(obj: Object) -> str:
-    """`metadata.name`, or nothing."""
+    """Return `metadata.name`, or ""."""
     return metadata(obj).get("name") or ""
 
 
 def namespace(obj: Object) -> str:
-    """`metadata.namespace`; nothing for cluster-scoped objects."""
+    """Return `metadata.namespace`; "" for cluster-scoped objects."""
     return metadata(obj).get("namespace") or ""
 
 
 def key(obj: Object) -> tuple[str, str]:
-    """Namespace and name, which identify an object among those of its kind."""
+    """Return namespace and name, which identify an object of a kind."""
     meta = metadata(obj)
     return meta.get("namespace") or "", meta.get("name") or ""
 
 
 def uid(obj: Object) -> str:
-    """`metadata.uid`, or nothing."""
+    """Return `metadata.uid`, or ""."""
     return metadata(obj).get("uid") or ""
 
 
 def resource_version(obj: Object) -> str:
-    """`metadata.resourceVersion`, or nothing; of a list too."""
+    """Return `metadata.resourceVersion` of an object or a list, or ""."""
     return metadata(obj).get("resourceVersion") or ""
 
 
 def labels(obj: Object) -> dict[str, str]:
-    """`metadata.labels`, empty when absent."""
+    """Return `metadata.labels`, or an empty object."""
     return metadata(obj).get("labels") or {}
 
 
 def annotations_of(obj: Object) -> dict[str, str]:
-    """`metadata.annotations`, empty when absent."""
+    """Return `metadata.annotations`, or an empty object."""
     return metadata(obj).get("annotations") or {}
 
 
 def finalizers(obj: Object) -> list[str]:
-    """`metadata.finalizers`, empty when absent."""
+    """Return `metadata.finalizers`, or an empty list."""
     return metadata(obj).get("finalizers") or []
 
 
 def is_deleting(obj: Object) -> bool:
-    """Whether deletion was asked for and only finalizers keep the object."""
+    """Whether the object has a deletionTimestamp."""
     return bool(metadata(obj).get("deletionTimestamp"))
 
 
 def spec(obj: Object) -> Object:
-    """`spec`, empty when absent."""
+    """Return `spec`, or an empty object."""
     return obj.get("spec") or {}
 
 
 def status(obj: Object) -> Object:
-    """`status`, empty when absent."""
+    """Return `status`, or an empty object."""
     return obj.get("status") or {}
 
 
 def condition(obj: Object, type_: str) -> Object | None:
-    """The entry of `status.conditions` of that type."""
+    """Return the condition of that type, or None."""
     for entry in status(obj).get("conditions") or ():
         if entry.get("type") == type_:
             return dict(entry)
@@ -81,13 +79,13 @@ def condition(obj: Object, type_: str) -> Object | None:
 
 
 def is_condition_true(obj: Object, type_: str) -> bool:
-    """Whether the condition is there and its status is `True`."""
+    """Whether the condition exists and its status is `True`."""
     found = condition(obj, type_)
     return found is not None and found.get("status") == "True"
 
 
 def owner_uid(obj: Object) -> str:
-    """The uid of the owner that controls the object, or nothing."""
+    """Return the uid of the controlling owner, or ""."""
     for owner in metadata(obj).get("ownerReferences") or ():
         if owner.get("controller"):
             return owner.get("uid") or ""

@@ -1,94 +1,96 @@
-"""Lists: one page as the server sends it, and all pages as callers want them."""
+"""Paged lists: what to list, one page, and all pages (client-go's ListPager)."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.kube.errors import Gone
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
 
-#: Objects a page, as client-go's.
+    Query: TypeAlias = tuple[tuple[str, str], ...]
+
+#: Objects in a page, as in client-go.
 PAGE_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of a kind, and how much of each."""
+    """Which objects of a resource to list and watch, and how much of each."""
 
+    resource: Resource
     namespace: str = ""
     label_selector: str = ""
     field_selector: str = ""
     #: Only apiVersion, kind and metadata are read.
     metadata_only: bool = False
 
-    def query(self) -> tuple[tuple[str, str], ...]:
-        """The selectors as query parameters."""
-        pairs = (("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))
-        return tuple(pair for pair in pairs if pair[1])
+    @property
+    def path(self) -> str:
+        """The URL path of the collection."""
+        return self.resource.path(namespace=self.namespace)
+
+    def query(self) -> Query:
+        """Return the selectors as query parameters."""
+        return _non_empty(("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageQuery:
-    """What of a list to send: either a resourceVersion or the token of the page before, never both."""
+class ListOptions:
+    """Which page to list, and from which state."""
 
-    #: "" reads the newest state, "0" any cached one, a number one not older.
+    #: "" reads the latest state, "0" any cached state, a number a state that is not older.
     resource_version: str = ""
-    #: 0 asks for everything at once.
+    #: 0 lists everything at once.
     limit: int = PAGE_SIZE
+    #: From the previous page; it excludes a resourceVersion.
     continue_token: str = ""
 
-    def query(self) -> tuple[tuple[str, str], ...]:
-        """The query parameters, without empty ones."""
+    def query(self) -> Query:
+        """Return the query parameters."""
         version = "" if self.continue_token else self.resource_version
         limit = str(self.limit) if self.limit else ""
-        pairs = (("resourceVersion", version), ("limit", limit), ("continue", self.continue_token))
-        return tuple(pair for pair in pairs if pair[1])
+        return _non_empty(("resourceVersion", version), ("limit", limit), ("continue", self.continue_token))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One answer to a list."""
+class ObjectList:
+    """One page of a list, or all of it."""
 
     items: list[Object]
+    #: A watch can start here.
     resource_version: str
     #: Empty on the last page.
     continue_token: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """All objects of a selection at one resourceVersion, which is where a watch can start."""
-
-    items: list[Object]
-    resource_version: str
-    #: Whether the server cut it into pages, which one that answers from its watch cache does not.
+    #: Whether the server split the list into pages; one that reads from its watch cache does not.
     paginated: bool = False
 
 
-class PageSource(Protocol):
-    """Fetches one page."""
-
-    async def __call__(self, query: PageQuery) -> Page:
-        """Raises kube.errors; Gone when the resourceVersion or the token is too old."""
-        ...
+#: Fetches one page; raises Gone when the resourceVersion or the token is too old.
+FetchPage: TypeAlias = Callable[[ListOptions], Awaitable[ObjectList]]
 
 
-async def read_pages(fetch: PageSource, *, resource_version: str, limit: int = PAGE_SIZE) -> Listing:
-    """All pages, at the first one's resourceVersion.
+async def list_all_pages(fetch: FetchPage, *, resource_version: str, limit: int = PAGE_SIZE) -> ObjectList:
+    """Fetch all pages, at the resourceVersion of the first.
 
-    A token that expires between two pages turns it into one unpaged list at the resourceVersion asked for
-    (client-go, tools/pager); only when the first page is refused does Gone reach the caller.
+    When a token expires, everything is listed at once at the requested resourceVersion. Gone reaches the caller only
+    from the first page.
     """
-    page = await fetch(PageQuery(resource_version=resource_version, limit=limit))
+    page = await fetch(ListOptions(resource_version=resource_version, limit=limit))
     first, items = page, page.items
     while page.continue_token:
         try:
-            page = await fetch(PageQuery(limit=limit, continue_token=page.continue_token))
+            page = await fetch(ListOptions(limit=limit, continue_token=page.continue_token))
         except Gone:
-            whole = await fetch(PageQuery(resource_version=resource_version, limit=0))
-            return Listing(items=whole.items, resource_version=whole.resource_version, paginated=True)
+            whole = await fetch(ListOptions(resource_version=resource_version, limit=0))
+            return ObjectList(items=whole.items, resource_version=whole.resource_version, paginated=True)
         items = items + page.items
-    return Listing(items=items, resource_version=first.resource_version, paginated=page is not first)
+    return ObjectList(items=items, resource_version=first.resource_version, paginated=page is not first)
+
+
+def _non_empty(*parameters: tuple[str, str]) -> Query:
+    return tuple(parameter for parameter in parameters if parameter[1])

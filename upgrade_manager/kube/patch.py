@@ -1,4 +1,4 @@
-"""Merge patches and JSON patches, and the smallest merge patch between two objects."""
+"""Merge patches, JSON patches, and the smallest merge patch between two objects."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MergePatch:
-    """RFC 7386: objects merge, null removes, lists and everything else are replaced."""
+    """RFC 7386: objects merge, null removes, lists and all other values are replaced."""
 
     content_type: ClassVar[str] = "application/merge-patch+json"
 
     body: Object
 
     def at(self, resource_version: str) -> MergePatch:
-        """The same patch, refused with `Conflict` unless the object still has that resourceVersion."""
+        """Return the same patch, which fails with Conflict when the object has another resourceVersion."""
         metadata = {**(self.body.get("metadata") or {}), "resourceVersion": resource_version}
         return MergePatch({**self.body, "metadata": metadata})
 
     def encode(self) -> bytes:
-        """The request's body."""
-        return _compact(self.body)
+        """Return the request body."""
+        return encode(self.body)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPatch:
-    """RFC 6902: a list of operations, all or none; a `test` that fails is `Invalid`."""
+    """RFC 6902: a list of operations, all or none; a `test` that fails is Invalid."""
 
     content_type: ClassVar[str] = "application/json-patch+json"
 
     ops: list[Object]
 
     def encode(self) -> bytes:
-        """The request's body."""
-        return _compact(self.ops)
+        """Return the request body."""
+        return encode(self.ops)
 
 
 Patch: TypeAlias = MergePatch | JsonPatch
 
 
 def merge_diff(old: Object, new: Object) -> Object:
-    """The smallest RFC 7386 patch that turns old into new; empty when they are equal.
+    """Return the smallest RFC 7386 patch from old to new; empty when they are equal.
 
-    A null in `new` means absence, as it does to the API server, because a merge patch cannot write one.
+    A null in `new` means absent, as it does to the API server: a merge patch cannot write null.
     """
     patch: Object = {name: None for name, value in old.items() if value is not None and new.get(name) is None}
     for name, value in new.items():
@@ -64,11 +64,12 @@ def merge_diff(old: Object, new: Object) -> Object:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value as a merge patch can carry it: nulls inside objects are left out, those in lists stay."""
+    """Return the value without nulls in objects, as a merge patch can write it; nulls in lists stay."""
     if isinstance(value, dict):
         return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return value
 
 
-def _compact(body: Object | list[Object]) -> bytes:
+def encode(body: Object | list[Object]) -> bytes:
+    """Return compact JSON."""
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

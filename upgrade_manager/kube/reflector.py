@@ -1,8 +1,8 @@
-"""Keeps a sink equal to what the API server has: list, then watch, for ever, through whatever goes wrong.
+"""Lists and watches one resource and keeps a store in sync with the API server (client-go's Reflector).
 
-The rules are those of client-go's reflector (tools/cache/reflector.go): which resourceVersion and page size a list
-asks for, when list and watch are one stream (watchlist.py), what follows each way a watch can end (ending.py), and how
-long to wait in between (backoff.py).
+The rules are those of tools/cache/reflector.go: which resourceVersion and page size a list requests, when list and
+watch are one stream (watch_list.py), what follows each ending (watch_errors.py), and how long to wait in between
+(`retry.Backoff`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import structlog
 
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import KubeError, Transient
-from upgrade_manager.kube.pager import PAGE_SIZE, Listing, Page, PageQuery, Selection, read_pages
-from upgrade_manager.kube.watch import EventReader, Keeper
+from upgrade_manager.kube.pager import PAGE_SIZE, ListOptions, ObjectList, list_all_pages
+from upgrade_manager.kube.retry import Backoff
+from upgrade_manager.kube.watch import EventStore, apply_event
 from upgrade_manager.kube.watch_errors import (
     QUICK,
     VERY_SHORT,
@@ -26,179 +27,173 @@ from upgrade_manager.kube.watch_errors import (
     after_connect,
     after_error_event,
     after_list,
-    calls_for_list,
-    is_out_of_reach,
+    is_version_unavailable,
+    may_list_instead,
 )
-from upgrade_manager.kube.watch_list import InitialEvents, is_not_offered
+from upgrade_manager.kube.watch_list import InitialEvents, is_unsupported
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.decoder import WatchEvent
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.observer import InformerObserver
-    from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.kube.retry import Backoff
-    from upgrade_manager.kube.watch import Watch
+    from upgrade_manager.kube.pager import Selection
+    from upgrade_manager.kube.watch import StreamWatcher
 
 _log = structlog.get_logger(__name__)
 
-#: Seconds, of which each watch asks the server for a random number.
+#: Seconds; each watch requests a random timeout in between.
 WATCH_TIMEOUT = (300, 599)
+#: Versions of lists that the server may page, because they are not read from its watch cache.
+_PAGED_VERSIONS = {"", "0"}
 
 
-class Sink(Keeper, Protocol):
-    """What a reflector fills. Calls come one after the other; none awaits."""
+class ReflectorStore(EventStore, Protocol):
+    """What a reflector fills. Calls never overlap, and none awaits."""
 
-    def prepare(self, obj: Object) -> Object:
-        """What to keep of an object that `replace` will be given; may change it in place."""
+    def transform(self, obj: Object) -> Object:
+        """Return what to keep of a listed object, which may be modified in place."""
         ...
 
     def replace(self, items: list[Object], version: str) -> None:
-        """Exactly these prepared objects exist, at that resourceVersion."""
+        """Hold exactly these transformed objects."""
         ...
 
-    def advance(self, version: str) -> None:
-        """Everything up to that resourceVersion was put or dropped."""
+    def advance(self, version: str, *, events: int) -> None:
+        """Record that so many events were received and the store has reached that resourceVersion."""
         ...
 
 
 class Reflector:
-    """Fills a sink from one selection of one kind, for an informer."""
+    """Fills a store from one selection. `on_restart` is called with `list` or `watch` and a reason."""
 
     def __init__(
         self,
         client: Client,
-        resource: Resource,
         selection: Selection,
         *,
-        sink: Sink,
-        backoff: Backoff,
+        store: ReflectorStore,
         random: Random,
-        observer: InformerObserver,
+        on_restart: Callable[[str, str], None],
     ) -> None:
         self._client = client
-        self._resource = resource
         self._selection = selection
-        self._sink = sink
-        self._reader = EventReader(resource, selection)
-        self._backoff = backoff
+        self._store = store
+        self._backoff = Backoff(random=random)
         self._random = random
-        self._observer = observer
-        self._log = _log.bind(resource=resource.name)
-        #: Why the last list failed; empty where it did not.
-        self.trouble = ""
+        self._on_restart = on_restart
+        self._log = _log.bind(resource=selection.resource.name)
+        #: Why the last list failed; "" after a success.
+        self.last_error = ""
         #: Where the next watch starts, and what the next list must not be older than; "" before the first list.
         self._version = ""
-        #: Whether the server refused a list at that version; the next one asks for the newest state then.
-        self._unavailable = False
-        #: Whether the server pages even what it could answer from a cache, that is, has none.
-        self._paged = False
-        #: How many watches in a row were closed at once, though each brought something.
-        self._quick = 0
-        #: Whether the events of the open watch come in the order of their versions.
-        self._ordered = True
+        #: Whether the server refused a list at that version; the next one requests the latest state.
+        self._is_version_unavailable = False
+        #: Whether the server pages lists that its watch cache could serve, that is, has no watch cache.
+        self._is_paged = False
+        #: How many watches in a row were closed at once, though each sent an event.
+        self._quick_watches = 0
+        #: Whether events arrive in the order of their versions.
+        self._is_ordered = True
 
     async def run(self) -> NoReturn:
-        """Until cancelled. What a sink raises passes through: it is a fault in our own code."""
+        """List and watch until cancelled; raises only what the store raises."""
         reason = "start"
         while True:
-            ending = await self._cycle(reason)
+            ending = await self._list_and_watch(reason)
             reason = ending.reason
-            await asyncio.sleep(self._backoff.failed(at_least=ending.patience))
+            await asyncio.sleep(self._backoff.failed(at_least=ending.retry_after))
 
-    async def _cycle(self, reason: str) -> Ending:
-        """One list and its watches; the ending that calls for the next list."""
+    async def _list_and_watch(self, reason: str) -> Ending:
+        """Run one cycle: a list, then watches until one requires a new list."""
         async with AsyncExitStack() as stack:
             try:
-                watch = await self._synchronise(stack)
+                watcher = await self._sync(stack)
             except KubeError as error:
-                self.trouble = str(error)
-                return self._told(after_list(error), error)
-            self.trouble = ""
-            self._observer.relisted(self._resource.name, reason=reason)
-            ending = await (self._follow(watch) if watch is not None else self._watch())
+                self.last_error = str(error)
+                return self._logged(after_list(error), error)
+            self.last_error = ""
+            self._on_restart("list", reason)
+            ending = await (self._follow(watcher) if watcher is not None else self._watch())
         while True:
-            self._observer.watch_restarted(self._resource.name, reason=ending.reason)
+            self._on_restart("watch", ending.reason)
             if ending.relist:
                 return ending
-            await asyncio.sleep(self._wait_to_reopen(ending))
+            await asyncio.sleep(self._reopen_delay(ending))
             ending = await self._watch()
 
-    def _wait_to_reopen(self, ending: Ending) -> float:
-        """Seconds; none after a watch that worked, and none the first time that one was closed at once."""
+    def _reopen_delay(self, ending: Ending) -> float:
+        """Return the seconds to wait: none after a watch that worked, or the first that was closed at once."""
         if ending.back_off:
-            return self._backoff.failed(at_least=ending.patience)
-        self._quick = self._quick + 1 if ending is QUICK else 0
-        return VERY_SHORT if self._quick > 1 else 0.0
+            return self._backoff.failed(at_least=ending.retry_after)
+        self._quick_watches = self._quick_watches + 1 if ending is QUICK else 0
+        return VERY_SHORT if self._quick_watches > 1 else 0.0
 
-    async def _synchronise(self, stack: AsyncExitStack) -> Watch | None:
-        """Have the sink replaced; the watch that goes on from there, where the list was one."""
-        refusal = None
-        if self._client.watch_lists.are_worth_asking_for():
+    async def _sync(self, stack: AsyncExitStack) -> StreamWatcher | None:
+        """Replace the objects of the store; return the open watch if the list was a streaming one."""
+        stream_error = None
+        if self._client.watch_list_support.is_assumed():
             try:
                 return await self._stream(stack)
             except KubeError as error:
-                if not calls_for_list(error):
+                if not may_list_instead(error):
                     raise
-                refusal = error
-            self._log.debug("listing instead of streaming", error=str(refusal), status=refusal.status)
+                stream_error = error
+            self._log.debug("falling back to a list", error=str(stream_error), status=stream_error.status)
             await stack.aclose()
-        listing = await self._list()
-        if refusal is not None and is_not_offered(refusal):
-            self._client.watch_lists.were_refused()
-        self._replace(listing.items, listing.resource_version)
+        listed = await self._list()
+        if stream_error is not None and is_unsupported(stream_error):
+            self._client.watch_list_support.mark_unsupported()
+        self._replace(listed.items, listed.resource_version, events=0)
         return None
 
-    def _replace(self, items: list[Object], version: str) -> None:
-        self._unavailable = False
-        self._sink.replace(items, version)
+    def _replace(self, items: list[Object], version: str, *, events: int) -> None:
+        self._is_version_unavailable = False
         self._version = version
+        self._store.replace(items, version)
+        self._store.advance(version, events=events)
 
-    async def _stream(self, stack: AsyncExitStack) -> Watch:
-        """A list and the watch after it as one: none older than what we know, the newest where that is refused."""
-        version = "" if self._unavailable else self._version
+    async def _stream(self, stack: AsyncExitStack) -> StreamWatcher:
+        """Request a streaming list that is not older than the last version, or else the latest state."""
+        version = "" if self._is_version_unavailable else self._version
         try:
             return await self._stream_from(version, stack)
         except KubeError as error:
-            if not version or not is_out_of_reach(error):
+            if not version or not is_version_unavailable(error):
                 raise
-        self._unavailable = True
+        self._is_version_unavailable = True
         await stack.aclose()
         return await self._stream_from("", stack)
 
-    async def _stream_from(self, version: str, stack: AsyncExitStack) -> Watch:
-        watch = await self._open(version, stack, initial_events=True)
-        found = InitialEvents(self._sink.prepare)
-        reached = await found.collect(watch, self._reader, heard=self._heard)
-        self._replace(found.objects(), reached)
-        return watch
+    async def _stream_from(self, version: str, stack: AsyncExitStack) -> StreamWatcher:
+        watcher = await self._open(version, stack, initial_events=True)
+        initial = InitialEvents(self._selection, self._store.transform)
+        reached = await initial.collect(watcher)
+        self._replace(initial.objects(), reached, events=initial.received)
+        return watcher
 
-    async def _list(self) -> Listing:
-        """First any cached state, later none older than what we know, the newest where the server refuses that."""
-        version = "" if self._unavailable else self._version or "0"
-        limit = PAGE_SIZE if self._paged or version in {"", "0"} else 0
+    async def _list(self) -> ObjectList:
+        """List any cached state first, later one that is not older than the last version, or else the latest."""
+        version = "" if self._is_version_unavailable else self._version or "0"
+        limit = PAGE_SIZE if self._is_paged or version in _PAGED_VERSIONS else 0
         try:
-            listing = await self._read(version, limit)
+            listed = await list_all_pages(self._page, resource_version=version, limit=limit)
         except KubeError as error:
-            if version in {"", "0"} or not is_out_of_reach(error):
+            if version in _PAGED_VERSIONS or not is_version_unavailable(error):
                 raise
-            self._unavailable = True
-            listing = await self._read("", limit)
-        self._paged = self._paged or (version == "0" and listing.paginated)
-        return listing
+            self._is_version_unavailable = True
+            listed = await list_all_pages(self._page, resource_version="", limit=limit)
+        self._is_paged = self._is_paged or (version == "0" and listed.paginated)
+        return listed
 
-    async def _read(self, version: str, limit: int) -> Listing:
-        return await read_pages(self._page, resource_version=version, limit=limit)
+    async def _page(self, options: ListOptions) -> ObjectList:
+        page = await self._client.list_page(self._selection, options)
+        return replace(page, items=[self._store.transform(item) for item in page.items])
 
-    async def _page(self, query: PageQuery) -> Page:
-        page = await self._client.list_page(self._resource, self._selection, query)
-        return replace(page, items=[self._sink.prepare(item) for item in page.items])
-
-    async def _open(self, version: str, stack: AsyncExitStack, *, initial_events: bool = False) -> Watch:
+    async def _open(self, version: str, stack: AsyncExitStack, *, initial_events: bool = False) -> StreamWatcher:
         watch = self._client.watch(
-            self._resource,
             self._selection,
             resource_version=version,
             timeout=self._random.randint(*WATCH_TIMEOUT),
@@ -209,52 +204,48 @@ class Reflector:
     async def _watch(self) -> Ending:
         async with AsyncExitStack() as stack:
             try:
-                watch = await self._open(self._version, stack)
+                watcher = await self._open(self._version, stack)
             except KubeError as error:
-                return self._told(after_connect(error), error)
-            return await self._follow(watch)
+                return self._logged(after_connect(error), error)
+            return await self._follow(watcher)
 
-    async def _follow(self, watch: Watch) -> Ending:
-        # A watch that starts nowhere brings objects in any order: their versions say nothing until they are through.
-        self._ordered = self._version not in {"", "0"}
+    async def _follow(self, watcher: StreamWatcher) -> Ending:
+        # A watch from "" or "0" sends the existing objects in any order: their versions cannot be resumed from.
+        self._is_ordered = self._version not in _PAGED_VERSIONS
         try:
-            async for events in watch:
-                self._heard(len(events))
+            async for events in watcher:
                 error = self._apply(events)
                 if error is not None:
-                    return self._told(after_error_event(error), error)
+                    return self._logged(after_error_event(error), error)
         except Undecodable as error:
-            return self._told(after_error_event(error), error)
+            return self._logged(after_error_event(error), error)
         except Transient as error:
-            # A stream that breaks is one that ended.
+            # A broken stream is an ended one.
             self._log.debug("watch broke", error=str(error))
         finally:
-            self._backoff.worked(watch.lived)
-        return after_close(lived=watch.lived, events=watch.received)
-
-    def _heard(self, count: int) -> None:
-        self._observer.events_received(self._resource.name, count=count)
+            self._backoff.succeeded(watcher.age)
+        return after_close(age=watcher.age, events=watcher.received)
 
     def _apply(self, events: list[WatchEvent]) -> KubeError | None:
-        """Hand the events on, up to one that ends the watch; the error that it is."""
+        """Apply events up to one that ends the watch; return its error."""
         try:
             for event in events:
                 self._apply_one(event)
         except KubeError as error:
             return error
         finally:
-            self._sink.advance(self._version)
+            self._store.advance(self._version, events=len(events))
         return None
 
     def _apply_one(self, event: WatchEvent) -> None:
-        version = self._reader.hand_on(event, self._sink)
+        version = apply_event(event, self._selection, self._store)
         if not version:
             return
-        self._ordered = self._ordered or event.type != "ADDED"
-        if self._ordered:
+        self._is_ordered = self._is_ordered or event.type != "ADDED"
+        if self._is_ordered:
             self._version = version
 
-    def _told(self, ending: Ending, error: KubeError) -> Ending:
-        log = self._log.warning if ending.report else self._log.debug
+    def _logged(self, ending: Ending, error: KubeError) -> Ending:
+        log = self._log.warning if ending.is_warning else self._log.debug
         log("list or watch failed", error=str(error), reason=ending.reason, status=error.status)
         return ending

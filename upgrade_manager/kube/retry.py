@@ -1,10 +1,9 @@
-"""Requests that are repeated for as long as the server asks for patience, and answers of which only good ones return.
+"""Retries of requests, and the backoff between failed lists and watches.
 
-The rules are client-go's (rest/request.go, with_retry.go): a 429 or 5xx that carries a Retry-After is repeated up to
-ten times, whatever the verb, because the server did not act on it; a GET is repeated after a lost connection too; a
-write never is, because it may have happened. Departures: nothing is repeated past `PATIENCE`, so that a caller is never
-held for minutes and its own backoff takes over, and a resourceVersion that the server has not reached yet is reported
-at once, because the answer to it is another question.
+The rules are client-go's (rest/request.go, with_retry.go): a 429 or 5xx with Retry-After is retried up to ten times,
+whatever the verb, because the server did not act on it; a GET is also retried after a broken connection; a write is
+not, because it may have happened. Departures: no retry starts later than `RETRY_DEADLINE`, so that the caller's own
+backoff takes over, and a resourceVersion that the server has not reached is reported at once.
 """
 
 from __future__ import annotations
@@ -20,164 +19,157 @@ from upgrade_manager.kube.errors import (
     TIMED_OUT,
     KubeError,
     Transient,
-    error_from_answer,
-    is_too_large,
-    retry_after,
+    error_from_response,
+    is_too_large_resource_version,
+    parse_retry_after,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from random import Random
 
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
-RETRIES = 10
-#: Seconds after which a call is not repeated any more.
-PATIENCE = 45.0
-#: Seconds between two attempts of a read whose connection broke.
-RECONNECT = 1.0
-#: Seconds and bytes granted to the body of a refused stream.
-_REFUSAL_TIME = 10.0
-_REFUSAL_SIZE = 1 << 20
+MAX_RETRIES = 10
+#: Seconds after which a request is not retried.
+RETRY_DEADLINE = 45.0
+#: Seconds between two attempts after a broken connection.
+RECONNECT_DELAY = 1.0
+#: Seconds and bytes to read of the body of a failed stream.
+_ERROR_BODY_TIMEOUT = 10.0
+_ERROR_BODY_LIMIT = 1 << 20
 
 
-class Rest:
-    """Sends requests over a transport under the rules above; raises kube.errors only."""
+class RestClient:
+    """Sends requests over a transport, limits their time and retries them; raises kube.errors only.
+
+    `about` starts the message of every error: `get jobs.batch ns/x`.
+    """
 
     def __init__(self, transport: Transport, *, random: Random) -> None:
         self._transport = transport
         self._random = random
 
     async def send(self, request: Request, *, about: str) -> Response:
-        """The answer, its status below 400. `about` starts every error's message: `get jobs.batch ns/x`."""
-        attempts = _Attempts(request, self._random)
+        """Return the response, with a status below 400."""
+        retry = _Retry(request, about, self._random)
         while True:
             try:
-                response = await self._send_once(request, about)
+                async with _time_limit(request, about):
+                    response = await self._transport.send(request)
             except Transient as error:
-                wait = attempts.after_break(error)
+                delay = retry.after_break(error)
             else:
                 if response.status < HTTPStatus.BAD_REQUEST:
                     return response
-                refusal = error_from_answer(about, response.status, response.headers, response.body)
-                wait = attempts.after_refusal(refusal, retry_after(response.headers))
-            await asyncio.sleep(wait)
+                delay = retry.after_error(response.status, response.headers, response.body)
+            await asyncio.sleep(delay)
 
     @asynccontextmanager
     async def open(self, request: Request, *, about: str) -> AsyncIterator[Stream]:
-        """A stream whose status is below 400."""
-        attempts = _Attempts(request, self._random)
+        """Open a stream, with a status below 400."""
+        retry = _Retry(request, about, self._random)
         while True:
             async with AsyncExitStack() as stack:
                 try:
-                    stream = await self._open_once(request, about, stack)
-                    body = b"" if stream.status < HTTPStatus.BAD_REQUEST else await _refusal(stream)
+                    async with _time_limit(request, about):
+                        stream = await stack.enter_async_context(self._transport.open(request))
                 except Transient as error:
-                    wait = attempts.after_break(error)
+                    delay = retry.after_break(error)
                 else:
                     if stream.status < HTTPStatus.BAD_REQUEST:
                         yield stream
                         return
-                    refusal = error_from_answer(about, stream.status, stream.headers, body)
-                    wait = attempts.after_refusal(refusal, retry_after(stream.headers))
-            await asyncio.sleep(wait)
-
-    async def _send_once(self, request: Request, about: str) -> Response:
-        try:
-            async with asyncio.timeout(request.timeout):
-                return await self._transport.send(request)
-        except TimeoutError as error:
-            raise Transient(f"{about}: no answer within {request.timeout:g} s", reason=TIMED_OUT) from error
-        except Transient as error:
-            raise _told(about, error) from error
-
-    async def _open_once(self, request: Request, about: str, stack: AsyncExitStack) -> Stream:
-        try:
-            async with asyncio.timeout(request.timeout):
-                return await stack.enter_async_context(self._transport.open(request))
-        except TimeoutError as error:
-            raise Transient(f"{about}: no answer within {request.timeout:g} s", reason=TIMED_OUT) from error
-        except Transient as error:
-            raise _told(about, error) from error
+                    delay = retry.after_error(stream.status, stream.headers, await _error_body(stream))
+            await asyncio.sleep(delay)
 
 
-class _Attempts:
-    """How often a call was repeated and whether it may be again; each method gives the wait or raises the error."""
+class _Retry:
+    """Decides for one request whether it is retried: each method returns the delay or raises the error."""
 
-    def __init__(self, request: Request, random: Random) -> None:
-        self._repeatable = request.method == "GET"
+    def __init__(self, request: Request, about: str, random: Random) -> None:
+        self._is_read = request.method == "GET"
+        self._about = about
         self._random = random
-        self._left = RETRIES
-        self._deadline = loop_time() + PATIENCE
+        self._left = MAX_RETRIES
+        self._deadline = loop_time() + RETRY_DEADLINE
 
     def after_break(self, error: Transient) -> float:
-        """No answer came."""
-        if not self._repeatable or error.reason == REFUSED:
+        """No response arrived."""
+        if not self._is_read or error.reason == REFUSED:
             raise error
-        return self._granted(RECONNECT, error)
+        return self._delay(RECONNECT_DELAY, error)
 
-    def after_refusal(self, error: KubeError, patience: float | None) -> float:
-        """An answer came, and it was a refusal; `patience` is its Retry-After."""
-        retryable = error.status == HTTPStatus.TOO_MANY_REQUESTS or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        if patience is None or not retryable or is_too_large(error):
+    def after_error(self, status: int, headers: Mapping[str, str], body: bytes) -> float:
+        """The response is an error."""
+        error = error_from_response(self._about, status, headers, body)
+        retry_after = parse_retry_after(headers)
+        is_retryable = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if retry_after is None or not is_retryable or is_too_large_resource_version(error):
             raise error
-        return self._granted(max(patience, RECONNECT), error)
+        return self._delay(max(retry_after, RECONNECT_DELAY), error)
 
-    def _granted(self, wait: float, error: KubeError) -> float:
+    def _delay(self, seconds: float, error: KubeError) -> float:
         self._left -= 1
-        if self._left < 0 or loop_time() + wait > self._deadline:
+        if self._left < 0 or loop_time() + seconds > self._deadline:
             raise error
-        # Callers that were refused together must not return together.
-        return wait * self._random.uniform(1.0, 1.1)
+        # Jitter, so that clients that failed together do not return together.
+        return seconds * self._random.uniform(1.0, 1.1)
 
 
-def _told(about: str, error: Transient) -> Transient:
-    return Transient(f"{about}: {error}", status=error.status, reason=error.reason, details=error.details)
+@asynccontextmanager
+async def _time_limit(request: Request, about: str) -> AsyncIterator[None]:
+    """Limit one attempt, and name the request in its errors."""
+    try:
+        async with asyncio.timeout(request.timeout):
+            yield
+    except TimeoutError as error:
+        raise Transient(f"{about}: no response within {request.timeout:g} s", reason=TIMED_OUT) from error
+    except Transient as error:
+        raise Transient(f"{about}: {error}", status=error.status, reason=error.reason) from error
 
 
-async def _refusal(stream: Stream) -> bytes:
-    """The body of an error, as far as it comes soon."""
+async def _error_body(stream: Stream) -> bytes:
+    """Read the body of an error; without it the status decides alone."""
     body = bytearray()
     try:
-        async with asyncio.timeout(_REFUSAL_TIME):
+        async with asyncio.timeout(_ERROR_BODY_TIMEOUT):
             async for chunk in stream.chunks():
                 body += chunk
-                if len(body) > _REFUSAL_SIZE:
+                if len(body) > _ERROR_BODY_LIMIT:
                     break
     except (TimeoutError, Transient):
-        # The status alone decides then.
         return b""
     return bytes(body)
 
 
 class Backoff:
-    """Waits of a repeated attempt: uniform in [d, 2d), d doubling from 0.8 to 30 s, as a client-go reflector's.
+    """Delays of client-go's reflector: uniform in [d, 2d), where d doubles from 0.8 to 30 s.
 
-    Departure: client-go starts over two minutes after it last started over, in the middle of an outage too. Here only
-    two minutes of working connections since the last failure start over, so an outage of ten minutes costs about 18
-    attempts, not 34.
+    Departure: client-go resets every two minutes, also during an outage. Here only two minutes of working connections
+    since the last failure reset, so an outage of ten minutes costs about 18 attempts instead of 34.
     """
 
     FIRST = 0.8
     CAP = 30.0
     FACTOR = 2.0
-    #: Seconds of health that make the next wait the first one again.
-    HEALED = 120.0
+    #: Seconds of working connections.
+    RESET_AFTER = 120.0
 
     def __init__(self, *, random: Random) -> None:
         self._random = random
         self._next = self.FIRST
         #: Seconds that connections have worked since the last failure.
-        self._health = 0.0
+        self._healthy = 0.0
 
-    def worked(self, seconds: float) -> None:
-        """A connection was good for so long."""
-        self._health += seconds
-        if self._health >= self.HEALED:
+    def succeeded(self, seconds: float) -> None:
+        """Record that a connection has worked for so many seconds."""
+        self._healthy += seconds
+        if self._healthy >= self.RESET_AFTER:
             self._next = self.FIRST
 
     def failed(self, *, at_least: float = 0.0) -> float:
-        """Seconds to wait now; `at_least` is what the server asked for."""
+        """Record a failure; return the seconds to wait, no less than the server's Retry-After."""
         delay, self._next = self._next, min(self._next * self.FACTOR, self.CAP)
-        self._health = 0.0
+        self._healthy = 0.0
         return max(self._random.uniform(delay, 2 * delay), at_least)

@@ -1,7 +1,7 @@
-"""The seam between us and the wire: a request goes in, a response or a stream comes out.
+"""The interface between the client and the wire: a request goes in, a response or a stream comes out.
 
-Production sends over aiohttp, tests hand the request to an API server in the same process, and anything that delays,
-refuses, drops or counts stands in between as one more `Transport`.
+Production sends over aiohttp. Tests pass the request to an API server in the same process. Whatever delays, refuses,
+drops or counts requests is one more `Transport` in between.
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request, without the host and the credentials, which are the transport's own."""
+    """One HTTP request, without the host and the credentials, which the transport adds."""
 
     method: str
     #: Absolute and percent-quoted, without the query.
     path: str
-    #: In order; a key may appear more than once. Not quoted.
+    #: In order and not quoted; a key may appear more than once.
     query: tuple[tuple[str, str], ...] = ()
-    #: Names in lower case: accept, content-type, user-agent; authorization only where a gateway passes it on.
+    #: Names in lower case; an authorization header replaces the transport's credentials.
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    #: Seconds for the whole exchange; for a stream, until its headers are there.
+    #: Seconds for the whole response; for a stream, for its headers.
     timeout: float = 30.0
-    #: Seconds without a byte after which an open stream counts as dead.
-    idle_timeout: float = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A complete answer."""
+    """A complete response."""
 
     status: int
     #: Names in lower case.
@@ -43,11 +41,11 @@ class Response:
 
 
 class Stream(Protocol):
-    """An answer that arrives piece by piece, as a watch's does."""
+    """A response that arrives in chunks, as that of a watch does."""
 
     @property
     def status(self) -> int:
-        """The HTTP status; for 400 and above the chunks are the error's body."""
+        """The HTTP status; for 400 and above the chunks are the body of the error."""
         ...
 
     @property
@@ -56,17 +54,17 @@ class Stream(Protocol):
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """Bytes as they arrive, cut anywhere; ends when the server ends the stream, raises Transient when it breaks."""
+        """Yield bytes as they arrive, cut anywhere. Raises Transient when the connection breaks."""
         ...
 
 
 class Transport(Protocol):
-    """Sends requests. Every failure to get an answer is a `Transient`; an answer of any status is no failure."""
+    """Sends requests. A response of any status is a success; no response is a `Transient`."""
 
     async def send(self, request: Request) -> Response:
-        """Send it and wait for the whole answer. Raises Transient."""
+        """Send a request and read the whole response. Raises Transient."""
         ...
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Send it and hand out the answer while it arrives; leaving the context drops it. Raises Transient."""
+        """Send a request and stream its response; leaving the context closes it. Raises Transient."""
         ...

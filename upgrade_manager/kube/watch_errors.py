@@ -1,7 +1,7 @@
-"""How lists and watches end and what follows: client-go's error matrix, as data.
+"""How lists and watches end and what the reflector does next: client-go's error matrix, as data.
 
-Only a watch may be reopened where it ended, at the last resourceVersion; everything else starts a new cycle, which is a
-streaming list, where the server offers that, or a list, and then watches.
+A watch may be reopened at the last resourceVersion. Everything else starts a new cycle: a streaming list where the
+server supports it, else a list and a watch.
 """
 
 from __future__ import annotations
@@ -10,83 +10,87 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube.decoder import Undecodable
-from upgrade_manager.kube.errors import REFUSED, Gone, Throttled, Transient, is_too_large
+from upgrade_manager.kube.errors import REFUSED, Gone, Throttled, Transient, is_too_large_resource_version
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.errors import KubeError
 
-#: A watch that closes sooner, in seconds, and brought nothing, is no watch that works.
+#: Seconds; a watch that closes sooner without an event does not work.
 VERY_SHORT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """Why a cycle or a watch ended, and what to do next."""
+    """Why a list or a watch ended, and what follows."""
 
-    #: For metrics and logs; few words in all.
+    #: For metrics and logs; one of a few words.
     reason: str
     relist: bool
-    #: Whether to wait a step of the backoff first.
+    #: Whether to wait for the backoff first.
     back_off: bool
-    #: Whether someone should know.
-    report: bool = False
-    #: Seconds that the server asked for.
-    patience: float = 0.0
+    #: Whether to log a warning.
+    is_warning: bool = False
+    #: Seconds, from the server.
+    retry_after: float = 0.0
 
 
-#: A stream that ended as streams do.
+#: The server ended the watch as usual.
 CLOSED = Ending(reason="closed", relist=False, back_off=False)
-#: One that closed at once, but brought something.
+#: It ended the watch at once, but after an event.
 QUICK = Ending(reason="quick", relist=False, back_off=False)
 SHORT = Ending(reason="short", relist=True, back_off=True)
 EXPIRED = Ending(reason="expired", relist=True, back_off=True)
 
 
-def after_close(*, lived: float, events: int) -> Ending:
-    """The stream of a watch ended or broke, after `lived` seconds and so many events."""
-    if lived >= VERY_SHORT:
+def after_close(*, age: float, events: int) -> Ending:
+    """Return what follows a watch that ended or broke after `age` seconds."""
+    if age >= VERY_SHORT:
         return CLOSED
     return QUICK if events else SHORT
 
 
 def after_connect(error: KubeError) -> Ending:
-    """A watch could not be opened."""
+    """Return what follows a watch that could not be opened."""
     if isinstance(error, Throttled):
-        return Ending(reason="throttled", relist=False, back_off=True, report=True, patience=error.retry_after)
+        return _throttled(error)
     if isinstance(error, Transient) and not error.status:
         if error.reason == REFUSED:
-            return Ending(reason="refused", relist=False, back_off=True, report=True)
-        # client-go hands over a stream that is closed already when its retries are used up.
-        return Ending(reason="unreachable", relist=True, back_off=True, report=True)
+            return Ending(reason="refused", relist=False, back_off=True, is_warning=True)
+        # client-go treats it as a stream that is already closed once its retries are used up.
+        return Ending(reason="unreachable", relist=True, back_off=True, is_warning=True)
     return after_list(error)
 
 
 def after_error_event(error: KubeError) -> Ending:
-    """The server ended a watch with an ERROR event, or with what is no event at all."""
+    """Return what follows a watch that the server ended with an ERROR event or a line that is not an event."""
     if isinstance(error, Throttled) and error.status in (0, 429):
-        return Ending(reason="throttled", relist=False, back_off=True, report=True, patience=error.retry_after)
+        return _throttled(error)
     return after_list(error)
 
 
 def after_list(error: KubeError) -> Ending:
-    """A list failed for good, or a watch with an error that has no rule of its own."""
+    """Return what follows a list that failed, or a watch with any other error."""
     if isinstance(error, Gone):
         return EXPIRED
-    patience = error.retry_after if isinstance(error, Throttled) else 0.0
+    retry_after = error.retry_after if isinstance(error, Throttled) else 0.0
     reason = "undecodable" if isinstance(error, Undecodable) else "error"
-    return Ending(reason=reason, relist=True, back_off=True, report=True, patience=patience)
+    return Ending(reason=reason, relist=True, back_off=True, is_warning=True, retry_after=retry_after)
 
 
-def is_out_of_reach(error: KubeError) -> bool:
-    """Whether the server cannot list at that resourceVersion, but may at its newest.
+def is_version_unavailable(error: KubeError) -> bool:
+    """Whether the server cannot list at the requested resourceVersion, but may at its latest.
 
-    Servers too old to name the cause answer to a version that they have not reached with a Timeout without causes.
+    An old server reports a version that it has not reached as a Timeout without causes.
     """
-    if isinstance(error, Gone) or is_too_large(error):
+    if isinstance(error, Gone) or is_too_large_resource_version(error):
         return True
     return error.reason == "Timeout" and not error.details.get("causes")
 
 
-def calls_for_list(error: KubeError) -> bool:
-    """Whether a plain list may do better than the streaming list that failed: not where nobody serves us just now."""
+def may_list_instead(error: KubeError) -> bool:
+    """Whether a plain list may succeed after this error of a streaming list: not on an overloaded or absent server."""
     return not isinstance(error, Throttled) and error.reason != REFUSED
+
+
+def _throttled(error: Throttled) -> Ending:
+    return Ending(reason="throttled", relist=False, back_off=True, is_warning=True, retry_after=error.retry_after)

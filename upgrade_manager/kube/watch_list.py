@@ -1,9 +1,8 @@
-"""Streaming lists (KEP-3157, WatchList): a watch that first brings whatever exists, and then goes on as a watch.
+"""Streaming lists (WatchList, KEP-3157): a watch that starts with all existing objects and continues as a watch.
 
-One request instead of two, and objects are decoded as they come instead of in one long answer. The rules are those of
-client-go's watchList (tools/cache/reflector.go). Departures: a server that does not offer it is remembered, one that
-never says where its initial events end is not waited for without end, and no stream that ends early is followed by the
-next one at once.
+They need one request instead of two, and objects are decoded as they arrive. The rules are those of client-go's
+watchList (tools/cache/reflector.go). Departures: a server without them is remembered, the initial events have a
+timeout, and a stream that ends early is never followed by another at once.
 """
 
 from __future__ import annotations
@@ -14,92 +13,99 @@ from typing import TYPE_CHECKING
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import TIMED_OUT, Forbidden, KubeError, Terminal, Transient
 from upgrade_manager.kube.objects import annotations_of, key
+from upgrade_manager.kube.watch import apply_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from upgrade_manager.kube.decoder import WatchEvent
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.watch import EventReader, Watch
+    from upgrade_manager.kube.pager import Selection
+    from upgrade_manager.kube.watch import StreamWatcher
 
-#: Seconds for all initial events together, as many as a list is given; 10,000 Pods of 5 kB take about two.
-INITIAL_TIMEOUT = 60.0
-#: Seconds after which a server that did not offer streaming lists is asked again: clusters are upgraded while we run.
-FORGOTTEN_AFTER = 3600.0
-#: The annotation, then `true`, of the bookmark behind the last initial event.
+#: Seconds for all initial events, as for a list; 10,000 Pods of 5 kB take about two.
+INITIAL_EVENTS_TIMEOUT = 60.0
+#: Seconds until a server without streaming lists is asked for one again: it may have been upgraded.
+PROBE_INTERVAL = 3600.0
+#: The annotation, with value `true`, of the bookmark that ends the initial events.
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
-class Unended(Transient):
-    """The initial events did not end as they should: the server closed the stream, or never sent the bookmark."""
+class IncompleteInitialEvents(Transient):
+    """The stream ended, or the timeout expired, before the bookmark that ends the initial events."""
 
 
-class WatchLists:
-    """Whether a server offers streaming lists: what one reflector has found out, for all that share a client.
+class WatchListSupport:
+    """Remembers whether a server supports streaming lists, for all reflectors of a client.
 
-    Being wrong is cheap either way: one more request for each list while it is remembered, or one refused request.
+    A wrong value costs one request more for each list.
     """
 
     def __init__(self) -> None:
-        #: The loop's time until which nobody asks.
-        self._refused_until = 0.0
+        #: The loop time at which the server is probed again.
+        self._probe_at = 0.0
 
-    def are_worth_asking_for(self) -> bool:
-        """Whether the server is not known to be without them."""
-        return loop_time() >= self._refused_until
+    def is_assumed(self) -> bool:
+        """Whether to request a streaming list."""
+        return loop_time() >= self._probe_at
 
-    def were_refused(self) -> None:
-        """The server has none."""
-        self._refused_until = loop_time() + FORGOTTEN_AFTER
+    def mark_unsupported(self) -> None:
+        """Request plain lists for a while."""
+        self._probe_at = loop_time() + PROBE_INTERVAL
 
 
 class InitialEvents:
-    """What a streaming list has brought so far, out of everyone's sight until it is complete."""
+    """A temporary store for the initial events; readers see its objects once they are complete."""
 
-    def __init__(self, prepare: Callable[[Object], Object]) -> None:
-        """`prepare` gives what to keep of an object; only that is kept."""
-        self._prepare = prepare
+    def __init__(self, selection: Selection, transform: Callable[[Object], Object]) -> None:
+        self._selection = selection
+        self._transform = transform
         self._objects: dict[tuple[str, str], Object] = {}
+        #: Events applied so far.
+        self.received = 0
 
     def put(self, obj: Object) -> None:
-        """For the reader: the object exists, or was changed meanwhile."""
-        self._objects[key(obj)] = self._prepare(obj)
+        """Add or update an object."""
+        self._objects[key(obj)] = self._transform(obj)
 
-    def drop(self, obj: Object) -> None:
-        """For the reader: the object was deleted meanwhile."""
+    def delete(self, obj: Object) -> None:
+        """Remove an object."""
         self._objects.pop(key(obj), None)
 
     def objects(self) -> list[Object]:
-        """All of them, in the order in which they came."""
+        """Return all objects, in the order of arrival."""
         return list(self._objects.values())
 
-    async def collect(self, watch: Watch, reader: EventReader, *, heard: Callable[[int], None]) -> str:
-        """Read up to the bookmark, not further; the resourceVersion at which the objects are complete.
+    async def collect(self, watcher: StreamWatcher) -> str:
+        """Read up to the final bookmark; return its resourceVersion.
 
-        `heard` is told how many events each read brought. Raises Unended, and what the reader and the watch raise.
+        Raises IncompleteInitialEvents, and the errors of the watcher and of `apply_event`.
         """
+        about = f"list {self._selection.resource.name}"
         try:
-            async with asyncio.timeout(INITIAL_TIMEOUT):
-                async for events in watch:
-                    heard(len(events))
+            async with asyncio.timeout(INITIAL_EVENTS_TIMEOUT):
+                async for events in watcher:
                     for index, event in enumerate(events):
-                        version = reader.hand_on(event, self)
+                        self.received += 1
+                        version = apply_event(event, self._selection, self)
                         if version and _is_end(event):
-                            watch.unread(events[index + 1 :])
+                            watcher.unread(events[index + 1 :])
                             return version
         except TimeoutError as error:
-            message = f"{reader.about}: no end of the initial events within {INITIAL_TIMEOUT:g} s"
-            raise Unended(message, reason=TIMED_OUT) from error
-        raise Unended(f"{reader.about}: the stream was closed before its initial events were complete")
+            message = f"{about}: the initial events did not end within {INITIAL_EVENTS_TIMEOUT:g} s"
+            raise IncompleteInitialEvents(message, reason=TIMED_OUT) from error
+        raise IncompleteInitialEvents(f"{about}: the stream was closed before the end of its initial events")
 
 
-def is_not_offered(error: KubeError) -> bool:
+def is_unsupported(error: KubeError) -> bool:
     """Whether a streaming list failed as on a server without them, provided that a plain list then succeeds.
 
-    An older server calls the parameters invalid (422, 400), one older still ignores them and never sends the bookmark.
-    What was wrong with the request besides them, such as a selector, is wrong in a list too, which then fails.
+    An older server rejects the parameters (422, 400); a still older one ignores them and never sends the bookmark.
+    Another invalid parameter, such as a selector, fails in the plain list too.
     """
-    return isinstance(error, Unended) or (isinstance(error, Terminal) and not isinstance(error, Forbidden))
+    return isinstance(error, IncompleteInitialEvents) or (
+        isinstance(error, Terminal) and not isinstance(error, Forbidden)
+    )
 
 
 def _is_end(event: WatchEvent) -> bool:

@@ -10,6 +10,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.observer import InformerObserver
     from upgrade_manager.kube.store import Change
     from upgrade_manager.pipeline.context import Settings
     from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
+    from upgrade_manager.runtime.kube_metrics import InformerMetrics
     from upgrade_manager.runtime.metrics import Metrics
 
 NAME = "upgradeplan"
@@ -66,7 +67,7 @@ class Dependencies:
     clock: Clock
     random: Random
     metrics: Metrics
-    observer: InformerObserver
+    informer_metrics: InformerMetrics
 
 
 class PlanController:
@@ -87,10 +88,11 @@ class PlanController:
         #: Runs in every replica, so that a new leader begins with a warm cache.
         self.plans = Informer(
             deps.client,
-            UPGRADE_PLANS,
+            Selection(resource=UPGRADE_PLANS),
             handlers=(self._plan_changed,),
             random=deps.random,
-            observer=deps.observer,
+            on_restart=deps.informer_metrics.on_restart,
+            on_progress=deps.informer_metrics.on_progress,
         )
         self._upgrades = UpgradeMetrics(deps.metrics)
         collector = PlanCollector(self.plans.store, now=deps.clock.now)
@@ -136,13 +138,13 @@ class PlanController:
     async def _have_seen(self, plans: Iterable[Object]) -> bool:
         """Whether the cache is as new as these. As new as the list it gets with the next bookmark, a minute later."""
         for plan in plans:
-            if not await self.plans.observed(objects.resource_version(plan), timeout=CATCH_UP):
+            if not await self.plans.wait_for_version(objects.resource_version(plan), timeout=CATCH_UP):
                 return False
         return True
 
     async def ready(self) -> None:
         """Readiness: raises Unhealthy until the plans are known."""
-        if not self.plans.is_synced:
+        if not self.plans.has_synced:
             raise Unhealthy("the UpgradePlans are not listed yet")
 
     def _new_controller(self, informers: Informers) -> Controller:
@@ -177,15 +179,18 @@ class PlanController:
 
         return Informer(
             self._deps.client,
-            spec.resource,
-            namespace=spec.namespace,
-            label_selector=spec.label_selector,
-            field_selector=spec.field_selector,
-            metadata_only=spec.metadata_only,
+            Selection(
+                resource=spec.resource,
+                namespace=spec.namespace,
+                label_selector=spec.label_selector,
+                field_selector=spec.field_selector,
+                metadata_only=spec.metadata_only,
+            ),
             transform=_TRANSFORMS.get(spec.resource, without_managed_fields),
             handlers=(changed,),
             random=self._deps.random,
-            observer=self._deps.observer,
+            on_restart=self._deps.informer_metrics.on_restart,
+            on_progress=self._deps.informer_metrics.on_progress,
         )
 
     def _plan_changed(self, change: Change) -> None:

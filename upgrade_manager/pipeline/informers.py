@@ -84,10 +84,10 @@ class PlanInformers:
         running = self._begun(spec)
         try:
             async with asyncio.timeout(SYNC_TIMEOUT):
-                await running.informer.synced()
+                await running.informer.wait_for_sync()
         except TimeoutError as error:
             where = f" in namespace {spec.namespace}" if spec.namespace else ""
-            why = running.informer.trouble or f"no answer within {SYNC_TIMEOUT:.0f} s"
+            why = running.informer.last_error or f"no answer within {SYNC_TIMEOUT:.0f} s"
             raise Transient(f"cannot list {spec.resource.name}{where}: {why}") from error
         return running.informer.store
 
@@ -114,7 +114,8 @@ class PlanInformers:
                 if spec.covers(write.resource, write.namespace):
                     newest[spec] = write.resource_version
         waits = [
-            self._running[spec].informer.observed(version, timeout=SETTLE_TIMEOUT) for spec, version in newest.items()
+            self._running[spec].informer.wait_for_version(version, timeout=SETTLE_TIMEOUT)
+            for spec, version in newest.items()
         ]
         return all(await asyncio.gather(*waits))
 

@@ -99,7 +99,7 @@ class PlanReconciler:
 
     async def _is_fresh(self, name: str) -> bool:
         """Whether the cache shows what we have written: by an older plan, an upgrade that has ended would go on."""
-        if name in self._unseen and not await self._plans.observed(self._unseen[name]):
+        if name in self._unseen and not await self._plans.wait_for_version(self._unseen[name]):
             return False
         self._unseen.pop(name, None)
         return True

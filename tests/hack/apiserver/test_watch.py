@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.definitions import WIDGETS, widget
 from tests.support.wire import Wire
-from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
@@ -117,12 +116,6 @@ async def test_without_a_time_out_it_ends_within_an_hour(wire: Wire) -> None:
     async with wire.watch(MAPS, allowWatchBookmarks="true") as events:
         await events.rest()
     assert 1800 <= loop.time() - begin < 3600
-
-
-async def test_a_silent_stream_is_given_up_by_the_client(wire: Wire) -> None:
-    async with wire.watch(MAPS) as events:
-        with pytest.raises(Transient):
-            await events.next()
 
 
 async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watch(wire: Wire) -> None:

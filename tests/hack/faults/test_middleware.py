@@ -238,14 +238,6 @@ async def test_watch_stalls_and_resumes(faults: Middleware, wire: Wire) -> None:
         assert loop.time() == pytest.approx(20)
 
 
-async def test_long_stall_ends_the_watch(faults: Middleware, wire: Wire) -> None:
-    arm(faults, Stall(seconds=1000))
-    await fill(wire, "a")
-    async with wire.watch(MAPS) as events:
-        with pytest.raises(Transient):
-            await events.next()
-
-
 @pytest.mark.parametrize(
     ("types", "expected"),
     [

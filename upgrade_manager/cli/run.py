@@ -81,7 +81,7 @@ async def _run_manager(options: RunOptions, clock: SystemClock) -> None:
 
 
 async def _freeze() -> None:
-    """Runs in the stage after the caches, whose objects stay in memory."""
+    """Exclude the synced caches from collections; a stage after theirs."""
     gc_tuning.freeze()
 
 

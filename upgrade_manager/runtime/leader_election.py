@@ -227,7 +227,7 @@ class LeaderElector:
         return self._observed_at + duration_of(self._observed) - loop_time()
 
     def _poll_interval(self) -> float:
-        """The jittered retry period, or the time to the lease's expiry if that is sooner."""
+        """Return the jittered retry period, or the time to the lease's expiry if that is shorter."""
         interval = self._jitter(RETRY_PERIOD)
         expiry = self._seconds_to_expiry()
         return expiry if 0 < expiry < interval else interval

@@ -7,15 +7,14 @@ from random import Random
 from prometheus_client import CollectorRegistry
 
 from upgrade_manager.runtime.metrics import Metrics
-from upgrade_manager.runtime.rate_limiter import ItemExponentialFailureRateLimiter, jitter
-from upgrade_manager.runtime.workqueue import WorkQueue
+from upgrade_manager.runtime.workqueue import ItemExponentialFailureRateLimiter, WorkQueue
 
 
 def new_limiter(
-    *, base_delay: float = 1.0, max_delay: float = 60.0, factor: float = 0.0
+    *, base_delay: float = 1.0, max_delay: float = 60.0, jitter: float = 0.0
 ) -> ItemExponentialFailureRateLimiter:
     return ItemExponentialFailureRateLimiter(
-        base_delay=base_delay, max_delay=max_delay, jitter=jitter(Random(1), factor)
+        base_delay=base_delay, max_delay=max_delay, jitter=jitter, random=Random(1)
     )
 
 

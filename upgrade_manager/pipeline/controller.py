@@ -21,8 +21,7 @@ from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy
-from upgrade_manager.runtime.rate_limiter import ItemExponentialFailureRateLimiter, jitter
-from upgrade_manager.runtime.workqueue import WorkQueue
+from upgrade_manager.runtime.workqueue import ItemExponentialFailureRateLimiter, WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +79,8 @@ class PlanController:
             limiter=ItemExponentialFailureRateLimiter(
                 base_delay=RETRY_BASE,
                 max_delay=RETRY_CAP / (1 + RETRY_SPREAD),
-                jitter=jitter(deps.random, RETRY_SPREAD),
+                jitter=RETRY_SPREAD,
+                random=deps.random,
             ),
             metrics=deps.metrics,
         )

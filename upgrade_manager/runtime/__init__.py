@@ -4,6 +4,7 @@ Modelled on controller-runtime and client-go; it knows nothing of upgrades.
 """
 
 __all__ = [
+    "concurrency",
     "controller",
     "healthz",
     "http_server",
@@ -14,7 +15,6 @@ __all__ = [
     "manager",
     "metrics",
     "metrics_server",
-    "rate_limiter",
     "result",
     "workqueue",
 ]

@@ -29,7 +29,6 @@ from upgrade_manager.runtime.lease import (
     record_of,
     released_lease,
 )
-from upgrade_manager.runtime.rate_limiter import jitter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
     from upgrade_manager.runtime.metrics import Metrics
 
-#: A candidate polls after RETRY_PERIOD times 1 to 2.2, so that candidates do not poll at the same time.
+#: Up to so many RETRY_PERIODs are added to that of a candidate, so that candidates do not poll at the same time.
 ACQUIRE_JITTER = 1.2
 #: Seconds after LEASE_DURATION at which a leader without renewal is unhealthy.
 HEALTH_TOLERANCE = 20.0
@@ -82,7 +81,7 @@ class LeaderElector:
         self.identity = identity
         self._client = client
         self._namespace = namespace
-        self._jitter = jitter(random, ACQUIRE_JITTER)
+        self._random = random
         self._now = now
         self._metrics = metrics.leader_election(name)
         self._log: FilteringBoundLogger = structlog.get_logger(__name__, lease=f"{namespace}/{name}", identity=identity)
@@ -228,7 +227,7 @@ class LeaderElector:
 
     def _poll_interval(self) -> float:
         """Return the jittered retry period, or the time to the lease's expiry if that is shorter."""
-        interval = self._jitter(RETRY_PERIOD)
+        interval = RETRY_PERIOD * (1 + ACQUIRE_JITTER * self._random.random())
         expiry = self._seconds_to_expiry()
         return expiry if 0 < expiry < interval else interval
 

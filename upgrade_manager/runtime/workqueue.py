@@ -13,12 +13,46 @@ from typing import TYPE_CHECKING
 from upgrade_manager.kube.clock import loop_time
 
 if TYPE_CHECKING:
+    from random import Random
+
     from upgrade_manager.runtime.metrics import Metrics
-    from upgrade_manager.runtime.rate_limiter import ItemExponentialFailureRateLimiter
+
+#: 2 to this power times any base delay is above any maximum, and still a float.
+_MAX_EXPONENT = 64
 
 
 class ShutDown(Exception):
     """The queue is shut down and empty."""
+
+
+class ItemExponentialFailureRateLimiter:
+    """Delays a key by `base_delay`·2ⁿ seconds after n earlier failures, at most by `max_delay`.
+
+    So that retries spread out, each delay is longer by up to `jitter` times itself.
+    """
+
+    def __init__(self, *, base_delay: float, max_delay: float, jitter: float, random: Random) -> None:
+        self._base_delay = base_delay
+        self._max_delay = max_delay
+        self._jitter = jitter
+        self._random = random
+        #: Keys with at least one failure.
+        self._failures: dict[str, int] = {}
+
+    def when(self, key: str) -> float:
+        """Count a failure of the key and return the seconds to wait."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay = min(self._base_delay * 2.0 ** min(failures, _MAX_EXPONENT), self._max_delay)
+        return delay * (1 + self._jitter * self._random.random())
+
+    def forget(self, key: str) -> None:
+        """Reset the failures of the key."""
+        self._failures.pop(key, None)
+
+    def num_requeues(self, key: str) -> int:
+        """Failures of the key since `forget`."""
+        return self._failures.get(key, 0)
 
 
 class WorkQueue:

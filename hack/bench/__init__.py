@@ -1,0 +1,3 @@
+"""Benchmarks: the figures of docs/performance.md."""
+
+__all__ = ["catalogue", "in_process", "informer", "phase_changes", "reaction"]

@@ -13,17 +13,17 @@ from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from hack.bench.figure import Figure
+    from hack.bench.catalogue import Figure
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmarks asked for; the exit status is 1 where a promise is not kept."""
+    """Run the named benchmarks; the exit status is 1 when a figure misses its target."""
     options = _parser().parse_args(arguments)
-    unknown = set(options.names) - set(BENCHMARKS)
+    unknown = sorted(set(options.names) - set(BENCHMARKS))
     if unknown:
-        print(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        print(f"unknown benchmark: {', '.join(unknown)}; choose from {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
     configure_logging(level="error", log_format=LogFormat.CONSOLE, stream=sys.stderr, now=SystemClock().now)
     figures = []
@@ -37,13 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(figure.met for figure in figures) else 1
 
 
-def _measured(name: str) -> Iterable[Figure]:
-    """One benchmark's figures; none, and a line, where what it needs is not there."""
+def _measured(name: str) -> list[Figure]:
     try:
         return load(name)()
     except AssetsError as error:
-        print(f"{name}: not measured: {error}", file=sys.stderr)
-        return ()
+        print(f"{name}: skipped: {error}", file=sys.stderr)
+        return []
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,8 +53,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"benchmarks:\n{lines}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these; default: all")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; default: all")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 

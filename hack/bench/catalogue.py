@@ -1,36 +1,70 @@
-"""All benchmarks by name, loaded only when they are run."""
+"""All benchmarks by name, and the figures that they return."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hack.bench.figure import Figure
-
-#: The module of each and what it measures, in the order of docs/performance.md. Each has a function `measure`.
+#: By name, in the order of docs/performance.md: the function, imported when it is run, and what it measures.
 BENCHMARKS = {
     "upgrade": (
-        "hack.bench.upgrade",
-        "an upgrade in process: wall time, and its requests replayed without the manager",
+        "upgrade:measure",
+        "an upgrade in process: wall time, and as a multiple of its API requests replayed",
     ),
-    "requests": ("hack.bench.requests", "requests of a three-node upgrade, and what each further node costs"),
-    "reaction": ("hack.bench.reaction", "from the event of an awaited object to the write that it causes"),
-    "changes": ("hack.bench.changes", "from the object that a phase waits for to the next phase's first write"),
-    "idle": ("hack.bench.idle", "what a manager with a finished plan asks of the API server"),
-    "process": ("hack.bench.process", "start, restart after SIGKILL, and memory of the manager as a process"),
-    "informer": ("hack.bench.ingest", "how many events a second an informer takes in"),
-    "lists": ("hack.bench.lists", "ten thousand objects of a real API server into an informer, streamed and listed"),
-    "real": ("hack.bench.real", "three-node upgrades on a real API server: overhead, requests, what a node costs"),
-    "realchanges": ("hack.bench.real_changes", "what `changes` measures, on a real API server and by its own clock"),
-    "scale": ("hack.bench.scale", "1,000 nodes, 5,000 VMs and 10,000 volumes on a real API server; takes minutes"),
-    "demo": ("hack.bench.demo", "`make demo` on a fresh clone, set-up included"),
+    "requests": ("requests:measure", "requests of a three-node upgrade, and for each further node"),
+    "reaction": ("reaction:measure", "from the event of an awaited object to the manager's next write"),
+    "changes": ("changes:measure", "from the object that a phase waits for to the next phase's first write"),
+    "idle": ("requests:measure_idle", "requests of a manager with a finished plan"),
+    "process": ("process:measure", "start, restart after SIGKILL, and memory of the manager as a process"),
+    "informer": ("informer:measure", "events per second into an informer"),
+    "lists": ("lists:measure", "ten thousand objects of a real API server into an informer, streamed and listed"),
+    "real": ("real:measure", "three-node upgrades on a real API server: overhead, requests, requests for each node"),
+    "realchanges": ("changes:measure_real", "`changes` on a real API server, by its audit log"),
+    "scale": ("scale:measure", "1,000 nodes, 5,000 VMs and 10,000 volumes on a real API server; takes minutes"),
+    "demo": ("demo:measure", "`make demo` on a fresh clone, set-up included"),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A measured number and its target."""
+
+    name: str
+    value: float
+    #: Empty for counts and ratios.
+    unit: str
+    target: float
+    #: False for a lower bound, such as a throughput.
+    at_most: bool = True
+
+    @property
+    def met(self) -> bool:
+        """True when the value meets the target."""
+        return self.value <= self.target if self.at_most else self.value >= self.target
+
+    def line(self) -> str:
+        """Format the figure for people: name, value, unit, target and verdict."""
+        value = f"{number(self.value)} {self.unit}".rstrip()
+        target = f"{'≤' if self.at_most else '≥'} {number(self.target)} {self.unit}".rstrip()
+        return f"{self.name:<58} {value:>18}   {target:<18} {'ok' if self.met else 'MISS'}"
+
+    def record(self) -> dict[str, Any]:
+        """Return the figure for programs."""
+        return {**asdict(self), "met": self.met}
+
+
+def number(value: float) -> str:
+    """Format a number with three significant digits, and large ones with separators."""
+    if value == 0 or value >= 100:  # noqa: PLR2004  # three digits
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def load(name: str) -> Callable[[], list[Figure]]:
     """Import a benchmark; it runs when called."""
-    module, _ = BENCHMARKS[name]
-    return cast("Callable[[], list[Figure]]", import_module(module).measure)
+    module, function = BENCHMARKS[name][0].split(":")
+    return cast("Callable[[], list[Figure]]", getattr(import_module(f"hack.bench.{module}"), function))

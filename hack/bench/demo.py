@@ -1,4 +1,4 @@
-"""How long a newcomer waits: a clone of the last commit, an empty home, `make demo`."""
+"""`make demo` as a new user runs it: in a clone of the last commit, with an empty home folder."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from hack.bench.figure import Figure
+from hack.bench.catalogue import Figure
 
 ROOT = Path(__file__).parents[2]
-#: Of the environment only this, and what tells pip and TLS how this machine reaches the outside.
+#: Environment variables that are kept: besides these, those that configure pip and TLS.
 KEPT = ("PATH", "LANG", "TERM", "TMPDIR")
 KEPT_PREFIXES = ("PIP_", "SSL_", "http_", "https_", "HTTP_", "HTTPS_", "no_proxy", "NO_PROXY")
 
 
 def measure() -> list[Figure]:
-    """Clone, run, and take the time of the latter; raises CalledProcessError when the demo fails."""
+    """Clone and run. Raises CalledProcessError when the demo fails."""
     with tempfile.TemporaryDirectory(prefix="upgrade-bench-") as folder:
         clone, home = Path(folder) / "clone", Path(folder) / "home"
         home.mkdir()
@@ -25,7 +25,7 @@ def measure() -> list[Figure]:
         began = time.monotonic()
         subprocess.run(["make", "demo"], cwd=clone, env=_environment(home), check=True, capture_output=True)
         took = time.monotonic() - began
-    return [Figure(name="make demo on a fresh clone, set-up included", value=took, unit="s", aim=90)]
+    return [Figure(name="make demo on a fresh clone, set-up included", value=took, unit="s", target=90)]
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A whole upgrade in this process and in virtual time, with everything that passes taken down."""
+"""A whole upgrade in this process, in virtual time unless the event loop is real, with all requests recorded."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import contextlib
 import time
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
-from hack.bench.desk import PLAN, BenchError, plan_manifest
 from hack.bench.recorder import Recorder
 from hack.cluster.embedded_backend import virtual_backend
 from hack.simulation import Simulation
@@ -33,8 +32,22 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Change
     from upgrade_manager.kube.transport import Transport
 
-#: Virtual seconds after which an upgrade counts as stuck.
-PATIENCE = 24 * 3600.0
+#: The prefix of the manager's User-Agent.
+MANAGER = "harvester-upgrade-manager/"
+PLAN = "bench"
+#: Virtual seconds that an upgrade may take.
+UPGRADE_TIMEOUT = 24 * 3600.0
+
+
+class BenchError(Exception):
+    """A benchmark's upgrade or process failed."""
+
+
+def plan_manifest() -> dict[str, Any]:
+    """Return the plan that all benchmarks create."""
+    kind = UPGRADE_PLANS
+    head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": PLAN}}
+    return {**head, "spec": {"version": "v1.8.0"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,72 +57,78 @@ class LoopClock:
     simulation: Simulation
 
     def now(self) -> datetime:
-        """The virtual wall time."""
+        """Return the simulation's wall time."""
         return self.simulation.now()
 
     def monotonic(self) -> float:
-        """The loop's time."""
+        """Return the loop's time."""
         return asyncio.get_running_loop().time()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
-    """A finished run; the manager and the cluster still run."""
+    """A finished upgrade; the manager and the cluster still run."""
 
-    #: Of all clients: the actors' too.
+    #: Of all clients, including the actors.
     recorder: Recorder
     #: Seconds of real time from the creation of the plan to its success.
     wall: float
-    #: All objects before the plan.
-    planted: list[Object]
+    #: All objects before the plan was created.
+    initial_objects: list[Object]
 
 
 @contextlib.asynccontextmanager
 async def upgraded(
     scenario: Scenario, *, seed: int = 0, scale: float = 1.0, backend: Callable[[int], Backend] = virtual_backend
 ) -> AsyncIterator[Upgrade]:
-    """Upgrade a simulated cluster; raises BenchError when the upgrade fails."""
+    """Upgrade a simulated cluster. Raises BenchError when the upgrade fails."""
     async with Simulation(scenario, seed=seed, scale=scale, backend=backend) as simulation:
-        planted = await simulation.backend.objects()
+        initial_objects = await simulation.backend.objects()
         async with manager(simulation, simulation.transport()):
-            recorder = tap(simulation)
-            wall = await finished(simulation)
-            yield Upgrade(recorder=recorder, wall=wall, planted=planted)
+            recorder = record(simulation)
+            wall = await run_plan(simulation)
+            yield Upgrade(recorder=recorder, wall=wall, initial_objects=initial_objects)
 
 
-async def finished(simulation: Simulation) -> float:
-    """Create the plan and wait for its end; seconds of real time that it took. Raises BenchError when it fails."""
-    ended = _Ended()
-    async with _informed(simulation, ended):
+async def run_plan(simulation: Simulation) -> float:
+    """Create the plan, wait for its success and return the seconds of real time. Raises BenchError when it fails."""
+    end = _PlanEnd()
+    informer = Informer(
+        simulation.client("bench"), Selection(resource=UPGRADE_PLANS), handlers=(end,), random=Random(0)
+    )
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(informer.run())
+        await informer.wait_for_sync()
         began = time.perf_counter()
         await simulation.apply(plan_manifest())
-        async with asyncio.timeout(PATIENCE):
-            phase = await ended.phase
+        async with asyncio.timeout(UPGRADE_TIMEOUT):
+            phase = await end.phase
         wall = time.perf_counter() - began
+        task.cancel()
     if phase != "Succeeded":
-        raise BenchError(f"the upgrade ended as {phase}: {ended.message}")
+        raise BenchError(f"the upgrade ended as {phase}: {end.message}")
     return wall
 
 
-def tap(simulation: Simulation) -> Recorder:
-    """Take down what the simulation's server is asked from now on, by whomever."""
+def record(simulation: Simulation) -> Recorder:
+    """Record all requests to the simulation's server from now on, of all clients."""
     server = simulation.backend.transport
     recorder = Recorder(_Original(server))
-    # Everybody holds the server itself, so it is the server whose two methods are wrapped.
+    # All clients hold the server itself, so its two methods are replaced.
     vars(server).update(send=recorder.send, open=recorder.open)
     return recorder
 
 
 class _Original:
-    """The server's own methods, whatever is put over them later."""
+    """The server's methods before their replacement."""
 
     def __init__(self, server: object) -> None:
         self.send = server.send  # type: ignore[attr-defined]
         self.open = server.open  # type: ignore[attr-defined]
 
 
-class _Ended:
-    """Hears of the plan's changes, and waits for the last."""
+class _PlanEnd:
+    """An informer's handler that waits for the plan's last phase."""
 
     def __init__(self) -> None:
         self.phase: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -124,7 +143,7 @@ class _Ended:
 
 @contextlib.asynccontextmanager
 async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator[None]:
-    """Run a manager on the simulated cluster, which it reaches by that transport."""
+    """Run a manager that reaches the simulated cluster by a transport."""
     environment = Environment(
         transport=transport,
         repository=simulation.repository,
@@ -137,15 +156,3 @@ async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator
         group.create_task(running.run(), name="manager")
         yield
         running.stop()
-
-
-@contextlib.asynccontextmanager
-async def _informed(simulation: Simulation, ended: _Ended) -> AsyncIterator[None]:
-    informer = Informer(
-        simulation.client("bench"), Selection(resource=UPGRADE_PLANS), handlers=(ended,), random=Random(0)
-    )
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(informer.run())
-        await informer.wait_for_sync()
-        yield
-        task.cancel()

@@ -1,4 +1,4 @@
-"""How long an informer takes to know ten thousand objects of a real API server: streamed, and listed as before."""
+"""The time in which an informer syncs ten thousand objects of a real API server: streamed, and listed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 import os
 import time
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from hack.bench.figure import Figure
-from hack.bench.stalls import WatchedSelector
+from hack.bench.catalogue import Figure
+from hack.bench.loop_steps import StepSelector
 from hack.control_plane.assets import find_assets
 from hack.control_plane.control_plane import ADMIN, ControlPlane
 from hack.control_plane.direct import direct
@@ -23,53 +22,52 @@ from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Transport
 
 OBJECTS, SIZE = 10_000, 5_000
-#: Requests at a time when they are made.
-AT_ONCE = 16
-#: Of each kind, by turns; the fastest counts, because the machine can only make things slower.
+#: Objects that are created at a time.
+CONCURRENCY = 16
+#: Of each kind, alternating; the fastest counts, because other programs only make it slower.
 RUNS = 5
 _MS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """How it went."""
+class Sync:
+    """The wall time until an informer has synced, and the processor time of the event loop's longest step."""
 
     seconds: float
-    #: Seconds of processor time in the event loop's longest step; the wall's would tell who else was at work, too.
     step: float
 
 
 def measure() -> list[Figure]:
-    """Fill a server, and fill informers from it. Raises AssetsError."""
+    """Fill a server, and sync informers with it. Raises AssetsError."""
     gc_tuning.collect_less_often()
     with ControlPlane(find_assets(os.environ)) as plane:
-        asyncio.run(_plant(plane))
-        runs = [(_filled(plane, streamed=True), _filled(plane, streamed=False)) for _ in range(RUNS)]
+        asyncio.run(_create_objects(plane))
+        runs = [(_sync(plane, streamed=True), _sync(plane, streamed=False)) for _ in range(RUNS)]
     streamed, listed = ([run[which] for run in runs] for which in (0, 1))
     took = [min(one.seconds for one in kind) for kind in (streamed, listed)]
     step = [min(one.step for one in kind) for kind in (streamed, listed)]
     return [
-        Figure(name="10,000 objects of 5 kB into an informer, streamed", value=took[0], unit="s", aim=3),
-        Figure(name="the same, as a multiple of a list and its watch", value=took[0] / took[1], unit="", aim=1.5),
-        Figure(name="longest step of the loop meanwhile, streamed", value=_MS * step[0], unit="ms", aim=50),
-        Figure(name="the same, as a multiple of the list's", value=step[0] / step[1], unit="", aim=0.5),
+        Figure(name="10,000 objects of 5 kB into an informer, streamed", value=took[0], unit="s", target=3),
+        Figure(name="the same, as a multiple of a list and its watch", value=took[0] / took[1], unit="", target=1.5),
+        Figure(name="longest step of the loop meanwhile, streamed", value=_MS * step[0], unit="ms", target=50),
+        Figure(name="the same, as a multiple of the list's", value=step[0] / step[1], unit="", target=0.5),
     ]
 
 
-def _filled(plane: ControlPlane, *, streamed: bool) -> Filled:
-    selector = WatchedSelector()
+def _sync(plane: ControlPlane, *, streamed: bool) -> Sync:
+    selector = StepSelector()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
-        seconds = runner.run(_fill(plane, streamed=streamed))
-    return Filled(seconds, max((processor for _, _, processor in selector.steps), default=0.0))
+        seconds = runner.run(_run_informer(plane, streamed=streamed))
+    return Sync(seconds, max((processor for _, _, processor in selector.steps), default=0.0))
 
 
-async def _fill(plane: ControlPlane, *, streamed: bool) -> float:
-    async with AsyncExitStack() as stack:
-        client = _client(await stack.enter_async_context(direct(plane, token=ADMIN.token)))
+async def _run_informer(plane: ControlPlane, *, streamed: bool) -> float:
+    async with _client(plane) as client:
         if not streamed:
             client.watch_list_support.mark_unsupported()
         informer = Informer(client, Selection(resource=CONFIG_MAPS, namespace="default"), random=Random(0))
@@ -83,22 +81,22 @@ async def _fill(plane: ControlPlane, *, streamed: bool) -> float:
         return took
 
 
-async def _plant(plane: ControlPlane) -> None:
-    places = asyncio.Semaphore(AT_ONCE)
-    async with AsyncExitStack() as stack:
-        client = _client(await stack.enter_async_context(direct(plane, token=ADMIN.token)))
+async def _create_objects(plane: ControlPlane) -> None:
+    slots = asyncio.Semaphore(CONCURRENCY)
+    async with _client(plane) as client, asyncio.TaskGroup() as group:
 
-        async def plant(number: int) -> None:
-            async with places:
+        async def create(number: int) -> None:
+            async with slots:
                 await client.create(CONFIG_MAPS, _config_map(number))
 
-        async with asyncio.TaskGroup() as group:
-            for number in range(OBJECTS):
-                group.create_task(plant(number))
+        for number in range(OBJECTS):
+            group.create_task(create(number))
 
 
-def _client(transport: Transport) -> Client:
-    return Client(transport, user_agent="bench", random=Random(0))
+@contextlib.asynccontextmanager
+async def _client(plane: ControlPlane) -> AsyncIterator[Client]:
+    async with direct(plane, token=ADMIN.token) as transport:
+        yield Client(transport, user_agent="bench", random=Random(0))
 
 
 def _config_map(number: int) -> Object:

@@ -1,4 +1,4 @@
-"""An upgrade of three nodes on a real API server: what our side adds, and what the manager asks for."""
+"""An upgrade of three nodes on a real API server: overhead and requests."""
 
 from __future__ import annotations
 
@@ -7,70 +7,79 @@ import os
 import statistics
 from typing import TYPE_CHECKING
 
-from hack.bench.desk import MANAGER
-from hack.bench.figure import Figure
-from hack.bench.in_process import upgraded
-from hack.bench.node_cost import each_node
+from hack.bench.catalogue import Figure
+from hack.bench.in_process import MANAGER, upgraded
+from hack.bench.real_cluster import SimulatedBackend
 from hack.bench.recorder import CONFLICT
-from hack.bench.simulated_backend import SimulatedBackend
-from hack.bench.upgrade import bare
+from hack.bench.upgrade import replayed
 from hack.cluster import scenario as scenarios
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ControlPlane
+from upgrade_manager.api.node_states import NodeState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hack.bench.in_process import Upgrade
+    from hack.bench.recorder import Exchange
     from hack.cluster.backend import Backend
     from hack.cluster.scenario import Scenario
     from hack.control_plane.assets import Assets
 
 #: Pairs of an upgrade and its replay; the median counts.
 RUNS = 3
-#: Sizes of clusters; the figure is what a node costs in each. For a larger one there is the benchmark `scale`.
+#: Sizes of clusters by which the requests for each node are measured. The benchmark `scale` has a larger one.
 SMALL, LARGER = 3, (16, 100)
+_UPGRADED = f'"state":"{NodeState.POST_DRAINED.value}"'.encode()
 
 
 def measure() -> list[Figure]:
     """Run every upgrade on a new control plane. Raises AssetsError.
 
-    The ratio's upgrade has instant actors, and they play kube-controller-manager's part too: the real one gathers Job
-    events for a second by the clock, which is neither our work nor any. Its replay sends what the manager and all
-    actors have sent, reads and watches included, one request after the other, to a server with the same objects and
-    nobody else. So the ratio is all that thinking, waiting for watch events and reading them costs; requests that
-    overlap in the upgrade are its gain. The requests are counted at the scenario's pace with the real controllers.
+    The upgrade that is compared with its replay has instant actors and simulated controllers: waiting for the real
+    ones would hide the overhead. The replay sends the requests of the manager and all actors one after another, so
+    requests that overlap in the upgrade lower the ratio. Requests are counted with the real controllers.
     """
     assets = find_assets(os.environ)
     pairs = [_pair(assets) for _ in range(RUNS)]
     ratios = [run.wall / seconds for run, seconds in pairs]
-    asked = _upgraded(assets, SMALL, backend=RealBackend, scale=1.0).recorder.of(MANAGER)
-    # Of three nodes only two come after the first, so one run says little.
-    costs = {SMALL: statistics.mean(each_node(run.recorder.of(MANAGER)) for run, _ in pairs)}
-    costs |= {size: each_node(_upgraded(assets, size).recorder.of(MANAGER)) for size in LARGER}
-    written = sum(exchange.writes_status for exchange in asked)
-    conflicts = sum(exchange.status == CONFLICT for exchange in asked)
-    # That a node costs less among many is welcome: where actors are instant, several of its states fit into one write.
+    exchanges = _upgraded(assets, SMALL, backend=RealBackend, scale=1.0).recorder.of(MANAGER)
+    costs = {SMALL: statistics.mean(requests_per_node(run.recorder.of(MANAGER)) for run, _ in pairs)}
+    costs |= {size: requests_per_node(_upgraded(assets, size).recorder.of(MANAGER)) for size in LARGER}
+    writes = sum(exchange.writes_status for exchange in exchanges)
+    conflicts = sum(exchange.status == CONFLICT for exchange in exchanges)
     growth = max(costs[size] for size in LARGER) / costs[SMALL]
+    ratio = statistics.median(ratios)
     return [
-        Figure(name="real server: upgrade over its bare requests", value=statistics.median(ratios), unit="", aim=2),
-        Figure(name="real server: requests of a three-node upgrade", value=len(asked), unit="", aim=100),
-        Figure(name="real server: writes of status in it", value=written, unit="", aim=50),
-        Figure(name="real server: answers 409 in it", value=conflicts, unit="", aim=0),
+        Figure(name="real server: upgrade over its requests replayed", value=ratio, unit="", target=2),
+        Figure(name="real server: requests of a three-node upgrade", value=len(exchanges), unit="", target=100),
+        Figure(name="real server: writes of status in it", value=writes, unit="", target=50),
+        Figure(name="real server: responses 409 in it", value=conflicts, unit="", target=0),
         *(
-            Figure(name=f"real server: requests for each of {size} nodes", value=cost, unit="", aim=40)
+            Figure(name=f"real server: requests for each of {size} nodes", value=cost, unit="", target=40)
             for size, cost in costs.items()
         ),
-        Figure(name="real server: the most in a larger one over the smallest's", value=growth, unit="", aim=1.1),
+        Figure(name="real server: largest cluster over the smallest", value=growth, unit="", target=1.1),
     ]
 
 
+def requests_per_node(exchanges: Sequence[Exchange]) -> float:
+    """Return the requests for each node after the first.
+
+    They are counted from the record of the first upgraded node to that of the last, which excludes the requests of
+    the upgrade as a whole.
+    """
+    counts = [exchange.request.body.count(_UPGRADED) if exchange.writes_status else 0 for exchange in exchanges]
+    records = [place for place, count in enumerate(counts) if count]
+    return (records[-1] - records[0]) / (sum(counts) - counts[records[0]])
+
+
 def _pair(assets: Assets) -> tuple[Upgrade, float]:
-    """An upgrade, and the seconds that its bare requests take right after it."""
+    """Run an upgrade, and return it with the seconds of its replay."""
     run = _upgraded(assets, SMALL)
     with ControlPlane(assets) as plane:
-        return run, asyncio.run(bare(run, backend=lambda _: SimulatedBackend(plane)))
+        return run, asyncio.run(replayed(run, backend=lambda _: SimulatedBackend(plane)))
 
 
 def _upgraded(

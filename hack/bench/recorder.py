@@ -1,84 +1,156 @@
-"""A transport that takes down all that passes, for counting, for timing and for playing it again."""
+"""Requests and their responses, recorded by a transport or read from a real API server's audit log."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Response, Stream, Transport
 
 CONFLICT = 409
-_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH"}
+_WRITES = frozenset({*_METHODS.values(), "DELETE"})
+#: Resources whose writes are logged with their responses, by API group, and those without.
+_LOGGED_WITH_RESPONSE = {
+    "": ["secrets"],
+    "apps": ["deployments", "deployments/status"],
+    "batch": ["jobs", "jobs/status"],
+    "discovery.k8s.io": ["endpointslices"],
+    "harvesterhci.io": ["virtualmachineimages", "virtualmachineimages/status"],
+    "upgrade.cattle.io": ["plans", "plans/status"],
+}
+_LOGGED = {"management.harvesterhci.io": ["upgradeplans", "upgradeplans/status"], "": ["nodes", "services"]}
+#: MB; large enough that the log is never rotated.
+_LOG_SIZE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One request and what became of it."""
+    """One request and its response."""
 
     request: Request
     status: int
-    #: Loop time when the request came, and when its answer (a stream's headers) went back.
+    #: Seconds, of the request and of its response (a stream's headers).
     began: float
     ended: float
-    #: The answer's body, where it came in one piece.
-    answer: bytes = b""
+    #: The response's body; empty for a stream.
+    body: bytes = b""
 
     @property
     def watches(self) -> bool:
-        """Whether it is a watch."""
+        """True for a watch."""
         return any(key == "watch" and value in {"true", "1"} for key, value in self.request.query)
 
     @property
     def user_agent(self) -> str:
-        """Who asked."""
+        """Return the client's User-Agent."""
         return self.request.headers.get("user-agent", "")
 
     @property
     def writes(self) -> bool:
-        """Whether it asked for a change."""
+        """True for a create, update, patch or delete."""
         return self.request.method in _WRITES
 
     @property
     def writes_status(self) -> bool:
-        """Whether it asked for a change of a plan's status."""
+        """True for a write of a plan's status."""
         return self.writes and "/upgradeplans/" in self.request.path and self.request.path.endswith("/status")
 
 
 class Recorder:
-    """Passes everything on; `exchanges` is what has been answered, in the order of the answers."""
+    """A transport that records `exchanges` in the order of their responses."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self.exchanges: list[Exchange] = []
 
     def of(self, user_agent: str) -> list[Exchange]:
-        """What one client, known by the beginning of its User-Agent, has asked."""
+        """Return the exchanges of one client, by the prefix of its User-Agent."""
         return [exchange for exchange in self.exchanges if exchange.user_agent.startswith(user_agent)]
 
     async def send(self, request: Request) -> Response:
-        """Pass on and take down."""
+        """Pass on and record."""
         began = self._now()
         response = await self._inner.send(request)
-        self._note(request, response.status, began, answer=response.body)
+        self._record(request, response.status, began, body=response.body)
         return response
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """Pass on and take down when the stream is there."""
+        """Pass on, and record when the stream is open."""
         began = self._now()
         async with self._inner.open(request) as stream:
-            self._note(request, stream.status, began)
+            self._record(request, stream.status, began)
             yield stream
 
-    def _note(self, request: Request, status: int, began: float, *, answer: bytes = b"") -> None:
-        exchange = Exchange(request=request, status=status, began=began, ended=self._now(), answer=answer)
-        self.exchanges.append(exchange)
+    def _record(self, request: Request, status: int, began: float, *, body: bytes = b"") -> None:
+        self.exchanges.append(Exchange(request=request, status=status, began=began, ended=self._now(), body=body))
 
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+class Audit:
+    """The audit log of a real API server that is started with `flags`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "audit.log"
+        policy = folder / "audit-policy.json"
+        policy.write_text(json.dumps(_policy()))
+        self.flags = (
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={self._log}",
+            f"--audit-log-maxsize={_LOG_SIZE}",
+        )
+
+    def exchanges(self) -> list[Exchange]:
+        """Return the writes so far in the order of their responses; times are in seconds since the epoch."""
+        with self._log.open() as lines:
+            return [_exchange(json.loads(line)) for line in lines]
+
+
+def _policy() -> dict[str, Any]:
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "omitManagedFields": True,
+        "rules": [_rule("RequestResponse", _LOGGED_WITH_RESPONSE), _rule("Request", _LOGGED), {"level": "None"}],
+    }
+
+
+def _rule(level: str, groups: dict[str, list[str]]) -> dict[str, Any]:
+    resources = [{"group": group, "resources": names} for group, names in groups.items()]
+    return {"level": level, "verbs": list(_METHODS), "resources": resources}
+
+
+def _exchange(event: dict[str, Any]) -> Exchange:
+    request = Request(
+        method=_METHODS[event["verb"]],
+        path=urlsplit(event["requestURI"]).path,
+        headers={"user-agent": event.get("userAgent", "")},
+        body=_bytes(event.get("requestObject")),
+    )
+    return Exchange(
+        request=request,
+        status=event["responseStatus"]["code"],
+        began=datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp(),
+        ended=datetime.fromisoformat(event["stageTimestamp"]).timestamp(),
+        body=_bytes(event.get("responseObject")),
+    )
+
+
+def _bytes(obj: Any) -> bytes:
+    return json.dumps(obj).encode() if obj is not None else b""

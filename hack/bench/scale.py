@@ -1,6 +1,6 @@
 """A thousand nodes, five thousand virtual machines and ten thousand volumes on a real API server.
 
-Nodes are upgraded one after the other, so the upgrade is watched over a stretch of its nodes and not to its end.
+Nodes are upgraded one after the other, so the upgrade is measured over some nodes and not run to its end.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.actors.kinds import VOLUMES
-from hack.bench.audit import Audit
-from hack.bench.desk import MANAGER
-from hack.bench.figure import Figure
-from hack.bench.outside import outside
+from hack.bench.catalogue import Figure
+from hack.bench.in_process import MANAGER
 from hack.bench.phase_changes import phase_changes
 from hack.bench.process import memory
+from hack.bench.real_cluster import real_cluster
+from hack.bench.recorder import Audit
 from hack.cluster import scenario as scenarios
 from hack.cluster.scenario import Machine
 from hack.cluster.seed_machines import volume
@@ -27,34 +27,32 @@ from hack.control_plane.assets import find_assets
 from hack.control_plane.control_plane import ControlPlane
 
 if TYPE_CHECKING:
-    from hack.bench.outside import Outside
-    from hack.bench.watched_manager import Account, Step
-    from hack.cluster.scenario import Scenario
+    from hack.bench.real_cluster import RealCluster, Step, Usage
     from hack.simulation import Simulation
     from upgrade_manager.api.phases import PhaseName
 
 NODES, MACHINES, VOLUMES_IN_ALL = 1000, 5000, 10000
-#: Nodes that are upgraded before the measurement, and those over which is measured.
-BEFORE, STRETCH = 10, 40
-#: Requests at a time when volumes are planted.
-AT_ONCE = 16
-#: Seconds that the first nodes may take, with all that comes before them, and that each further one may take.
-PATIENCE, PATIENCE_EACH = 900.0, 30.0
+#: Nodes that are upgraded before the measurement, and in it.
+BEFORE, MEASURED = 10, 40
+#: Volumes that are created at a time.
+CONCURRENCY = 16
+#: Seconds for the first nodes with all phases before them, and for each further node.
+START_TIMEOUT, NODE_TIMEOUT = 900.0, 30.0
 _MS, _MIB_PER_MB = 1000.0, 1000 * 1000 / 1024 / 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """What was seen."""
+class Measurement:
+    """The upgrade of some nodes by a manager that was restarted before them."""
 
-    #: Seconds from the manager's start, in the middle of the upgrade, to its first look with filled caches.
+    #: Seconds from the manager's start to its first reconcile.
     synced: float
     nodes: int
-    before: Account
-    after: Account
-    #: MB, the most that ever was.
+    before: Usage
+    after: Usage
+    #: Peak, in MB.
     memory: float
-    #: The loop's longer steps, in both of the manager's lives.
+    #: The longer steps of both managers' event loops.
     steps: list[Step]
 
 
@@ -63,74 +61,68 @@ def measure() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="upgrade-bench-") as folder:
         audit = Audit(Path(folder))
         with ControlPlane(find_assets(os.environ), api_flags=audit.flags) as plane:
-            seen = asyncio.run(stretch(plane, large(), before=BEFORE, nodes=STRETCH))
+            found = asyncio.run(_upgrade(plane))
         changes = phase_changes(audit.exchanges(), manager=MANAGER)
-    return [*_figures(seen), *_changes(changes)]
+    return [*_figures(found), *_change_figures(changes)]
 
 
-def _figures(seen: Stretch) -> list[Figure]:
-    requests = (seen.after.requests - seen.before.requests) / seen.nodes
-    processor = (seen.after.processor - seen.before.processor) / seen.nodes
-    longest = max((step.wall for step in seen.steps), default=0.0)
-    busiest = max((step.processor for step in seen.steps), default=0.0)
+def _figures(found: Measurement) -> list[Figure]:
+    requests = (found.after.requests - found.before.requests) / found.nodes
+    processor = (found.after.processor - found.before.processor) / found.nodes
+    wall_step = max((step.wall for step in found.steps), default=0.0)
+    step = max((step.processor for step in found.steps), default=0.0)
     return [
-        Figure(name="1,000 nodes: start to synced caches", value=seen.synced, unit="s", aim=2),
-        Figure(name="1,000 nodes: most memory", value=seen.memory * _MIB_PER_MB, unit="MiB", aim=128),
-        Figure(name="1,000 nodes: requests for each node", value=requests, unit="", aim=40),
-        Figure(name="1,000 nodes: processor time for each node", value=_MS * processor, unit="ms", aim=200),
-        Figure(name="1,000 nodes: longest step of the loop by the clock", value=_MS * longest, unit="ms", aim=50),
-        Figure(name="1,000 nodes: longest step in processor time", value=_MS * busiest, unit="ms", aim=50),
+        Figure(name="1,000 nodes: start to synced caches", value=found.synced, unit="s", target=2),
+        Figure(name="1,000 nodes: most memory", value=found.memory * _MIB_PER_MB, unit="MiB", target=128),
+        Figure(name="1,000 nodes: requests for each node", value=requests, unit="", target=40),
+        Figure(name="1,000 nodes: processor time for each node", value=_MS * processor, unit="ms", target=200),
+        Figure(name="1,000 nodes: longest step of the loop in wall time", value=_MS * wall_step, unit="ms", target=50),
+        Figure(name="1,000 nodes: longest step in processor time", value=_MS * step, unit="ms", target=50),
     ]
 
 
-def _changes(changes: dict[PhaseName, float]) -> list[Figure]:
-    """Those of the phases that came to their end."""
+def _change_figures(changes: dict[PhaseName, float]) -> list[Figure]:
+    """Return a figure for each phase that ended."""
     return [
-        Figure(name=f"1,000 nodes: {phase} ready to the next write", value=_MS * seconds, unit="ms", aim=100)
+        Figure(name=f"1,000 nodes: {phase} ready to the next write", value=_MS * seconds, unit="ms", target=100)
         for phase, seconds in changes.items()
     ]
 
 
-def large() -> Scenario:
-    """The cluster."""
-    return scenarios.load("nodes-1000").changed(nodes={"count": NODES}, vms={"count": MACHINES})
+async def _upgrade(plane: ControlPlane) -> Measurement:
+    """Upgrade the first nodes, restart the manager, and measure over the next ones."""
+    scenario = scenarios.load("nodes-1000").changed(nodes={"count": NODES}, vms={"count": MACHINES})
+    async with real_cluster(plane, scenario) as cluster:
+        await _create_volumes(cluster.cluster, VOLUMES_IN_ALL - MACHINES)
+        first = await cluster.start_manager()
+        await cluster.create_plan()
+        await cluster.upgraded_nodes(BEFORE, within=START_TIMEOUT)
+        return await _measured(cluster, steps=await first.stop())
 
 
-async def stretch(plane: ControlPlane, scenario: Scenario, *, before: int, nodes: int) -> Stretch:
-    """Upgrade so many nodes, restart the manager, and measure over the next ones."""
-    async with outside(plane, scenario) as place:
-        await _plant_volumes(place.cluster, VOLUMES_IN_ALL - MACHINES)
-        first = await place.start_manager()
-        await place.apply()
-        await place.upgraded(before, within=PATIENCE)
-        steps = await first.stop()
-        return await _measured(place, nodes=nodes, steps=steps)
-
-
-async def _measured(place: Outside, *, nodes: int, steps: list[Step]) -> Stretch:
+async def _measured(cluster: RealCluster, *, steps: list[Step]) -> Measurement:
     began = time.perf_counter()
-    manager = await place.start_manager()
-    await manager.has_looked()
+    manager = await cluster.start_manager()
+    await manager.reconciled()
     synced = time.perf_counter() - began
-    done = await place.upgraded(0, within=PATIENCE)
-    account = await manager.account()
-    reached = await place.upgraded(done + nodes, within=PATIENCE_EACH * nodes)
-    after = await manager.account()
-    used = memory(manager.child.process.pid, "VmHWM")
+    done = await cluster.upgraded_nodes(0, within=START_TIMEOUT)
+    before = await manager.usage()
+    reached = await cluster.upgraded_nodes(done + MEASURED, within=NODE_TIMEOUT * MEASURED)
+    after = await manager.usage()
+    peak = memory(manager.child.process.pid, "VmHWM")
     steps += await manager.stop()
-    return Stretch(synced=synced, nodes=reached - done, before=account, after=after, memory=used, steps=steps)
+    return Measurement(synced=synced, nodes=reached - done, before=before, after=after, memory=peak, steps=steps)
 
 
-async def _plant_volumes(cluster: Simulation, count: int) -> None:
-    """Volumes that no machine uses, as there are in every cluster."""
-    client = cluster.client("bench")
-    places = asyncio.Semaphore(AT_ONCE)
+async def _create_volumes(cluster: Simulation, count: int) -> None:
+    """Create volumes that no machine uses."""
+    client, nodes = cluster.client("bench"), cluster.scenario.nodes.names
+    slots = asyncio.Semaphore(CONCURRENCY)
 
-    async def plant(number: int) -> None:
-        async with places:
-            node = cluster.scenario.nodes.names[number % len(cluster.scenario.nodes.names)]
-            await client.create(VOLUMES, volume(Machine(name=f"spare-{number}", node=node)))
+    async def create(number: int) -> None:
+        async with slots:
+            await client.create(VOLUMES, volume(Machine(name=f"spare-{number}", node=nodes[number % len(nodes)])))
 
     async with asyncio.TaskGroup() as group:
         for number in range(count):
-            group.create_task(plant(number))
+            group.create_task(create(number))

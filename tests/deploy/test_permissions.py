@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from hack.bench.desk import MANAGER
-from hack.bench.in_process import upgraded
+from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
 from hack.faults.call import call_of
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack import virtual_time
-from hack.bench.desk import MANAGER
-from hack.bench.in_process import upgraded
+from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.inhabitant import Inhabitant

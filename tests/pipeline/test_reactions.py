@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack import virtual_time
-from hack.bench.desk import MANAGER
-from hack.bench.in_process import finished, manager, tap, upgraded
+from hack.bench.in_process import MANAGER, manager, record, run_plan, upgraded
 from hack.bench.phase_changes import AWAITED, phase_changes
-from hack.bench.reactions import reactions
+from hack.bench.reaction import reactions
 from hack.cluster import scenario as scenarios
 from hack.faults.latency import SlowTransport
 from hack.simulation import Simulation
@@ -43,10 +42,10 @@ def test_what_is_awaited_is_acted_upon_at_once() -> None:
 
 async def _phase_changes(*, wire: float, scale: float) -> dict[PhaseName, float]:
     async with Simulation("three-nodes", scale=scale) as simulation:
-        recorder = tap(simulation)
+        recorder = record(simulation)
         transport = SlowTransport(simulation.transport(), random=Random(0), least=wire, most=wire)
         async with manager(simulation, transport):
-            await finished(simulation)
+            await run_plan(simulation)
     return phase_changes(recorder.exchanges, manager=MANAGER)
 
 

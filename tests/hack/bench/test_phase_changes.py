@@ -18,18 +18,18 @@ SLICE = {"kind": "EndpointSlice", "metadata": {"uid": "2"}, "endpoints": [{"cond
 DEPLOYMENT = {"kind": "Deployment", "metadata": {"uid": "3"}, "spec": {"replicas": 2}}
 
 
-def write(who: str, began: float, answer: dict[str, Any] | None = None, **more: str) -> Exchange:
+def write(who: str, began: float, obj: dict[str, Any] | None = None, **more: str) -> Exchange:
     path, body = more.get("path", "/api/v1/x"), more.get("body", "")
     return Exchange(
         request=Request(method="PATCH", path=path, headers={"user-agent": who}, body=body.encode()),
         status=200,
         began=began,
         ended=began + 1,
-        answer=json.dumps(answer).encode() if answer else b"",
+        body=json.dumps(obj).encode() if obj else b"",
     )
 
 
-def ours(began: float, path: str = "/api/v1/x") -> Exchange:
+def manager_write(began: float, path: str = "/api/v1/x") -> Exchange:
     return write("manager/1", began, path=path)
 
 
@@ -42,51 +42,71 @@ def found(*exchanges: Exchange) -> dict[PhaseName, float]:
     return phase_changes(exchanges, manager="manager")
 
 
-def test_a_change_lasts_from_the_answer_to_the_awaited_write_to_the_first_write_after_it() -> None:
-    course = [record(0, "ISODownloading"), write("images", 5, IMAGE), write("images", 10, IMPORTED)]
-    assert found(*course, ours(13), record(15, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 2}
+def test_a_change_ends_with_the_next_write() -> None:
+    writes = [record(0, "ISODownloading"), write("images", 5, IMAGE), write("images", 10, IMPORTED)]
+    assert found(*writes, manager_write(13), record(15, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 2}
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(record(12), id="a record that only informs"),
-        pytest.param(ours(12, "/api/v1/namespaces/default/events"), id="an event"),
-        pytest.param(write("images", 12, IMPORTED), id="a write of others that changes nothing of it"),
+        pytest.param(record(12), id="a status without a phase"),
+        pytest.param(manager_write(12, "/api/v1/namespaces/default/events"), id="an event"),
+        pytest.param(write("images", 12, IMPORTED), id="an unrelated change of the object"),
     ],
 )
-def test_no_first_write_is(other: Exchange) -> None:
-    course = [record(0, "ISODownloading"), write("images", 10, IMPORTED), other]
-    assert found(*course, ours(20), record(22, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 9}
+def test_other_writes_do_not_end_a_change(other: Exchange) -> None:
+    writes = [record(0, "ISODownloading"), write("images", 10, IMPORTED), other]
+    assert found(*writes, manager_write(20), record(22, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 9}
 
 
-def test_where_two_objects_are_awaited_the_last_one_counts() -> None:
+def test_the_last_of_two_awaited_objects_counts() -> None:
     ready = {**DEPLOYMENT, "status": {"availableReplicas": 2}}
     half = {**DEPLOYMENT, "status": {"availableReplicas": 1}}
-    course = [record(0, "RepoCreating"), write("x", 1, half), write("x", 10, SLICE), write("x", 20, ready)]
-    assert found(*course, record(25, "ImagePreloading")) == {PhaseName.REPO_CREATE: 4}
+    writes = [record(0, "RepoCreating"), write("x", 1, half), write("x", 10, SLICE), write("x", 20, ready)]
+    assert found(*writes, record(25, "ImagePreloading")) == {PhaseName.REPO_CREATE: 4}
 
 
-def test_what_is_ready_before_its_phase_is_on_record_counts_from_then_and_up_to_the_write_after_the_record() -> None:
-    course = [ours(0), write("images", 1, IMPORTED), record(3, "ISODownloading"), ours(6), record(8, "RepoCreating")]
-    assert found(*course) == {PhaseName.ISO_DOWNLOAD: 4}
+def test_an_object_may_be_ready_before_its_phase_is_recorded() -> None:
+    writes = [
+        manager_write(0),
+        write("images", 1, IMPORTED),
+        record(3, "ISODownloading"),
+        manager_write(6),
+        record(8, "RepoCreating"),
+    ]
+    assert found(*writes) == {PhaseName.ISO_DOWNLOAD: 4}
 
 
-def test_the_last_question_that_is_taken_back_ends_the_node_upgrade() -> None:
+def test_the_last_acknowledged_hook_ends_the_node_upgrade() -> None:
     def secret(uid: str, **annotations: str) -> dict[str, Any]:
         return {"kind": "Secret", "metadata": {"uid": uid, "annotations": annotations}}
 
-    asked = [write("rancher", at, secret(uid, **{RKE_POST_DRAIN: "{}"})) for at, uid in ((2, "a"), (4, "b"))]
-    taken = [write("rancher", at, secret(uid)) for at, uid in ((10, "a"), (20, "b"), (21, "b"))]
-    course = [record(0, "NodeUpgrading"), *asked, taken[0], ours(15), *taken[1:], ours(30), record(31, "CleaningUp")]
-    assert found(*course) == {PhaseName.NODE_UPGRADE: 9}
+    pending = [write("rancher", at, secret(uid, **{RKE_POST_DRAIN: "{}"})) for at, uid in ((2, "a"), (4, "b"))]
+    acknowledged = [write("rancher", at, secret(uid)) for at, uid in ((10, "a"), (20, "b"), (21, "b"))]
+    writes = [
+        record(0, "NodeUpgrading"),
+        *pending,
+        acknowledged[0],
+        manager_write(15),
+        *acknowledged[1:],
+        manager_write(30),
+        record(31, "CleaningUp"),
+    ]
+    assert found(*writes) == {PhaseName.NODE_UPGRADE: 9}
 
 
-def test_the_last_phase_ends_when_it_is_completed_and_not_with_the_upgrade() -> None:
+def test_the_last_phase_ends_before_the_upgrade() -> None:
     plan = {
         "kind": "Plan",
         "metadata": {"uid": "4"},
         "status": {"conditions": [{"type": "Complete", "status": "True"}]},
     }
-    course = [record(0, "CleaningUp"), write("x", 10, plan), record(13, "CleanedUp"), ours(20), record(25, "Succeeded")]
-    assert found(*course) == {PhaseName.IMAGE_CLEANUP: 2}
+    writes = [
+        record(0, "CleaningUp"),
+        write("x", 10, plan),
+        record(13, "CleanedUp"),
+        manager_write(20),
+        record(25, "Succeeded"),
+    ]
+    assert found(*writes) == {PhaseName.IMAGE_CLEANUP: 2}

@@ -1,24 +1,37 @@
 from __future__ import annotations
 
+import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.bench.recorder import Recorder
-from hack.bench.replay import UnfaithfulReplay, replay
-from hack.bench.translation import Translation
+from hack.bench.recorder import Audit, Recorder
+from hack.bench.replay import Translation, UnfaithfulReplay, replay
 from upgrade_manager.kube.transport import Request, Response, Stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
 
 GET = Request(method="GET", path="/api/v1/nodes", headers={"user-agent": "manager/1"})
 WATCH = Request(method="GET", path="/api/v1/nodes", query=(("watch", "true"),), headers={"user-agent": "other"})
 STATUS = Request(method="PATCH", path="/apis/management.harvesterhci.io/v1beta1/upgradeplans/demo/status")
+#: An entry of an audit log.
+EVENT = {
+    "kind": "Event",
+    "verb": "patch",
+    "requestURI": "/apis/batch/v1/namespaces/a/jobs/one?fieldValidation=Strict",
+    "userAgent": "manager/1",
+    "requestObject": {"spec": {"suspend": True}},
+    "responseStatus": {"code": 200},
+    "responseObject": {"kind": "Job"},
+    "requestReceivedTimestamp": "2026-01-01T00:00:00.250000Z",
+    "stageTimestamp": "2026-01-01T00:00:01.500000Z",
+}
 
 
-class Silence:
+class EmptyStream:
     """A stream that ends at once."""
 
     status = 200
@@ -30,7 +43,7 @@ class Silence:
 
 
 class Server:
-    """Answers every request with one status."""
+    """Responds to every request with one status."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -43,7 +56,7 @@ class Server:
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
         self.requests.append(request)
-        yield Silence()
+        yield EmptyStream()
 
 
 async def recorded() -> Recorder:
@@ -55,7 +68,7 @@ async def recorded() -> Recorder:
     return recorder
 
 
-async def test_it_knows_who_asked_what() -> None:
+async def test_exchanges_are_classified() -> None:
     recorder = await recorded()
     assert [exchange.request for exchange in recorder.of("manager")] == [GET]
     assert [exchange.watches for exchange in recorder.exchanges] == [False, True, False]
@@ -69,6 +82,25 @@ async def test_a_replay_sends_the_same_requests_in_order() -> None:
     assert server.requests == [GET, WATCH, STATUS]
 
 
-async def test_a_replay_that_is_answered_otherwise_is_refused() -> None:
-    with pytest.raises(UnfaithfulReplay, match="only 1 of 3"):
+async def test_a_replay_with_other_responses_is_an_error() -> None:
+    with pytest.raises(UnfaithfulReplay, match="only 1 of 3 responses"):
         await replay(Server(404), (await recorded()).exchanges, Translation())
+
+
+def test_a_log_entry_is_an_exchange(tmp_path: Path) -> None:
+    audit = Audit(tmp_path)
+    (tmp_path / "audit.log").write_text(json.dumps(EVENT) + "\n")
+    (exchange,) = audit.exchanges()
+    assert (exchange.request.method, exchange.request.path) == ("PATCH", "/apis/batch/v1/namespaces/a/jobs/one")
+    assert json.loads(exchange.request.body) == {"spec": {"suspend": True}}
+    assert (exchange.user_agent, exchange.status, exchange.writes) == ("manager/1", 200, True)
+    assert exchange.ended - exchange.began == 1.25
+    assert json.loads(exchange.body) == {"kind": "Job"}
+
+
+def test_the_policy_logs_writes_only(tmp_path: Path) -> None:
+    audit = Audit(tmp_path)
+    policy = json.loads((tmp_path / "audit-policy.json").read_text())
+    assert [rule["level"] for rule in policy["rules"]] == ["RequestResponse", "Request", "None"]
+    assert all(rule["verbs"] == ["create", "update", "patch"] for rule in policy["rules"][:-1])
+    assert f"--audit-policy-file={tmp_path / 'audit-policy.json'}" in audit.flags

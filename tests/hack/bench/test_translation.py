@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hack.bench.translation import Translation
+from hack.bench.replay import Translation
 from upgrade_manager.kube.transport import Request
 
 
@@ -14,14 +14,14 @@ def obj(name: str, uid: str, version: str) -> dict[str, Any]:
     return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}
 
 
-def answer(body: dict[str, Any]) -> bytes:
+def response(body: dict[str, Any]) -> bytes:
     return json.dumps(body).encode()
 
 
 @pytest.fixture
 def learned() -> Translation:
     translation = Translation()
-    translation.learn(answer(obj("web-x7k2p", "aa-11", "10")), answer(obj("web-9cvbn", "bb-22", "77")))
+    translation.learn(response(obj("web-x7k2p", "aa-11", "10")), response(obj("web-9cvbn", "bb-22", "77")))
     return translation
 
 
@@ -35,19 +35,19 @@ def learned() -> Translation:
             {"body": b'{"metadata":{"resourceVersion":"77","uid":"bb-22"}}'},
             id="version and uid in a body",
         ),
-        pytest.param({"body": b'{"replicas":"10"}'}, {"body": b'{"replicas":"10"}'}, id="what only looks like one"),
+        pytest.param({"body": b'{"replicas":"10"}'}, {"body": b'{"replicas":"10"}'}, id="another number in a body"),
         pytest.param(
             {"query": (("resourceVersion", "10"), ("limit", "10"))},
             {"query": (("resourceVersion", "77"), ("limit", "10"))},
             id="version in a query",
         ),
         pytest.param(
-            {"query": (("resourceVersion", "11"),)}, {"query": (("resourceVersion", "0"),)}, id="a version never met"
+            {"query": (("resourceVersion", "11"),)}, {"query": (("resourceVersion", "0"),)}, id="an unknown version"
         ),
         pytest.param({"query": (("resourceVersion", ""),)}, {"query": (("resourceVersion", ""),)}, id="no version"),
     ],
 )
-def test_a_request_says_the_same_in_another_servers_words(
+def test_a_request_gets_the_other_servers_identifiers(
     learned: Translation, given: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     empty: dict[str, Any] = {"path": "/"}
@@ -55,11 +55,11 @@ def test_a_request_says_the_same_in_another_servers_words(
     assert {key: getattr(translated, key) for key in expected} == expected
 
 
-def test_a_list_teaches_its_own_version_and_those_of_its_objects() -> None:
+def test_a_list_is_learnt_with_its_objects() -> None:
     translation = Translation()
-    then = {"metadata": {"resourceVersion": "5"}, "items": [obj("a", "aa-1", "3"), obj("gone", "aa-2", "4")]}
-    now = {"metadata": {"resourceVersion": "50"}, "items": [obj("a", "bb-1", "30")]}
-    translation.learn(answer(then), answer(now))
+    recorded = {"metadata": {"resourceVersion": "5"}, "items": [obj("a", "aa-1", "3"), obj("deleted", "aa-2", "4")]}
+    current = {"metadata": {"resourceVersion": "50"}, "items": [obj("a", "bb-1", "30")]}
+    translation.learn(response(recorded), response(current))
     body = b'["aa-1","aa-2",{"resourceVersion":"5"}]'
     assert translation.translate(Request(method="GET", path="/", body=body)).body == (
         b'["bb-1","aa-2",{"resourceVersion":"50"}]'
@@ -67,7 +67,7 @@ def test_a_list_teaches_its_own_version_and_those_of_its_objects() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"not json", b"[]"])
-def test_an_answer_that_is_no_object_teaches_nothing(body: bytes) -> None:
+def test_a_response_without_an_object_is_ignored(body: bytes) -> None:
     translation = Translation()
     translation.learn(body, body)
     request = Request(method="GET", path="/aa-1")

@@ -1,4 +1,4 @@
-"""A simulated cluster and a manager as two programs, as on a user's desk, with a recorder between them."""
+"""A simulated cluster and a manager as two processes, with a recorder between them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 import yaml
 
+from hack.bench.in_process import PLAN, BenchError, plan_manifest
 from hack.bench.recorder import Recorder
 from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
@@ -34,29 +35,22 @@ if TYPE_CHECKING:
     from hack.demo.processes import Child, Family
     from upgrade_manager.kube.objects import Object
 
-#: The beginning of the manager's User-Agent.
-MANAGER = "harvester-upgrade-manager/"
-PLAN = "bench"
-#: Seconds that an upgrade may take here.
-PATIENCE = 300.0
-#: Seconds between two looks.
-TICK = 0.005
-
-
-class BenchError(Exception):
-    """The thing to be measured did not happen."""
+UPGRADE_TIMEOUT = 300.0
+READY_TIMEOUT = 30.0
+#: Seconds between two polls.
+INTERVAL = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """What stands on it."""
+class LocalProcesses:
+    """The processes and how to reach the cluster."""
 
     family: Family
-    #: Sees all that the manager asks.
+    #: Records the manager's requests.
     recorder: Recorder
-    #: Past the recorder.
+    #: Bypasses the recorder.
     client: Client
-    #: Through the recorder.
+    #: Leads through the recorder.
     kubeconfig: Path
     repo_url: str
 
@@ -70,56 +64,51 @@ class Desk:
         await _ready(port, manager)
         return manager
 
-    async def apply(self) -> Object:
+    async def create_plan(self) -> Object:
         """Create the plan."""
         return await self.client.create(resources.UPGRADE_PLANS, plan_manifest())
 
     async def succeeded(self) -> None:
-        """Wait until the plan has succeeded."""
-        async with asyncio.timeout(PATIENCE):
+        """Wait until the plan has succeeded. Raises BenchError, TimeoutError."""
+        async with asyncio.timeout(UPGRADE_TIMEOUT):
             while True:
                 phase = objects.status(await self.client.get(resources.UPGRADE_PLANS, PLAN)).get("currentPhase")
                 if phase == "Succeeded":
                     return
                 if phase == "Failed":
                     raise BenchError("the upgrade failed")
-                await asyncio.sleep(10 * TICK)
-
-
-def plan_manifest() -> dict[str, Any]:
-    """Build the plan that all benchmarks apply."""
-    kind = resources.UPGRADE_PLANS
-    head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": PLAN}}
-    return {**head, "spec": {"version": "v1.8.0"}}
+                await asyncio.sleep(10 * INTERVAL)
 
 
 @contextlib.asynccontextmanager
-async def desk(*, scenario: str, time_scale: float, recorder: type[Recorder] = Recorder) -> AsyncIterator[Desk]:
-    """Set up a cluster, and the gateway through which a manager is to speak to it."""
+async def local_processes(
+    *, scenario: str, time_scale: float, recorder: type[Recorder] = Recorder
+) -> AsyncIterator[LocalProcesses]:
+    """Start a cluster, and the gateway through which a manager reaches it."""
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="upgrade-bench-")))
-        relatives = await stack.enter_async_context(family(folder))
+        children = await stack.enter_async_context(family(folder))
         direct = folder / "kubeconfig"
         options = parse(["--scenario", scenario, *(["--time-scale", str(time_scale)] if time_scale else ["--instant"])])
-        cluster = await relatives.start("cluster", cluster_command(options, direct))
+        cluster = await children.start("cluster", cluster_command(options, direct))
         url = repo_url(await ready_line(cluster, within=READY_WITHIN[options.api]))
-        connection = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(direct))
-        http = await stack.enter_async_context(HttpTransport(connection))
-        taking = recorder(http)
+        config = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(direct))
+        transport = await stack.enter_async_context(HttpTransport(config))
+        recording = recorder(transport)
         authority = Authority(now=datetime.now(UTC))
-        gateway = Gateway(taking, tls=server_context(authority.server(), folder))
+        gateway = Gateway(recording, tls=server_context(authority.server(), folder))
         await stack.enter_async_context(gateway)
-        yield Desk(
-            family=relatives,
-            recorder=taking,
-            client=Client(http, user_agent="bench", random=random.Random(0)),
+        yield LocalProcesses(
+            family=children,
+            recorder=recording,
+            client=Client(transport, user_agent="bench", random=random.Random(0)),
             kubeconfig=_redirected(direct, gateway.url, authority.certificate),
             repo_url=url,
         )
 
 
 def _redirected(direct: Path, url: str, authority: bytes) -> Path:
-    """A kubeconfig for the same user at the gateway."""
+    """Write a kubeconfig for the same user at the gateway."""
     user = yaml.safe_load(direct.read_text())["users"][0]["user"]
     path = direct.with_name("kubeconfig-gateway")
     write(path, kubeconfig(server=url, authority=authority, token=user["token"]))
@@ -127,18 +116,18 @@ def _redirected(direct: Path, url: str, authority: bytes) -> Path:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 async def _ready(port: int, manager: Child) -> None:
-    async with asyncio.timeout(30), aiohttp.ClientSession() as http:
+    async with asyncio.timeout(READY_TIMEOUT), aiohttp.ClientSession() as http:
         while manager.process.returncode is None:
             with contextlib.suppress(aiohttp.ClientError):
-                async with http.get(f"http://127.0.0.1:{port}/readyz") as answer:
-                    if answer.ok:
+                async with http.get(f"http://127.0.0.1:{port}/readyz") as response:
+                    if response.ok:
                         return
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(INTERVAL)
     raise BenchError(f"{manager.ending()}\n{manager.tail(20)}")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hack.bench.reactions import reactions
+from hack.bench.reaction import reactions
 from hack.bench.recorder import Exchange
 from upgrade_manager.kube.transport import Request
 
@@ -11,13 +11,13 @@ JOB: dict[str, Any] = {"kind": "Job", "metadata": {"uid": "1", "namespace": "har
 COMPLETE = {**JOB, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
 
 
-def write(who: str, began: float, answer: dict[str, Any] | None = None, *, path: str = "/api/v1/x") -> Exchange:
+def write(who: str, began: float, obj: dict[str, Any] | None = None, *, path: str = "/api/v1/x") -> Exchange:
     return Exchange(
         request=Request(method="PATCH", path=path, headers={"user-agent": who}),
         status=200,
         began=began,
         ended=began + 1,
-        answer=json.dumps(answer).encode() if answer else b"",
+        body=json.dumps(obj).encode() if obj else b"",
     )
 
 
@@ -25,20 +25,20 @@ def measured(*exchanges: Exchange) -> list[float]:
     return reactions(exchanges, manager="manager", os_image="Harvester v1.8.0")
 
 
-def test_a_reaction_lasts_from_the_end_of_the_awaited_write_to_the_managers_next() -> None:
+def test_a_reaction_ends_with_the_managers_next_write() -> None:
     assert measured(write("jobs", 10, JOB), write("jobs", 20, COMPLETE), write("manager/1", 25)) == [4]
 
 
-def test_an_object_that_stays_complete_is_awaited_once() -> None:
+def test_an_object_that_stays_complete_counts_once() -> None:
     assert measured(
         write("jobs", 10, COMPLETE), write("manager", 12), write("jobs", 20, COMPLETE), write("manager", 30)
     ) == [1]
 
 
-def test_events_are_no_reaction() -> None:
+def test_events_are_not_reactions() -> None:
     event = write("manager", 12, path="/api/v1/namespaces/default/events")
     assert measured(write("jobs", 10, COMPLETE), event, write("manager", 14)) == [3]
 
 
-def test_a_write_that_was_under_way_already_is_no_reaction() -> None:
+def test_an_earlier_write_is_not_a_reaction() -> None:
     assert measured(write("jobs", 10, COMPLETE), write("manager", 10.5), write("manager", 13)) == [2]

@@ -1,7 +1,7 @@
 """Loads the client configuration: a kubeconfig, or a Pod's service account.
 
 kubernetes_asyncio reads kubeconfigs: merging, contexts, client certificates, tokens and their files, exec plugins,
-OIDC. It is imported without its generated API classes (docs/decisions/0001-lean-kubernetes-client.md).
+OIDC. It is imported without its generated API classes (docs/decisions/0001-own-kubernetes-client.md).
 """
 
 from __future__ import annotations

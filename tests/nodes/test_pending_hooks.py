@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from upgrade_manager.kube.store import Store
+from upgrade_manager.nodes.node_view import Observed
 from upgrade_manager.nodes.pending_hooks import remaining_hooks
 
 REQUEST, HOOK = "rke.cattle.io/post-drain", "management.harvesterhci.io/post-hook"
@@ -22,11 +24,25 @@ def secret(name: str, machine: str, **annotations: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
 
 
-def machine(node: str) -> dict[str, Any]:
-    return {"metadata": {}, "status": {"nodeRef": {"name": node}} if node else {}}
+def machine(name: str, node: str = "") -> dict[str, Any]:
+    return {"metadata": {"name": name}, "status": {"nodeRef": {"name": node}} if node else {}}
 
 
-MACHINES = {f"m-{node}": machine(node) for node in ("n1", "n2", "n3")} | {"new": machine("")}
+def store(*objs: dict[str, Any]) -> Store:
+    made = Store()
+    made.replace(objs, "1")
+    return made
+
+
+def remaining(*secrets: dict[str, Any], multi_node: bool = True, limit: int = 3) -> str:
+    """Return what is reported of the Secrets, with Machines of three nodes of which two are managed."""
+    observed = Observed(
+        nodes=store({"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}),
+        secrets=store(*secrets),
+        machines=store(machine("new"), *(machine(f"m-{node}", node) for node in ("n1", "n2", "n3"))),
+        jobs=store(),
+    )
+    return remaining_hooks(observed, multi_node=multi_node, limit=limit)
 
 
 @pytest.mark.rule(
@@ -48,13 +64,12 @@ MACHINES = {f"m-{node}": machine(node) for node in ("n1", "n2", "n3")} | {"new":
         pytest.param({REQUEST: "x", HOOK: "x"}, "m-n1", False, FOREIGN, id="another controller's, acknowledged"),
     ],
 )
-def test_a_question_is_told_with_its_node_its_state_and_who_has_to_act(
+def test_hook_is_described_with_node_and_state(
     annotations: dict[str, str], machine_name: str, state: str, *, multi_node: bool
 ) -> None:
-    secrets = [secret("s", machine_name, **annotations)]
     node = machine_name.removeprefix("m-")
-    found = remaining_hooks(secrets, MACHINES, managed={"n1", "n2"}, multi_node=multi_node)
-    assert found == [f"{node}: {REQUEST} on Secret fleet-local/s {state}"]
+    found = remaining(secret("s", machine_name, **annotations), multi_node=multi_node)
+    assert found == f"{node}: {REQUEST} on Secret fleet-local/s {state}"
 
 
 @pytest.mark.rule("nodes: a Machine without Node is logged and not fatal")
@@ -69,17 +84,21 @@ def test_a_question_is_told_with_its_node_its_state_and_who_has_to_act(
         pytest.param({"metadata": {"name": "s"}}, id="a bare Secret"),
     ],
 )
-def test_nobody_waits_for_a_question_that_is(one: dict[str, Any]) -> None:
-    assert remaining_hooks([one], MACHINES, managed={"n1"}, multi_node=True) == []
+def test_hook_is_not_waited_for(one: dict[str, Any]) -> None:
+    assert remaining(one) == ""
 
 
 @pytest.mark.rule("nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step")
-def test_each_node_is_told_in_order() -> None:
+def test_hooks_are_sorted_by_node_and_limited() -> None:
     names = {"a": "m-n2", "b": "m-n1", "c": "m-n2"}
     secrets = [secret(name, machine_name, **{REQUEST: OPTIONS}) for name, machine_name in names.items()]
-    found = remaining_hooks(secrets, MACHINES, managed={"n1", "n2"}, multi_node=True)
-    assert [line.partition(" is ")[0] for line in found] == [
-        f"n1: {REQUEST} on Secret fleet-local/b",
-        f"n2: {REQUEST} on Secret fleet-local/a",
-        f"n2: {REQUEST} on Secret fleet-local/c",
+    expected = [
+        f"{place} {ACKNOWLEDGED}"
+        for place in (
+            f"n1: {REQUEST} on Secret fleet-local/b",
+            f"n2: {REQUEST} on Secret fleet-local/a",
+            f"n2: {REQUEST} on Secret fleet-local/c",
+        )
     ]
+    assert remaining(*secrets) == "; ".join(expected)
+    assert remaining(*secrets, limit=1) == f"{expected[0]}; 2 more"

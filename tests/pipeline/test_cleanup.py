@@ -1,4 +1,4 @@
-"""What an upgrade leaves behind: at success, at failure by phase, at deletion, and once more."""
+"""What remains after success, failure and deletion; every clean-up is repeated."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from upgrade_manager.kube.resources import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.nodes.upgrade_strategy import asks_us, upgrade_strategy
-from upgrade_manager.pipeline.cleanup import tear_down
+from upgrade_manager.pipeline.cleanup import clean_up
+from upgrade_manager.pipeline.rancher import has_hooks, upgrade_strategy
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.iso_image import iso_image
@@ -60,7 +60,7 @@ MARKS = {"plan.upgrade.cattle.io/up-image-preload": "h", "plan.upgrade.cattle.io
 async def everything(
     cluster: Harvester, name: str = "up", *, reached: str = "CleanedUp", failed: str = ""
 ) -> ReconcileContext:
-    """All objects of a plan that came that far; `failed` names the Job that has failed."""
+    """Create all objects of a plan that reached that phase; `failed` names its failed Job."""
     phases = [*PHASE_VALUES[: PHASE_VALUES.index(reached) + 1]]
     entries = [{"phase": value, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"} for value in phases]
     plan = await cluster.plan(name, status={"currentPhase": reached, "phaseTransitionTimestamps": entries})
@@ -92,30 +92,28 @@ async def left(cluster: Harvester) -> dict[str, list[str]]:
     "pipeline: missing objects do not block deletion",
     "workloads: cleanup removes the system-upgrade-controller's labels from the nodes",
 )
-async def test_success_removes_everything_and_may_be_repeated(cluster: Harvester) -> None:
+async def test_success_removes_everything(cluster: Harvester) -> None:
     await cluster.nodes("n1", **MARKS)
     ctx = await everything(cluster)
     for _ in range(2):
-        await tear_down(ctx, keep_evidence=False)
+        await clean_up(ctx, keep_failed_jobs=False)
     assert await left(cluster) == {}
     node = await cluster.find(NODES, "n1")
     assert objects.labels(node) == {"harvesterhci.io/managed": "true", "kubernetes.io/hostname": "n1"}
 
 
-async def test_a_mark_that_no_watch_has_told_of_yet_is_taken_off_too(
-    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_label_that_the_cache_lacks_is_removed(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     await cluster.nodes("n1")
     ctx = await everything(cluster)
     old = await ctx.watch(MANAGED_NODES)
     await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
     monkeypatch.setattr(ctx.informers, "watch", AsyncMock(return_value=old))
-    await tear_down(ctx, keep_evidence=False)
+    await clean_up(ctx, keep_failed_jobs=False)
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
 
 
 @pytest.mark.rule("pipeline: an image that spec.image names is never removed")
-async def test_other_plans_and_an_image_that_the_user_brought_stay(cluster: Harvester) -> None:
+async def test_other_plans_and_a_users_image_stay(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{"plan.upgrade.cattle.io/other-image-preload": "h"})
     await everything(cluster, "other")
     before = await left(cluster)
@@ -123,7 +121,7 @@ async def test_other_plans_and_an_image_that_the_user_brought_stay(cluster: Harv
     await cluster.put(
         VIRTUAL_MACHINE_IMAGES, {"metadata": {"name": "users", "namespace": "harvester-system"}, "spec": spec}
     )
-    await tear_down(await everything(cluster), keep_evidence=False)
+    await clean_up(await everything(cluster), keep_failed_jobs=False)
     after = await left(cluster)
     assert after.pop("VirtualMachineImage") == [*before.pop("VirtualMachineImage"), "users"]
     assert after == before
@@ -131,16 +129,16 @@ async def test_other_plans_and_an_image_that_the_user_brought_stay(cluster: Harv
 
 
 @pytest.mark.rule("pipeline: an image that spec.image names is never removed")
-@pytest.mark.parametrize("keep_evidence", [True, False])
-async def test_an_image_that_the_plan_names_stays_whatever_labels_it_was_copied_with(
+@pytest.mark.parametrize("keep_failed_jobs", [True, False])
+async def test_image_that_the_plan_names_stays(
     cluster: Harvester,
-    keep_evidence: bool,  # noqa: FBT001  # a table
+    keep_failed_jobs: bool,  # noqa: FBT001  # a table
 ) -> None:
     plan = await cluster.plan(spec={"image": "users"}, status={"currentPhase": "CleanedUp", "isoImageID": "users"})
     image = iso_image(Owner(name="up", uid="copied"), version="v1", url="https://x", checksum="ab" * 64)
     image["metadata"] |= {"name": "users", "ownerReferences": []}
     await cluster.put(VIRTUAL_MACHINE_IMAGES, image)
-    await tear_down(cluster.context(plan), keep_evidence=keep_evidence)
+    await clean_up(cluster.context(plan), keep_failed_jobs=keep_failed_jobs)
     assert await left(cluster) == {"VirtualMachineImage": ["users"]}
 
 
@@ -165,22 +163,22 @@ async def test_an_image_that_the_plan_names_stays_whatever_labels_it_was_copied_
         ),
     ],
 )
-async def test_failure_keeps_what_failed_until_the_plan_is_deleted(
+async def test_failure_keeps_failed_jobs_until_deletion(
     cluster: Harvester, phase: PhaseName, failed: str, kept: dict[str, list[str]]
 ) -> None:
     await cluster.nodes("n1", **MARKS)
     ctx = await everything(cluster, reached=phase.active, failed=failed)
     ctx.status.fail("because")
     for _ in range(2):
-        await tear_down(ctx, keep_evidence=True)
+        await clean_up(ctx, keep_failed_jobs=True)
     assert await left(cluster) == kept
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
-    await tear_down(ctx, keep_evidence=False)
+    await clean_up(ctx, keep_failed_jobs=False)
     assert await left(cluster) == {}
 
 
 async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
-    """The cluster in the middle of a node upgrade, and the plan's notes of what was before."""
+    """Set up the middle of a node upgrade, with recorded originals."""
     rke = {"provisionGeneration": 5, "upgradeStrategy": upgrade_strategy({})}
     spec = {"kubernetesVersion": "v1", "rkeConfig": rke}
     await cluster.put(PROVISIONING_CLUSTERS, {"metadata": {"name": "local", "namespace": "fleet-local"}, "spec": spec})
@@ -197,11 +195,11 @@ async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
 
 
 async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
-    """Whether the cluster asks us, the descheduler is on, the node is expected to reboot."""
+    """Return if the cluster has our hooks, the descheduler is enabled, the node has pendingOSImage."""
     rancher = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
     addon = await cluster.find(ADDONS, "descheduler", "kube-system")
     node = await cluster.find(NODES, "n1")
-    return asks_us(rancher), addon["spec"]["enabled"], bool(objects.annotations_of(node))
+    return has_hooks(rancher), addon["spec"]["enabled"], bool(objects.annotations_of(node))
 
 
 @pytest.mark.rule(
@@ -211,19 +209,17 @@ async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
     "pipeline: the Rancher cluster's upgradeStrategy is restored",
     "pipeline: pendingOSImage annotations are removed",
 )
-@pytest.mark.parametrize("keep_evidence", [True, False])
-async def test_the_end_puts_back_what_the_upgrade_changed(cluster: Harvester, keep_evidence: bool) -> None:  # noqa: FBT001  # a table
+@pytest.mark.parametrize("keep_failed_jobs", [True, False])
+async def test_overrides_are_reverted(cluster: Harvester, keep_failed_jobs: bool) -> None:  # noqa: FBT001  # a table
     await cluster.nodes("n1")
     ctx = await everything(cluster, reached="NodeUpgrading")
     await changed(cluster, ctx)
-    await tear_down(ctx, keep_evidence=keep_evidence)
+    await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
     assert await state(cluster) == (False, True, False)
 
 
 @pytest.mark.parametrize("ended", ["succeeded", "failed and restored"])
-async def test_deleting_an_ended_plan_does_not_disturb_the_upgrade_that_runs_now(
-    cluster: Harvester, ended: str
-) -> None:
+async def test_deleting_an_ended_plan_does_not_disturb_the_next(cluster: Harvester, ended: str) -> None:
     await cluster.nodes("n1")
     ctx = await everything(cluster, reached="NodeUpgrading")
     await changed(cluster, ctx)
@@ -232,7 +228,7 @@ async def test_deleting_an_ended_plan_does_not_disturb_the_upgrade_that_runs_now
     else:
         ctx.status.fail("x")
         await ctx.annotate({ANNOTATION_RESTORED: "true"})
-    await tear_down(ctx, keep_evidence=False)
+    await clean_up(ctx, keep_failed_jobs=False)
     assert await state(cluster) == (True, False, True)
     assert await left(cluster) == {}
 
@@ -241,7 +237,7 @@ async def test_deleting_an_ended_plan_does_not_disturb_the_upgrade_that_runs_now
     "pipeline: missing kinds do not block deletion",
     "pipeline: an API group that was never installed does not block deletion",
 )
-async def test_a_cluster_in_which_nothing_is_installed_holds_no_plan_back(cluster: Harvester) -> None:
+async def test_missing_kinds_do_not_block_deletion(cluster: Harvester) -> None:
     plan = await cluster.plan(status={"currentPhase": "NodeUpgrading"})
     ctx = cluster.context(plan)
     await ctx.annotate(
@@ -264,15 +260,13 @@ async def test_a_cluster_in_which_nothing_is_installed_holds_no_plan_back(cluste
             await cluster.server.run()
     with pytest.raises(NotFound):
         await cluster.names(SUC_PLANS)
-    await tear_down(ctx, keep_evidence=False)
+    await clean_up(ctx, keep_failed_jobs=False)
     for _ in range(2):
-        await tear_down(ctx, keep_evidence=True)
+        await clean_up(ctx, keep_failed_jobs=True)
 
 
 @pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
-async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fails(
-    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_succeeded_step_is_not_repeated(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = await everything(cluster)
     removed: list[str] = []
     delete = Client.delete_collection
@@ -286,13 +280,13 @@ async def test_a_step_that_was_taken_is_not_taken_again_because_of_one_that_fail
     monkeypatch.setattr(Client, "delete_collection", some)
     for _ in range(2):
         with pytest.raises(Transient):
-            await tear_down(ctx, keep_evidence=False)
-    await tear_down(ctx, keep_evidence=False)
+            await clean_up(ctx, keep_failed_jobs=False)
+    await clean_up(ctx, keep_failed_jobs=False)
     assert await left(cluster) == {}
     assert {kind: removed.count(kind) for kind in removed} == dict.fromkeys(removed, 1) | {"services": 3}
 
 
-async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failures_clean_up_was_cut_off(
+async def test_deletion_removes_kept_jobs_after_an_interrupted_end(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ctx = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
@@ -307,7 +301,7 @@ async def test_what_a_failure_has_kept_its_deletion_removes_although_the_failure
     with monkeypatch.context() as patched:
         patched.setattr(Client, "delete_collection", cut_off)
         with pytest.raises(Transient):
-            await tear_down(ctx, keep_evidence=True)
+            await clean_up(ctx, keep_failed_jobs=True)
     assert (await left(cluster))["Job"] == ["up-cluster-upgrade"]
-    await tear_down(ctx, keep_evidence=False)
+    await clean_up(ctx, keep_failed_jobs=False)
     assert await left(cluster) == {}

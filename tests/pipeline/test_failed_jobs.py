@@ -1,4 +1,4 @@
-"""Failed Jobs of the system-upgrade-controller are kept, whatever that controller does meanwhile."""
+"""Failed Jobs are kept, whatever the system-upgrade-controller does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS
 from upgrade_manager.pipeline import failed_jobs
-from upgrade_manager.pipeline.failed_jobs import make_lasting, take_over
+from upgrade_manager.pipeline.failed_jobs import remove_ttl, take_over
 from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
@@ -31,7 +31,7 @@ CONTAINER = {"name": "upgrade", "image": "i"}
 
 
 async def failed_job(cluster: Harvester, *, status: Object | None = None) -> tuple[ReconcileContext, Object]:
-    """An upgrade, and a Job that the controller has made for its Plan."""
+    """Create an upgrade and a Job of its Plan."""
     ctx = cluster.context(await cluster.plan())
     settings = PlanSettings(image=ToolkitImage(repository="r", tag="v1"), service_account="a")
     plan = await cluster.put(SUC_PLANS, image_preload_plan(ctx.owner, settings, concurrency=1))
@@ -51,10 +51,10 @@ async def failed_job(cluster: Harvester, *, status: Object | None = None) -> tup
 
 
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
-async def test_a_failed_job_becomes_the_upgrades_own(cluster: Harvester) -> None:
+async def test_failed_job_is_owned_by_the_plan(cluster: Harvester) -> None:
     ctx, _ = await failed_job(cluster, status=FAILED)
     await take_over(ctx, Component.IMAGE_PRELOAD)
-    await make_lasting(ctx, Component.IMAGE_PRELOAD)
+    await remove_ttl(ctx, Component.IMAGE_PRELOAD)
     job = await cluster.find(JOBS, "apply", PLACE)
     assert objects.owner_uid(job) == ctx.owner.uid
     assert CLAIM.keys().isdisjoint(objects.labels(job))
@@ -62,11 +62,11 @@ async def test_a_failed_job_becomes_the_upgrades_own(cluster: Harvester) -> None
     assert "ttlSecondsAfterFinished" not in objects.spec(job)
 
 
-async def test_once_more_changes_nothing(cluster: Harvester) -> None:
+async def test_repetition_changes_nothing(cluster: Harvester) -> None:
     ctx, _ = await failed_job(cluster, status=FAILED)
     for _ in range(2):
         await take_over(ctx, Component.IMAGE_PRELOAD)
-        await make_lasting(ctx, Component.IMAGE_PRELOAD)
+        await remove_ttl(ctx, Component.IMAGE_PRELOAD)
     writes = [write for write in ctx.written if write.resource == JOBS]
     assert len(writes) == 2
 
@@ -78,14 +78,14 @@ async def test_once_more_changes_nothing(cluster: Harvester) -> None:
         pytest.param(FAILED, Component.IMAGE_CLEANUP, id="of another component"),
     ],
 )
-async def test_a_job_is_left_to_the_controller(cluster: Harvester, status: Object | None, component: Component) -> None:
+async def test_other_job_stays(cluster: Harvester, status: Object | None, component: Component) -> None:
     ctx, before = await failed_job(cluster, status=status)
     await take_over(ctx, component)
-    await make_lasting(ctx, component)
+    await remove_ttl(ctx, component)
     assert await cluster.find(JOBS, "apply", PLACE) == before
 
 
-async def test_the_controller_gets_time_to_notice_and_a_job_that_it_claims_again_is_taken_again(
+async def test_job_that_is_claimed_again_is_taken_over_again(
     cluster: Harvester,
 ) -> None:
     ctx, before = await failed_job(cluster, status=FAILED)
@@ -100,11 +100,11 @@ async def test_the_controller_gets_time_to_notice_and_a_job_that_it_claims_again
     async with asyncio.TaskGroup() as group:
         group.create_task(claim())
         await take_over(ctx, Component.IMAGE_PRELOAD)
-    assert loop.time() - began == 2 * failed_jobs.NOTICED
+    assert loop.time() - began == 2 * failed_jobs.REACTION_TIME
     assert objects.owner_uid(await cluster.find(JOBS, "apply", PLACE)) == ctx.owner.uid
 
 
-async def test_a_job_that_was_taken_over_a_moment_ago_keeps_its_plan_until_the_controller_has_noticed(
+async def test_plan_stays_until_the_controller_has_reacted(
     cluster: Harvester,
 ) -> None:
     ctx, _ = await failed_job(cluster, status=FAILED)
@@ -112,7 +112,7 @@ async def test_a_job_that_was_taken_over_a_moment_ago_keeps_its_plan_until_the_c
 
     async def lose(*given: Any, **options: Any) -> Any:
         await patch(*given, **options)
-        raise Transient("the answer got lost")
+        raise Transient("response lost")
 
     ctx.client.patch = lose  # type: ignore[method-assign]
     with pytest.raises(Transient):
@@ -121,18 +121,18 @@ async def test_a_job_that_was_taken_over_a_moment_ago_keeps_its_plan_until_the_c
     loop = asyncio.get_running_loop()
     began = loop.time()
     await take_over(ctx, Component.IMAGE_PRELOAD)
-    assert loop.time() - began == failed_jobs.NOTICED
+    assert loop.time() - began == failed_jobs.REACTION_TIME
     await cluster.client.delete(SUC_PLANS, component_name(ctx.owner.name, Component.IMAGE_PRELOAD), namespace=PLACE)
     await take_over(ctx, Component.IMAGE_PRELOAD)
-    assert loop.time() - began == failed_jobs.NOTICED
+    assert loop.time() - began == failed_jobs.REACTION_TIME
 
 
-async def test_a_controller_that_never_gives_in_does_not_hold_the_end_up(cluster: Harvester) -> None:
+async def test_take_over_is_bounded(cluster: Harvester) -> None:
     ctx, _ = await failed_job(cluster, status=FAILED)
 
     async def claim() -> None:
         while True:
-            await asyncio.sleep(failed_jobs.NOTICED / 2)
+            await asyncio.sleep(failed_jobs.REACTION_TIME / 2)
             await cluster.client.patch(JOBS, "apply", MergePatch({"metadata": {"labels": CLAIM}}), namespace=PLACE)
 
     task = asyncio.create_task(claim())
@@ -140,10 +140,10 @@ async def test_a_controller_that_never_gives_in_does_not_hold_the_end_up(cluster
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-    assert asyncio.get_running_loop().time() == failed_jobs.ROUNDS * failed_jobs.NOTICED
+    assert asyncio.get_running_loop().time() == failed_jobs.MAX_ROUNDS * failed_jobs.REACTION_TIME
 
 
-async def test_a_job_that_vanishes_meanwhile_is_no_error(cluster: Harvester) -> None:
+async def test_deleted_job_is_ignored(cluster: Harvester) -> None:
     ctx, _ = await failed_job(cluster, status=FAILED)
     lister = ctx.client.list
 
@@ -159,7 +159,7 @@ async def test_a_job_that_vanishes_meanwhile_is_no_error(cluster: Harvester) -> 
 
 
 async def own_job(cluster: Harvester, ctx: ReconcileContext, name: str, *, status: Object | None = None) -> None:
-    """A Job that the manager has made itself."""
+    """Create a Job of the manager's own."""
     labels = ctx.owner.labels(Component.NODE_UPGRADE)
     owners = [ctx.owner.reference()]
     metadata = {"name": name, "namespace": "harvester-system", "labels": labels, "ownerReferences": owners}
@@ -170,7 +170,7 @@ async def own_job(cluster: Harvester, ctx: ReconcileContext, name: str, *, statu
 
 
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
-async def test_a_failed_job_stays_for_as_long_as_the_plan_and_not_only_for_its_week(cluster: Harvester) -> None:
+async def test_own_failed_job_is_kept_without_ttl(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan())
     await own_job(cluster, ctx, "failed", status=FAILED)
     await own_job(cluster, ctx, "done", status={"conditions": [{"type": "Complete", "status": "True"}]})

@@ -71,7 +71,7 @@ async def test_an_error_holds_up_neither_rancher_nor_the_next_node_and_is_tried_
         raise Transient("no answer")
 
     with monkeypatch.context() as broken:
-        broken.setattr("upgrade_manager.pipeline.vm_restore._is_listed", fails)
+        broken.setattr("upgrade_manager.pipeline.vm_restore._has_vms", fails)
         with pytest.raises(Transient):
             await stage.run()
     assert await stage.answers("n1") == {PRE: QUESTION, POST: QUESTION}

@@ -1,4 +1,4 @@
-"""Settings of others, noted, changed and put back, and all of it again after every crash."""
+"""Settings of others: recorded, changed and reverted, again after every crash."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.harvester import DEFINITIONS
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, UPGRADE_PLANS
 from upgrade_manager.pipeline import overrides
+from upgrade_manager.pipeline.cleanup import skip_missing
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -35,10 +37,21 @@ async def now(cluster: Harvester) -> tuple[Any, Any]:
     return setting and setting["value"], addon and addon["spec"]["enabled"]
 
 
-async def noted(cluster: Harvester, notes: dict[str, str]) -> ReconcileContext:
+async def recorded(cluster: Harvester, annotations: dict[str, str]) -> ReconcileContext:
     await cluster.plan()
-    patch = MergePatch({"metadata": {"annotations": notes}})
+    patch = MergePatch({"metadata": {"annotations": annotations}})
     return cluster.context(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
+
+
+def single_node(ctx: ReconcileContext) -> ReconcileContext:
+    """Let Rancher's cluster alone: tests/pipeline/test_rancher.py."""
+    ctx.status["singleNode"] = "n1"
+    return ctx
+
+
+async def revert(ctx: ReconcileContext) -> None:
+    for override in overrides.OVERRIDES:
+        await skip_missing(ctx, override.namespace, override.revert(ctx))
 
 
 @pytest.mark.rule(
@@ -51,27 +64,29 @@ async def noted(cluster: Harvester, notes: dict[str, str]) -> ReconcileContext:
     "nodes: setting and addon may be absent",
 )
 @pytest.mark.parametrize(
-    ("value", "enabled", "notes"),
+    ("value", "enabled", "annotations"),
     [
-        pytest.param("600", True, {INTERVAL: "600", DESCHEDULER: "true"}, id="both are to be changed"),
+        pytest.param("600", True, {INTERVAL: "600", DESCHEDULER: "true"}, id="both change"),
         pytest.param("0", True, {INTERVAL: "0", DESCHEDULER: "true"}, id="zero is a value"),
-        pytest.param("1800", False, {}, id="as we would have it"),
-        pytest.param("3600", None, {}, id="a larger value is left alone"),
-        pytest.param("soon", False, {}, id="as is one that is no number"),
-        pytest.param('{"v1":"600"}', False, {}, id="or one of another form"),
-        pytest.param("-1", False, {}, id="or below zero"),
-        pytest.param("9" * 5000, False, {}, id="or longer than Python reads"),
-        pytest.param(None, None, {}, id="neither is there"),
+        pytest.param("1800", False, {}, id="our values already"),
+        pytest.param("3600", None, {}, id="larger value"),
+        pytest.param("soon", False, {}, id="not a number"),
+        pytest.param('{"v1":"600"}', False, {}, id="JSON"),
+        pytest.param("-1", False, {}, id="negative"),
+        pytest.param("9" * 5000, False, {}, id="more digits than Python parses"),
+        pytest.param(None, None, {}, id="neither exists"),
     ],
 )
-async def test_what_is_going_to_be_changed_is_noted(
+async def test_originals_are_recorded(
     cluster: Harvester,
     value: str | None,
     enabled: bool | None,  # noqa: FBT001  # a table
-    notes: dict[str, str],
+    annotations: dict[str, str],
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    assert await overrides.originals(cluster.context(await cluster.plan())) == notes
+    ctx = single_node(cluster.context(await cluster.plan()))
+    await overrides.record_originals(ctx)
+    assert objects.annotations_of(ctx.raw) == annotations
 
 
 @pytest.mark.rule(
@@ -80,19 +95,21 @@ async def test_what_is_going_to_be_changed_is_noted(
     "nodes: the descheduler addon is disabled if it was enabled",
 )
 @pytest.mark.parametrize(
-    ("notes", "after"),
+    ("annotations", "after"),
     [
         pytest.param({INTERVAL: "600", DESCHEDULER: "true"}, ("1800", False), id="both"),
-        pytest.param({INTERVAL: "600"}, ("1800", True), id="the interval only"),
-        pytest.param({DESCHEDULER: "true"}, ("600", False), id="the descheduler only"),
-        pytest.param({}, ("600", True), id="nothing that is not noted"),
+        pytest.param({INTERVAL: "600"}, ("1800", True), id="interval"),
+        pytest.param({DESCHEDULER: "true"}, ("600", False), id="descheduler"),
+        pytest.param({}, ("600", True), id="nothing recorded"),
     ],
 )
-async def test_what_is_noted_is_changed(cluster: Harvester, notes: dict[str, str], after: tuple[Any, Any]) -> None:
+async def test_recorded_settings_are_changed(
+    cluster: Harvester, annotations: dict[str, str], after: tuple[Any, Any]
+) -> None:
     await settings(cluster)
-    ctx = await noted(cluster, notes)
-    await overrides.change(ctx)
-    await overrides.change(ctx)
+    ctx = await recorded(cluster, annotations)
+    await overrides.apply_overrides(ctx)
+    await overrides.apply_overrides(ctx)
     assert await now(cluster) == after
 
 
@@ -103,27 +120,27 @@ async def test_what_is_noted_is_changed(cluster: Harvester, notes: dict[str, str
 @pytest.mark.parametrize(
     ("value", "enabled", "after"),
     [
-        pytest.param("3600", True, ("3600", False), id="raised by someone else"),
-        pytest.param("300", True, ("300", False), id="lowered by someone else"),
-        pytest.param("1800", False, ("1800", False), id="changed by us, before a crash"),
-        pytest.param(None, None, (None, None), id="gone"),
+        pytest.param("3600", True, ("3600", False), id="raised by a user"),
+        pytest.param("300", True, ("300", False), id="lowered by a user"),
+        pytest.param("1800", False, ("1800", False), id="changed before a crash"),
+        pytest.param(None, None, (None, None), id="deleted"),
     ],
 )
-async def test_what_has_another_value_than_the_noted_one_is_left_alone(
+async def test_setting_changed_since_the_record_stays(
     cluster: Harvester,
     value: str | None,
     enabled: bool | None,  # noqa: FBT001  # a table
     after: tuple[Any, Any],
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    await overrides.change(await noted(cluster, {INTERVAL: "600", DESCHEDULER: "true"}))
+    await overrides.apply_overrides(await recorded(cluster, {INTERVAL: "600", DESCHEDULER: "true"}))
     assert await now(cluster) == after
 
 
-@pytest.mark.parametrize("note", ["soon", "", "-1", "9" * 5000, "1800"])
-async def test_a_note_that_is_none_of_ours_is_not_put_back(cluster: Harvester, note: str) -> None:
+@pytest.mark.parametrize("record", ["soon", "", "-1", "9" * 5000, "1800"])
+async def test_invalid_record_is_not_restored(cluster: Harvester, record: str) -> None:
     await settings(cluster, value="1800")
-    await overrides.restore(await noted(cluster, {INTERVAL: note}))
+    await revert(await recorded(cluster, {INTERVAL: record}))
     assert (await now(cluster))[0] == "1800"
     assert cluster.heard.said == []
 
@@ -134,40 +151,42 @@ async def test_a_note_that_is_none_of_ours_is_not_put_back(cluster: Harvester, n
     "pipeline: missing objects do not block deletion",
 )
 @pytest.mark.parametrize(
-    ("value", "enabled", "after", "said"),
+    ("value", "enabled", "after", "events"),
     [
-        pytest.param("1800", False, ("600", True), 0, id="ours are put back"),
-        pytest.param("600", True, ("600", True), 0, id="what is put back already stays"),
-        pytest.param("900", False, ("900", True), 1, id="what someone else has set stays, and is said"),
-        pytest.param("soon", False, ("soon", True), 1, id="so does what is no number"),
-        pytest.param('{"v1":"600"}', False, ('{"v1":"600"}', True), 1, id="or is of another form"),
-        pytest.param(None, None, (None, None), 0, id="what is gone stays gone"),
+        pytest.param("1800", False, ("600", True), 0, id="our values"),
+        pytest.param("600", True, ("600", True), 0, id="reverted already"),
+        pytest.param("900", False, ("900", True), 1, id="set by a user"),
+        pytest.param("soon", False, ("soon", True), 1, id="set to text"),
+        pytest.param('{"v1":"600"}', False, ('{"v1":"600"}', True), 1, id="set to JSON"),
+        pytest.param(None, None, (None, None), 0, id="both deleted"),
     ],
 )
-async def test_what_is_still_ours_is_put_back(
+async def test_our_values_are_reverted(
     cluster: Harvester,
     value: str | None,
     enabled: bool | None,  # noqa: FBT001  # a table
     after: tuple[Any, Any],
-    said: int,
+    events: int,
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    ctx = await noted(cluster, {INTERVAL: "600", DESCHEDULER: "true"})
-    await overrides.restore(ctx)
-    await overrides.restore(ctx)
+    ctx = await recorded(cluster, {INTERVAL: "600", DESCHEDULER: "true"})
+    await revert(ctx)
+    await revert(ctx)
     assert await now(cluster) == after
-    assert len(set(cluster.heard.names)) == said
+    assert len(set(cluster.heard.names)) == events
 
 
 @pytest.mark.rule("nodes: the kinds of setting and addon may be absent")
-async def test_kinds_that_are_not_installed_have_nothing_to_change(cluster: Harvester) -> None:
+async def test_kinds_that_are_not_installed_are_skipped(cluster: Harvester) -> None:
     for name in ("settings.longhorn.io", "addons.harvesterhci.io"):
         await cluster.client.delete(DEFINITIONS, name)
-    assert await overrides.originals(cluster.context(await cluster.plan())) == {}
-    await overrides.change(cluster.context(await cluster.client.get(UPGRADE_PLANS, "up")))
+    ctx = single_node(cluster.context(await cluster.plan()))
+    await overrides.record_originals(ctx)
+    await overrides.apply_overrides(ctx)
+    assert objects.annotations_of(ctx.raw) == {}
 
 
-async def test_without_notes_nothing_is_put_back(cluster: Harvester) -> None:
+async def test_nothing_recorded_nothing_reverted(cluster: Harvester) -> None:
     await settings(cluster, value="1800", enabled=False)
-    await overrides.restore(await noted(cluster, {}))
+    await revert(await recorded(cluster, {}))
     assert await now(cluster) == ("1800", False)

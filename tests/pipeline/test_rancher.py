@@ -1,4 +1,4 @@
-"""One patch per upgrade, whatever dies between it and its record; and its undoing, which disturbs nobody else."""
+"""The patch of Rancher's cluster, made once whatever crashes; and the reversion of its strategy."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from upgrade_manager.api.keys import ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
-from upgrade_manager.nodes.upgrade_strategy import asks_us, upgrade_strategy
 from upgrade_manager.pipeline import rancher
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import MissingObject
+from upgrade_manager.pipeline.overrides import OVERRIDES
+from upgrade_manager.pipeline.rancher import generation, has_hooks, rke_config, upgrade_strategy, without_hooks
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
 
+STRATEGY = OVERRIDES[0]
 OTHERS = {"controlPlaneConcurrency": "2", "controlPlaneDrainOptions": {"enabled": False, "timeout": 60}}
 
 
@@ -33,15 +35,15 @@ async def now(cluster: Harvester) -> Any:
     return (await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))["spec"]
 
 
-async def noted(cluster: Harvester) -> ReconcileContext:
-    """A plan that has noted what the cluster looks like."""
+async def recorded(cluster: Harvester) -> ReconcileContext:
+    """Return a plan on which the cluster is recorded."""
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ctx.annotate(rancher.original(await rancher.read_cluster(ctx), asking=[]))
+    await ctx.annotate(rancher.record_cluster(await rancher.read_cluster(ctx), stale=[]))
     return ctx
 
 
 async def again(cluster: Harvester) -> ReconcileContext:
-    """The plan as a new process reads it."""
+    """Return the plan as a new process reads it."""
     return cluster.context(await cluster.client.get(UPGRADE_PLANS, "up"))
 
 
@@ -53,37 +55,35 @@ async def again(cluster: Harvester) -> ReconcileContext:
     "nodes: an earlier upgrade's strategy does not count as this upgrade's patch",
 )
 @pytest.mark.parametrize(
-    ("rke", "wanted"),
+    ("rke", "target"),
     [
-        pytest.param({"provisionGeneration": 4}, 5, id="one more"),
-        pytest.param({}, 1, id="the first"),
-        pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, 5, id="beside a strategy of others"),
+        pytest.param({"provisionGeneration": 4}, 5, id="incremented"),
+        pytest.param({}, 1, id="first"),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, 5, id="with a strategy"),
         pytest.param(
             {"provisionGeneration": 4, "upgradeStrategy": upgrade_strategy({})},
             5,
-            id="with our own strategy left over from an earlier upgrade",
+            id="with hooks of an earlier upgrade",
         ),
     ],
 )
 @pytest.mark.parametrize("kubernetes", ["v1.32.4+rke2r1", RELEASE["kubernetes"]], ids=["another", "the same"])
-async def test_the_cluster_is_patched_exactly_once(
-    cluster: Harvester, rke: Object, wanted: int, kubernetes: str
-) -> None:
+async def test_cluster_is_patched_once(cluster: Harvester, rke: Object, target: int, kubernetes: str) -> None:
     await local(cluster, rke=rke, kubernetes=kubernetes)
-    assert await rancher.start(await noted(cluster)) == wanted
+    assert await rancher.start_upgrade(await recorded(cluster)) == target
     spec = await now(cluster)
     assert spec["kubernetesVersion"] == RELEASE["kubernetes"]
-    assert spec["rkeConfig"]["provisionGeneration"] == wanted
-    assert asks_us({"spec": spec})
+    assert spec["rkeConfig"]["provisionGeneration"] == target
+    assert has_hooks({"spec": spec})
     # Killed between the patch and the record, any number of times.
     for _ in range(3):
-        assert await rancher.start(await again(cluster)) == wanted
+        assert await rancher.start_upgrade(await again(cluster)) == target
     assert await now(cluster) == spec
 
 
-async def test_what_others_have_in_the_strategy_stays(cluster: Harvester) -> None:
+async def test_start_keeps_other_fields(cluster: Harvester) -> None:
     await local(cluster, rke={"upgradeStrategy": OTHERS, "registries": {"configs": {"x": {}}}})
-    await rancher.start(await noted(cluster))
+    await rancher.start_upgrade(await recorded(cluster))
     rke = (await now(cluster))["rkeConfig"]
     assert rke["upgradeStrategy"]["controlPlaneDrainOptions"]["timeout"] == 60
     assert rke["registries"] == {"configs": {"x": {}}}
@@ -93,25 +93,25 @@ async def test_what_others_have_in_the_strategy_stays(cluster: Harvester) -> Non
 @pytest.mark.parametrize(
     "rke",
     [
-        pytest.param({"provisionGeneration": 4}, id="none before"),
-        pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, id="a strategy of others"),
-        pytest.param({"provisionGeneration": 4, "upgradeStrategy": {}}, id="an empty one"),
-        pytest.param({}, id="nothing of RKE before"),
+        pytest.param({"provisionGeneration": 4}, id="no strategy"),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, id="a strategy"),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": {}}, id="an empty strategy"),
+        pytest.param({}, id="no rkeConfig"),
     ],
 )
-async def test_the_old_strategy_comes_back_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
+async def test_strategy_is_reverted_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
     await local(cluster, rke=rke)
-    ctx = await noted(cluster)
-    await rancher.start(ctx)
+    ctx = await recorded(cluster)
+    await rancher.start_upgrade(ctx)
     for _ in range(2):
-        await rancher.restore(await again(cluster))
+        await STRATEGY.revert(await again(cluster))
     assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": rke.get("provisionGeneration", 0) + 1}
 
 
-async def test_a_strategy_that_is_no_longer_ours_is_left_alone(cluster: Harvester) -> None:
+async def test_strategy_without_our_hooks_stays(cluster: Harvester) -> None:
     await local(cluster, rke={"upgradeStrategy": OTHERS})
-    ctx = await noted(cluster)
-    await rancher.restore(ctx)
+    ctx = await recorded(cluster)
+    await STRATEGY.revert(ctx)
     assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
 
 
@@ -122,15 +122,13 @@ async def test_a_strategy_that_is_no_longer_ours_is_left_alone(cluster: Harveste
         pytest.param({"spec": {"rkeConfig": {"registries": {"mirrors": {}}}}}, id="something else of RKE"),
     ],
 )
-async def test_a_start_does_not_mind_what_others_write_meanwhile(
-    cluster: Harvester, overtaken: Overtaken, touch: Object
-) -> None:
+async def test_start_ignores_other_writes(cluster: Harvester, overtaken: Overtaken, touch: Object) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
+    ctx = await recorded(cluster)
     ctx.cluster = None
     overtaken.by(touch)
-    assert await rancher.start(ctx) == 5
-    assert asks_us({"spec": await now(cluster)})
+    assert await rancher.start_upgrade(ctx) == 5
+    assert has_hooks({"spec": await now(cluster)})
 
 
 @pytest.mark.parametrize(
@@ -142,56 +140,52 @@ async def test_a_start_does_not_mind_what_others_write_meanwhile(
         pytest.param({"rkeConfig": None}, None, id="all of it"),
     ],
 )
-async def test_a_start_that_others_overtake_in_what_it_changes_is_decided_anew(
-    cluster: Harvester, touch: Object, kept: int | None
-) -> None:
+async def test_start_conflicts_with_writes_to_its_fields(cluster: Harvester, touch: Object, kept: int | None) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
+    ctx = await recorded(cluster)
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
     with pytest.raises(Conflict):
-        await rancher.start(ctx)
+        await rancher.start_upgrade(ctx)
     spec = await now(cluster)
-    assert not asks_us({"spec": spec})
+    assert not has_hooks({"spec": spec})
     assert (spec.get("rkeConfig") or {}).get("provisionGeneration") == kept
-    assert await rancher.start(await again(cluster)) == (kept or 0) + 1
+    assert await rancher.start_upgrade(await again(cluster)) == (kept or 0) + 1
 
 
-async def test_a_change_that_is_refused_for_another_reason_is_no_conflict(
+async def test_refusal_for_another_reason_is_not_a_conflict(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
+    ctx = await recorded(cluster)
 
     async def refused(*_: Any, **__: Any) -> None:
         raise Invalid("an admission webhook says no")
 
     monkeypatch.setattr(ReconcileContext, "patch", refused)
     with pytest.raises(Invalid, match="says no"):
-        await rancher.start(ctx)
+        await rancher.start_upgrade(ctx)
 
 
 @pytest.mark.parametrize(
-    ("asking", "left"),
+    ("stale", "found"),
     [pytest.param([], frozenset(), id="none"), pytest.param(["s1", "s2"], frozenset({"s1", "s2"}), id="two")],
 )
-async def test_questions_that_stood_before_are_noted_with_the_rest(
-    cluster: Harvester, asking: list[str], left: frozenset[str]
-) -> None:
+async def test_stale_hooks_are_recorded(cluster: Harvester, stale: list[str], found: frozenset[str]) -> None:
     await local(cluster)
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ctx.annotate(rancher.original(await rancher.read_cluster(ctx), asking=asking))
-    assert rancher.left_over(await again(cluster)) == left
+    await ctx.annotate(rancher.record_cluster(await rancher.read_cluster(ctx), stale=stale))
+    assert rancher.stale_hooks(await again(cluster)) == found
 
 
 @pytest.mark.parametrize("names", ["7", '"s1"', '{"s1":1}', "[7,null]"])
-async def test_a_list_of_questions_that_someone_broke_is_none(cluster: Harvester, names: str) -> None:
+async def test_invalid_list_of_stale_hooks_is_empty(cluster: Harvester, names: str) -> None:
     ctx = cluster.context(await cluster.plan())
     await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: f'{{"provisionGeneration":4,"leftOver":{names}}}'})
-    assert rancher.left_over(ctx) == frozenset()
+    assert rancher.stale_hooks(ctx) == frozenset()
 
 
 class Overtaken:
-    """Lets someone else write right after the cluster was read."""
+    """Writes to the cluster right after it was read."""
 
     def __init__(self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
         self._cluster = cluster
@@ -199,7 +193,7 @@ class Overtaken:
         self._monkeypatch = monkeypatch
 
     def by(self, touch: Object) -> None:
-        """From now on, by that change."""
+        """Apply the change after each read."""
         find, client = self._find, self._cluster.client
 
         async def overtaken(ctx: ReconcileContext, *args: Any, **more: Any) -> Any:
@@ -215,50 +209,145 @@ def overtaken(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
     return Overtaken(cluster, monkeypatch)
 
 
-async def test_an_undoing_does_not_mind_what_rancher_writes_meanwhile(cluster: Harvester, overtaken: Overtaken) -> None:
+async def test_revert_ignores_other_writes(cluster: Harvester, overtaken: Overtaken) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
-    await rancher.start(ctx)
+    ctx = await recorded(cluster)
+    await rancher.start_upgrade(ctx)
     overtaken.by({"metadata": {"labels": {"touched": "yes"}}})
-    await rancher.restore(ctx)
+    await STRATEGY.revert(ctx)
     assert "upgradeStrategy" not in (await now(cluster))["rkeConfig"]
 
 
-async def test_an_undoing_of_a_strategy_that_changes_meanwhile_is_a_conflict_and_no_error(
-    cluster: Harvester, overtaken: Overtaken
-) -> None:
+async def test_revert_conflicts_with_a_write_to_the_strategy(cluster: Harvester, overtaken: Overtaken) -> None:
     await local(cluster)
-    ctx = await noted(cluster)
-    await rancher.start(ctx)
+    ctx = await recorded(cluster)
+    await rancher.start_upgrade(ctx)
     overtaken.by({"spec": {"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}})
     with pytest.raises(Conflict):
-        await rancher.restore(ctx)
+        await STRATEGY.revert(ctx)
     assert (await now(cluster))["rkeConfig"]["upgradeStrategy"]["workerConcurrency"] == "7"
 
 
 @pytest.mark.rule("pipeline: missing objects do not block deletion")
-async def test_without_a_cluster_nothing_can_start_and_nothing_is_to_be_undone(cluster: Harvester) -> None:
+async def test_missing_cluster_fails_the_start_and_not_the_revert(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
     with pytest.raises(MissingObject, match="fleet-local/local"):
         await rancher.read_cluster(ctx)
     await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":1,"upgradeStrategy":null}'})
-    await rancher.restore(ctx)
+    await STRATEGY.revert(ctx)
 
 
-@pytest.mark.parametrize("note", ["", "{", "null", "[]", "7", '{"provisionGeneration":"4"}'])
-async def test_a_note_that_someone_broke_stops_nothing(cluster: Harvester, note: str) -> None:
+@pytest.mark.parametrize("record", ["", "{", "null", "[]", "7", '{"provisionGeneration":"4"}'])
+async def test_invalid_record_stops_nothing(cluster: Harvester, record: str) -> None:
     await local(cluster)
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: note})
-    assert await rancher.start(ctx) == 5
-    await rancher.restore(ctx)
+    await ctx.annotate({ANNOTATION_UPGRADE_STRATEGY: record})
+    assert await rancher.start_upgrade(ctx) == 5
+    await STRATEGY.revert(ctx)
 
 
-def test_the_note_is_small_and_always_the_same() -> None:
-    note = rancher.original(
-        {"spec": {"rkeConfig": {"provisionGeneration": 4, "upgradeStrategy": {"b": 1, "a": 2}}}}, asking=[]
+def test_record_holds_generation_and_strategy() -> None:
+    note = rancher.record_cluster(
+        {"spec": {"rkeConfig": {"provisionGeneration": 4, "upgradeStrategy": {"b": 1, "a": 2}}}}, stale=[]
     )
     assert json.loads(note[ANNOTATION_UPGRADE_STRATEGY]) == {
         "provisionGeneration": 4,
         "upgradeStrategy": {"a": 2, "b": 1},
     }
+
+
+PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
+DRAIN_OPTIONS = {
+    "enabled": True,
+    "force": True,
+    "ignoreDaemonSets": True,
+    "deleteEmptyDirData": True,
+    "preDrainHooks": [{"annotation": PRE}],
+    "postDrainHooks": [{"annotation": POST}],
+}
+
+
+def hooks(*annotations: str) -> dict[str, Any]:
+    return {"controlPlaneDrainOptions": {"preDrainHooks": [{"annotation": name} for name in annotations]}}
+
+
+@pytest.mark.rule(
+    "nodes: upgradeStrategy takes one node at a time for control plane and workers",
+    "nodes: drainOptions of both roles have enabled, force, ignoreDaemonSets and deleteEmptyDirData",
+    "nodes: drainOptions of both roles name the pre-drain and the post-drain hook once",
+)
+def test_strategy_takes_one_node_at_a_time_with_both_hooks() -> None:
+    assert upgrade_strategy({}) == {
+        "controlPlaneConcurrency": "1",
+        "workerConcurrency": "1",
+        "controlPlaneDrainOptions": DRAIN_OPTIONS,
+        "workerDrainOptions": DRAIN_OPTIONS,
+    }
+
+
+@pytest.mark.rule("nodes: drainOptions of both roles name the pre-drain and the post-drain hook once")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param([], [PRE], id="no hooks"),
+        pytest.param(["other/hook"], ["other/hook", PRE], id="another hook"),
+        pytest.param([PRE], [PRE], id="ours already"),
+        pytest.param([PRE, "other/hook", PRE], ["other/hook", PRE], id="ours twice"),
+    ],
+)
+def test_other_hooks_stay(old: list[str], new: list[str]) -> None:
+    found = upgrade_strategy({"upgradeStrategy": hooks(*old)})["controlPlaneDrainOptions"]["preDrainHooks"]
+    assert found == [{"annotation": name} for name in new]
+
+
+@pytest.mark.rule("nodes: drainOptions of both roles have enabled, force, ignoreDaemonSets and deleteEmptyDirData")
+def test_other_fields_of_the_strategy_stay() -> None:
+    old = {"workerConcurrency": "3", "future": 1, "workerDrainOptions": {"timeout": 60, "force": False}}
+    new = upgrade_strategy({"upgradeStrategy": old})
+    assert (new["workerConcurrency"], new["future"], new["workerDrainOptions"]) == (
+        "1",
+        1,
+        DRAIN_OPTIONS | {"timeout": 60},
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "restored"),
+    [
+        pytest.param(None, None, id="none"),
+        pytest.param("x", None, id="text"),
+        pytest.param({"workerConcurrency": "2"}, {"workerConcurrency": "2"}, id="without hooks"),
+        pytest.param(hooks("x"), hooks("x"), id="another hook"),
+        pytest.param(hooks("x", PRE), hooks("x"), id="ours and another"),
+        pytest.param(
+            {"workerDrainOptions": {"postDrainHooks": [{"annotation": POST}], "force": True}},
+            {"workerDrainOptions": {"force": True}},
+            id="ours alone",
+        ),
+        pytest.param({"workerDrainOptions": None}, {"workerDrainOptions": None}, id="null stays"),
+    ],
+)
+def test_hooks_of_an_earlier_upgrade_are_not_restored(recorded: Any, restored: Any) -> None:
+    assert without_hooks(recorded) == restored
+
+
+@pytest.mark.parametrize("rke", [{"upgradeStrategy": None}, {"upgradeStrategy": {"workerDrainOptions": None}}])
+def test_null_strategy_counts_as_absent(rke: dict[str, Any]) -> None:
+    assert upgrade_strategy(rke)["workerDrainOptions"] == DRAIN_OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("cluster", "asks", "counted"),
+    [
+        pytest.param({}, False, 0, id="no spec"),
+        pytest.param({"spec": {"rkeConfig": None}}, False, 0, id="rkeConfig null"),
+        pytest.param({"spec": {"rkeConfig": {"provisionGeneration": 4}}}, False, 4, id="a generation"),
+        pytest.param({"spec": {"rkeConfig": {"upgradeStrategy": None}}}, False, 0, id="text"),
+        pytest.param({"spec": {"rkeConfig": {"upgradeStrategy": hooks("x")}}}, False, 0, id="another hook"),
+        pytest.param({"spec": {"rkeConfig": {"upgradeStrategy": hooks("x", PRE)}}}, True, 0, id="our hook"),
+    ],
+)
+def test_incomplete_cluster_is_read(cluster: dict[str, Any], asks: bool, counted: int) -> None:  # noqa: FBT001  # a table
+    assert has_hooks(cluster) is asks
+    assert generation(cluster) == counted
+    assert isinstance(rke_config(cluster), dict)

@@ -17,7 +17,7 @@ from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
-from upgrade_manager.nodes.upgrade_strategy import upgrade_strategy
+from upgrade_manager.pipeline.rancher import upgrade_strategy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

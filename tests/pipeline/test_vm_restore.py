@@ -10,7 +10,7 @@ from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, NAMESPACES
-from upgrade_manager.pipeline.vm_restore import is_restoring, report, start, unfinished
+from upgrade_manager.pipeline.vm_restore import is_restoring, report_failures, start, unfinished
 from upgrade_manager.resources.jobs import node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 
@@ -24,7 +24,7 @@ NAME = "up-node-upgrade-restore-vm-n1"
 LISTING = "ConfigMap harvester-system/up-restore-vm names them by node"
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
-DOOMED = {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}
+FAILING = {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}
 
 
 async def prepared(cluster: Harvester, *, listed: Object | None = None, restore: bool = True) -> ReconcileContext:
@@ -39,26 +39,26 @@ async def prepared(cluster: Harvester, *, listed: Object | None = None, restore:
 @pytest.mark.parametrize(
     ("listed", "made"),
     [
-        pytest.param({"data": {"n1": "default/db"}}, True, id="a VM is listed for it"),
-        pytest.param({"data": {"n1": "default/db,other/web"}}, True, id="several are"),
-        pytest.param({"data": {"n1": "db"}}, True, id="an entry that the toolkit will complain about"),
-        pytest.param({"data": {"n2": "default/db"}}, False, id="for another node only"),
-        pytest.param({"data": {"n1": ""}}, False, id="none had to be shut down"),
-        pytest.param({"data": {"n1": " , ,\n"}}, False, id="nothing but separators"),
-        pytest.param({"data": {}}, False, id="nothing at all"),
-        pytest.param({}, False, id="a ConfigMap without data"),
-        pytest.param({"binaryData": {"n1": "ZA=="}}, False, id="bytes are no list"),
+        pytest.param({"data": {"n1": "default/db"}}, True, id="one VM"),
+        pytest.param({"data": {"n1": "default/db,other/web"}}, True, id="two VMs"),
+        pytest.param({"data": {"n1": "db"}}, True, id="invalid entry"),
+        pytest.param({"data": {"n2": "default/db"}}, False, id="another node"),
+        pytest.param({"data": {"n1": ""}}, False, id="empty"),
+        pytest.param({"data": {"n1": " , ,\n"}}, False, id="separators"),
+        pytest.param({"data": {}}, False, id="no nodes"),
+        pytest.param({}, False, id="no data"),
+        pytest.param({"binaryData": {"n1": "ZA=="}}, False, id="binaryData"),
         pytest.param(None, False, id="no ConfigMap"),
     ],
 )
-async def test_a_job_is_made_where_vms_are_listed(cluster: Harvester, listed: Object | None, *, made: bool) -> None:
+async def test_job_is_created_if_vms_are_listed(cluster: Harvester, listed: Object | None, *, made: bool) -> None:
     ctx = await prepared(cluster, listed=listed)
     await start(ctx, "n1")
     assert await cluster.names(JOBS, PLACE) == ([NAME] if made else [])
     assert cluster.heard.said == []
 
 
-async def test_once_more_makes_no_second_job(cluster: Harvester) -> None:
+async def test_repetition_creates_no_second_job(cluster: Harvester) -> None:
     ctx = await prepared(cluster, listed={"data": {"n1": "default/db"}})
     await start(ctx, "n1")
     made = objects.uid(await cluster.find(JOBS, NAME, PLACE))
@@ -68,7 +68,7 @@ async def test_once_more_makes_no_second_job(cluster: Harvester) -> None:
 
 
 @pytest.mark.rule("nodes: a restore-vm Job that cannot be created only records a Warning event")
-async def test_somebody_elses_object_of_that_name_is_not_adopted_and_holds_up_nobody(cluster: Harvester) -> None:
+async def test_foreign_job_is_not_adopted_and_only_warned_about(cluster: Harvester) -> None:
     ctx = await prepared(cluster, listed={"data": {"n1": "default/db"}})
     foreign = restore_job(Owner(name="up", uid="other"), ctx.job_settings, node="n1")
     await cluster.put(JOBS, foreign)
@@ -82,17 +82,15 @@ async def test_somebody_elses_object_of_that_name_is_not_adopted_and_holds_up_no
 
 
 @pytest.mark.rule("nodes: a restore-vm Job that cannot be created only records a Warning event")
-async def test_what_is_refused_for_good_is_a_warning(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_permanent_refusal_is_a_warning(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = await prepared(cluster)
     monkeypatch.setattr(ctx.client, "get", refusing(Forbidden("may not get the list")))
     await start(ctx, "n1")
     assert [reason for reason, _ in cluster.heard.said] == ["RestoreVMFailed"]
-    assert "the VMs of node n1 cannot be started again: may not get the list" in cluster.heard.said[0][1]
+    assert "n1: cannot start its VMs again: may not get the list" in cluster.heard.said[0][1]
 
 
-async def test_what_may_be_different_next_time_is_tried_again(
-    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_transient_error_is_raised(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = await prepared(cluster)
     monkeypatch.setattr(ctx.client, "get", refusing(Transient("no answer")))
     with pytest.raises(Transient):
@@ -100,7 +98,7 @@ async def test_what_may_be_different_next_time_is_tried_again(
     assert cluster.heard.said == []
 
 
-async def test_a_namespace_that_is_gone_lists_nothing(cluster: Harvester) -> None:
+async def test_missing_namespace_lists_no_vms(cluster: Harvester) -> None:
     ctx = await prepared(cluster)
     await cluster.client.delete(NAMESPACES, PLACE)
     await start(ctx, "n1")
@@ -120,56 +118,56 @@ async def job(cluster: Harvester, ctx: ReconcileContext, node: str, status: Obje
 
 @pytest.mark.rule("nodes: a failed restore-vm Job records a Warning event")
 @pytest.mark.parametrize(
-    ("status", "waits", "said"),
+    ("status", "waits", "failure"),
     [
-        pytest.param(None, True, "", id="it runs"),
-        pytest.param({"failed": 2}, True, "", id="it retries"),
-        pytest.param(COMPLETE, False, "", id="it is complete"),
-        pytest.param(FAILED, False, "failed: BackoffLimitExceeded", id="it has failed"),
-        pytest.param(DOOMED, False, "failed: DeadlineExceeded", id="on a dead node it is only announced to fail"),
+        pytest.param(None, True, "", id="running"),
+        pytest.param({"failed": 2}, True, "", id="retrying"),
+        pytest.param(COMPLETE, False, "", id="complete"),
+        pytest.param(FAILED, False, "failed: BackoffLimitExceeded", id="failed"),
+        pytest.param(FAILING, False, "failed: DeadlineExceeded", id="failing on a node that is down"),
     ],
 )
-async def test_the_end_waits_for_a_job_that_runs_and_hears_of_one_that_failed(
-    cluster: Harvester, status: Object | None, said: str, *, waits: bool
+async def test_running_jobs_are_awaited_and_failed_ones_reported(
+    cluster: Harvester, status: Object | None, failure: str, *, waits: bool
 ) -> None:
     ctx = await prepared(cluster)
     await job(cluster, ctx, "n1", status)
     for _ in range(2):
-        await report(ctx)
+        await report_failures(ctx)
         assert [left.name for left in await unfinished(ctx)] == ([NAME] if waits else [])
-    expected = f"not all VMs were started again: Job {PLACE}/{NAME} {said}; the upgrade goes on, "
-    assert [message.startswith(expected) for _, message in cluster.heard.said] == ([True] if said else [])
+    expected = f"not all VMs were started again: Job {PLACE}/{NAME} {failure}; the upgrade continues. "
+    assert [message.startswith(expected) for _, message in cluster.heard.said] == ([True] if failure else [])
 
 
-async def test_each_jobs_failure_is_told_under_a_name_of_its_own_whoever_tells_it(cluster: Harvester) -> None:
+async def test_each_failure_has_one_event_across_processes(cluster: Harvester) -> None:
     ctx = await prepared(cluster)
     for node in ("n1", "n2"):
         await job(cluster, ctx, node, FAILED)
-    await report(ctx)
+    await report_failures(ctx)
     # The next process does not know what this one has said; the API server does, by the name.
-    await report(cluster.context(ctx.raw))
+    await report_failures(cluster.context(ctx.raw))
     first, second, again_first, again_second = cluster.heard.names
     assert (first, second) == (again_first, again_second)
     assert first != second
 
 
-async def test_other_jobs_and_other_plans_are_passed_over(cluster: Harvester) -> None:
+async def test_other_jobs_and_other_plans_are_ignored(cluster: Harvester) -> None:
     ctx = await prepared(cluster)
     step = node_job(ctx.owner, ctx.job_settings, node="n1", job_type=JobType.PRE_DRAIN)
     await cluster.put(JOBS, step, status=FAILED)
     await cluster.put(JOBS, restore_job(Owner(name="up", uid="old"), ctx.job_settings, node="n1"), status=FAILED)
-    await report(ctx)
+    await report_failures(ctx)
     assert await unfinished(ctx) == []
     assert cluster.heard.said == []
 
 
-async def test_whoever_does_not_want_it_any_more_waits_for_nothing(cluster: Harvester) -> None:
+async def test_nothing_is_awaited_after_restore_vm_is_unset(cluster: Harvester) -> None:
     ctx = await prepared(cluster, restore=False)
     await job(cluster, ctx, "n1")
     assert await unfinished(ctx) == []
 
 
-def test_what_is_left_to_work_after_a_failed_upgrade() -> None:
+def test_is_restoring_until_the_job_finishes() -> None:
     labels = {"management.harvesterhci.io/job-type": "restore-vm"}
     metadata = {"name": "j", "namespace": PLACE, "labels": labels}
     assert is_restoring({"metadata": metadata})

@@ -13,5 +13,4 @@ __all__ = [
     "pending_hooks",
     "sequencing",
     "single_node",
-    "upgrade_strategy",
 ]

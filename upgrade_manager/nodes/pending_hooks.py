@@ -7,38 +7,38 @@ a user removes it, so the message names it.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
+from upgrade_manager.kube import objects
 from upgrade_manager.nodes import machine_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.node_view import Observed
 
 
-def remaining_hooks(
-    secrets: Iterable[Mapping[str, Any]],
-    machines: Mapping[str, Mapping[str, Any]],
-    *,
-    managed: Collection[str],
-    multi_node: bool,
-) -> list[str]:
-    """Describe each post-drain hook that is set, in the nodes' order: node, Secret, and who has to act.
+def remaining_hooks(observed: Observed, *, multi_node: bool, limit: int) -> str:
+    """Describe up to `limit` post-drain hooks that are set, in the nodes' order: node, Secret, and who has to act.
 
-    The manager acknowledges hooks of `managed` nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
+    The manager acknowledges hooks of managed nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
     skipped: Rancher does not come back to it.
     """
-    hooked = [secret for secret in secrets if RKE_POST_DRAIN in (secret["metadata"].get("annotations") or {})]
+    machines = {objects.name(machine): machine for machine in observed.machines.list()}
+    managed = set(observed.nodes.derive(objects.name))
+    hooked = [secret for secret in observed.secrets.list() if RKE_POST_DRAIN in objects.annotations_of(secret)]
     by_node = sorted(((machine_plan.node_of(secret, machines), secret) for secret in hooked), key=itemgetter(0))
-    return [
-        f"{node}: {RKE_POST_DRAIN} on Secret {FLEET_LOCAL}/{secret['metadata']['name']} "
+    found = [
+        f"{node}: {RKE_POST_DRAIN} on Secret {FLEET_LOCAL}/{objects.name(secret)} "
         f"{_state(secret, acknowledges=multi_node and node in managed, multi_node=multi_node)}"
         for node, secret in by_node
         if node
     ]
+    more = [f"{len(found) - limit} more"] if len(found) > limit else []
+    return "; ".join([*found[:limit], *more])
 
 
-def _state(secret: Mapping[str, Any], *, acknowledges: bool, multi_node: bool) -> str:
+def _state(secret: Object, *, acknowledges: bool, multi_node: bool) -> str:
     hook = machine_plan.post_drain_hook(secret)
     if not hook.requested:
         return f"does not name {ANNOTATION_POST_HOOK}; the controller that set it must acknowledge or remove it"

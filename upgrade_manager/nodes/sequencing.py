@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.nodes.model import Effect, NodeView
 
-PAUSE_FIELD = "spec.nodeUpgradeOption.pauseNodes"
+#: Nodes in a list of names.
+MAX_NAMES = 10
 #: The first Job of a node's upgrade.
 FIRST_JOBS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
 #: From the first Job to the end of the reboot.
@@ -82,6 +83,22 @@ def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[
             busy.append(view.name)
         result.append((view, decision))
     return result
+
+
+def paused_message(decisions: Iterable[tuple[NodeView, Decision]], *, cordoned: bool) -> str:
+    """Return what to do about the paused nodes; Rancher has cordoned them, but not a single node."""
+    names = [view.name for view, decision in decisions if decision.state is NodeState.UPGRADE_PAUSED]
+    if not names:
+        return ""
+    verb, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
+    state = "paused (cordoned)" if cordoned else "paused"
+    return f"{name_list(names)} {verb} {state}; remove {pronoun} from spec.nodeUpgradeOption.pauseNodes to continue"
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Return the names, shortened to MAX_NAMES."""
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_started(view: NodeView) -> bool:

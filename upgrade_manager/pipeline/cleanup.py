@@ -1,11 +1,14 @@
-"""The end of an upgrade: what it changed is put back, what it created is removed. Every step may be repeated.
+"""The end of an upgrade: reverts what it changed, then removes what it created. Every step may be repeated.
 
-Objects are removed by their labels, which only we set; an object that merely has one of our names is not touched.
+Objects are removed by their labels, which only the manager sets; an object with just the name of one stays.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
@@ -13,37 +16,39 @@ from upgrade_manager.api.keys import (
     CATTLE_SYSTEM,
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
+    LONGHORN_SYSTEM,
     Component,
     suc_node_label,
 )
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Forbidden, NotFound
 from upgrade_manager.kube.resources import (
     DEPLOYMENTS,
     JOBS,
+    NAMESPACES,
     NODES,
     SECRETS,
     SERVICES,
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.pipeline import failed_jobs, overrides, rancher
-from upgrade_manager.pipeline.absence import where_present
+from upgrade_manager.pipeline import failed_jobs
+from upgrade_manager.pipeline.overrides import OVERRIDES
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.overrides import Override
 
-    Step: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-
-#: What of an upgrade may keep evidence of its failure, by the phase that failed.
-_EVIDENCE = {
+#: The component whose failed Jobs are kept, by the phase that failed.
+_KEPT = {
     PhaseName.IMAGE_PRELOAD: Component.IMAGE_PRELOAD,
     PhaseName.CLUSTER_UPGRADE: Component.CLUSTER_UPGRADE,
     PhaseName.NODE_UPGRADE: Component.NODE_UPGRADE,
@@ -51,108 +56,149 @@ _EVIDENCE = {
 }
 #: The components that run as Plans of the system-upgrade-controller.
 _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
+#: Namespaces that may not exist, unlike kube-system and the manager's own.
+_OPTIONAL_NAMESPACES = frozenset({CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM})
+log = structlog.get_logger(__name__)
 
 
-async def tear_down(ctx: ReconcileContext, *, keep_evidence: bool) -> None:
-    """Restore, then remove; `keep_evidence` leaves the failed Jobs and their Pods.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A step of the clean-up; skipped if its namespace or kind does not exist."""
 
-    What does not depend on each other is done at the same time: with a slow API server a dozen requests in a row would
-    look like a hang.
+    name: str
+    namespace: str
+    #: Called with the component whose failed Jobs are kept.
+    run: Callable[[ReconcileContext, Component | None], Coroutine[Any, Any, None]]
+
+
+async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
+    """Revert, then remove. Steps of one group run concurrently: with a slow API server a sequence would take too long.
+
+    A step that has succeeded in this process is not repeated because another one failed.
     """
-    kept = _evidence(ctx) if keep_evidence else None
-    restored = _is_restored(ctx)
-    # A failure's clean-up is not that of the deletion which may follow it.
-    taken = ctx.informers.taken[keep_evidence]
-    if not restored:
-        restore = {
-            "cluster": lambda: where_present(ctx, FLEET_LOCAL, rancher.restore(ctx)),
-            "settings": lambda: overrides.restore(ctx),
-        }
-        await run_all(*_missing(restore, taken))
-        if keep_evidence:
-            # Before anything that may fail for long: a later try must not undo what the next plan changes.
+    kept = _failed_component(ctx) if keep_failed_jobs else None
+    reverted = _is_reverted(ctx)
+    if not reverted:
+        await _run(ctx, REVERT, kept, keep_failed_jobs=keep_failed_jobs)
+        if keep_failed_jobs:
+            # Before anything that may fail for long: a later try must not revert the next plan's changes.
             await ctx.annotate({ANNOTATION_RESTORED: "true"})
-    removal = {
-        "deployments": lambda: _remove(ctx, DEPLOYMENTS, HARVESTER_SYSTEM),
-        "services": lambda: _remove(ctx, SERVICES, HARVESTER_SYSTEM),
-        "images": lambda: _remove_image(ctx),
-        "plans": lambda: where_present(ctx, CATTLE_SYSTEM, _remove_plans(ctx, kept)),
-        "secrets": lambda: _remove(ctx, SECRETS, CATTLE_SYSTEM),
-        "jobs": lambda: where_present(ctx, HARVESTER_SYSTEM, _remove_jobs(ctx, kept)),
-    }
-    await run_all(*_missing(removal, taken))
-    # After the Plans: their controller would put its labels on again.
-    await _clear_nodes(ctx, restored=restored)
-    for steps in ctx.informers.taken.values():
-        steps.clear()
+    await _run(ctx, REMOVE, kept, keep_failed_jobs=keep_failed_jobs)
+    # After the Plans: their controller would set its labels again.
+    await _clear_nodes(ctx, reverted=reverted)
+    for done in ctx.informers.cleaned_up.values():
+        done.clear()
 
 
-def _missing(steps: Mapping[str, Step], taken: set[str]) -> list[Coroutine[Any, Any, None]]:
-    """Those that no earlier try of this process has taken to the end: only what failed is tried again.
+async def _run(ctx: ReconcileContext, steps: Iterable[Step], kept: Component | None, *, keep_failed_jobs: bool) -> None:
+    # The clean-up after a failure differs from that of a later deletion.
+    done = ctx.informers.cleaned_up[keep_failed_jobs]
 
-    Nobody but us makes what is removed here, and we make nothing any more. Another process takes all of them again.
+    async def run(step: Step) -> None:
+        await skip_missing(ctx, step.namespace, step.run(ctx, kept))
+        done.add(step.name)
+
+    await run_all(*(run(step) for step in steps if step.name not in done))
+
+
+async def skip_missing(ctx: ReconcileContext, namespace: str, step: Coroutine[Any, Any, Any]) -> None:
+    """Run a step; do nothing if its object, its kind or the namespace does not exist.
+
+    The manager's Role is deleted with its namespace, so that requests there are Forbidden.
     """
+    try:
+        await step
+    except NotFound as error:
+        log.info("not found, skipping clean-up", namespace=namespace, error=str(error))
+    except Forbidden:
+        if namespace not in _OPTIONAL_NAMESPACES or await _exists(ctx, namespace):
+            raise
+        log.info("namespace not found, skipping clean-up", namespace=namespace)
 
-    async def take(name: str, step: Step) -> None:
-        await step()
-        taken.add(name)
 
-    return [take(name, step) for name, step in steps.items() if name not in taken]
+async def _exists(ctx: ReconcileContext, namespace: str) -> bool:
+    found = await ctx.find(NAMESPACES, namespace, metadata_only=True)
+    return found is not None and not objects.is_deleting(found)
 
 
-def _is_restored(ctx: ReconcileContext) -> bool:
-    """Whether an end of the plan has restored everything before: what is different now is other people's doing."""
+def _is_reverted(ctx: ReconcileContext) -> bool:
+    """Return True if an earlier end of the plan reverted everything: later changes are not the plan's."""
     return ctx.status.phase == SUCCEEDED or objects.annotations_of(ctx.raw).get(ANNOTATION_RESTORED) == "true"
 
 
-def _evidence(ctx: ReconcileContext) -> Component | None:
-    reached = [phase for value in ctx.status.recorded_phases() if (phase := phase_of(value)) is not None]
-    return _EVIDENCE.get(reached[-1]) if reached else None
+def _failed_component(ctx: ReconcileContext) -> Component | None:
+    phases = [phase for value in ctx.status.recorded_phases() if (phase := phase_of(value)) is not None]
+    return _KEPT.get(phases[-1]) if phases else None
 
 
 async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
-    """Remove the Plans, and so their Jobs; a failed one may be kept, and then goes with the UpgradePlan."""
+    """Remove the Plans and with them their Jobs, except failed Jobs that are kept."""
     if kept in _PLANS:
         await failed_jobs.take_over(ctx, kept)
     await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
     if kept in _PLANS:
-        await failed_jobs.make_lasting(ctx, kept)
+        await failed_jobs.remove_ttl(ctx, kept)
     elif ctx.status.phase == FAILED:
         await _remove(ctx, JOBS, CATTLE_SYSTEM)
 
 
 async def _remove_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
-    """Remove the manager's own Jobs, less those that are the evidence."""
+    """Remove the manager's own Jobs, except failed Jobs that are kept."""
     if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
         await failed_jobs.keep_own(ctx)
     else:
         await _remove(ctx, JOBS, HARVESTER_SYSTEM)
 
 
-async def _remove_image(ctx: ReconcileContext) -> None:
-    """Remove the ISO's image. One that the plan names is the user's, whatever labels it was copied with."""
+async def _remove_image(ctx: ReconcileContext, _: Component | None) -> None:
+    """Remove the ISO's image, unless the plan names it: then it is the user's, whatever its labels."""
     if not ctx.plan.spec.image:
         await _remove(ctx, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
 
 
 async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str) -> None:
-    """Remove the plan's objects of that kind."""
     removal = ctx.client.delete_collection(resource, namespace=namespace, label_selector=ctx.owner.selector())
-    await where_present(ctx, namespace, removal)
+    await skip_missing(ctx, namespace, removal)
 
 
-async def _clear_nodes(ctx: ReconcileContext, *, restored: bool) -> None:
-    """Take our marks off the nodes."""
+async def _clear_nodes(ctx: ReconcileContext, *, reverted: bool) -> None:
+    """Remove the Plans' labels and the pendingOSImage annotations from the nodes."""
     labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
-    annotations = () if restored else (ANNOTATION_PENDING_OS_IMAGE,)
-    # Not what is observed: that may be older than the last label, and nobody looks again.
+    annotations = () if reverted else (ANNOTATION_PENDING_OS_IMAGE,)
+    # Not from the informer, whose cache may be older than the last label: nothing reconciles again.
     found = await ctx.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
-    nodes = [(node, _marks(node, labels, annotations=annotations)) for node in found.items]
-    await run_all(*(ctx.mark(NODES, objects.name(node), marks) for node, marks in nodes if marks))
+    nodes = [(node, _metadata(node, labels, annotations=annotations)) for node in found.items]
+    await run_all(*(ctx.mark(NODES, objects.name(node), metadata) for node, metadata in nodes if metadata))
 
 
-def _marks(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
+def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
+    """Return the patch of the node's metadata; empty if nothing is to be removed."""
     present = [label for label in labels if label in objects.labels(node)]
     pending = [annotation for annotation in annotations if annotation in objects.annotations_of(node)]
-    marks = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}
-    return {kind: keys for kind, keys in marks.items() if keys}
+    removed = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}
+    return {kind: keys for kind, keys in removed.items() if keys}
+
+
+def _revert(override: Override) -> Step:
+    async def run(ctx: ReconcileContext, _: Component | None) -> None:
+        await override.revert(ctx)
+
+    return Step(name=override.name, namespace=override.namespace, run=run)
+
+
+def _removal(resource: Resource, namespace: str) -> Step:
+    async def run(ctx: ReconcileContext, _: Component | None) -> None:
+        await _remove(ctx, resource, namespace)
+
+    return Step(name=f"remove {resource.plural}", namespace=namespace, run=run)
+
+
+REVERT = tuple(_revert(override) for override in OVERRIDES)
+REMOVE = (
+    _removal(DEPLOYMENTS, HARVESTER_SYSTEM),
+    _removal(SERVICES, HARVESTER_SYSTEM),
+    Step(name="remove the image", namespace=HARVESTER_SYSTEM, run=_remove_image),
+    Step(name="remove Plans", namespace=CATTLE_SYSTEM, run=_remove_plans),
+    _removal(SECRETS, CATTLE_SYSTEM),
+    Step(name="remove Jobs", namespace=HARVESTER_SYSTEM, run=_remove_jobs),
+)

@@ -84,9 +84,14 @@ async def job_attempt(ctx: ReconcileContext, job: JobState) -> str:
     """Return the number of the Job's attempt, and why the last one failed."""
     if not job.failed_attempts:
         return job.attempt
-    key = f"failure {job.failed_attempts} of {job.namespace}/{job.name}"
-    message = await ctx.informers.diagnostics.get(key, partial(termination_message, ctx.client, job))
+    message = await last_failure(ctx, job)
     return f"{job.attempt}; last failure: {message}" if message else f"{job.attempt}; the last attempt failed"
+
+
+async def last_failure(ctx: ReconcileContext, job: JobState) -> str:
+    """Return the termination message of the Job's last failed attempt; empty without one."""
+    key = f"failure {job.failed_attempts} of {job.namespace}/{job.name}"
+    return await ctx.informers.diagnostics.get(key, partial(termination_message, ctx.client, job))
 
 
 async def _not_started_reason(client: Client, job: Object) -> str:

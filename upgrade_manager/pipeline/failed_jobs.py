@@ -1,4 +1,4 @@
-"""The failed Jobs of a failed upgrade, which stay for diagnosis until the plan is deleted."""
+"""The failed Jobs of a failed upgrade, which are kept for diagnosis until the plan is deleted."""
 
 from __future__ import annotations
 
@@ -20,30 +20,29 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: By these the system-upgrade-controller knows a Job as its own: it removes those whose Plan is gone or has changed.
-_CONTROLLERS_LABELS = ("upgrade.cattle.io/controller", "objectset.rio.cattle.io/hash")
-#: Seconds in which the controller has certainly seen what was done to a Job, and has done what it does then.
-NOTICED = 2.0
-#: A controller that works on other nodes meanwhile may claim a Job again; so often is enough for most of them.
-ROUNDS = 5
+#: By these the system-upgrade-controller finds its Jobs, and deletes those whose Plan was deleted or has changed.
+_CONTROLLER_LABELS = ("upgrade.cattle.io/controller", "objectset.rio.cattle.io/hash")
+#: Seconds after which the controller has observed a change of a Job, and has reacted.
+REACTION_TIME = 2.0
+#: The controller may claim a Job again while it works on other nodes.
+MAX_ROUNDS = 5
 
 
 async def take_over(ctx: ReconcileContext, component: Component) -> None:
-    """Make the failed Jobs of a Plan of the system-upgrade-controller the upgrade's own, so that the Plan can go.
+    """Make the plan the owner of the failed Jobs of a system-upgrade-controller's Plan, so that the Plan can go.
 
-    They would not outlive it. The Plan itself must not stay: it would go on with other nodes after the upgrade's end.
+    The Jobs would be deleted with it. The Plan cannot stay: it would continue on other nodes after the upgrade's end.
     """
-    for number in range(ROUNDS):
+    for number in range(MAX_ROUNDS):
         failed = await _failed(ctx, component)
         claimed = [job for job in failed if _is_claimed(ctx, job)]
         for job in claimed:
-            await _change(ctx, job, metadata=_ours(ctx))
-        # Jobs that are ours at the first look may have become so a moment ago: by a manager that died then, or by a
-        # request whose answer got lost.
+            await _change(ctx, job, metadata=_ownership(ctx))
+        # In the first round a Job may have been taken over a moment ago: before a crash, or by a request whose response
+        # was lost. The controller has to observe that while the Plan exists.
         if not claimed and (number or not failed or not await _has_plan(ctx, component)):
             return
-        # The controller may be looking at the failure now: a Job that still seems its own needs its Plan to survive.
-        await asyncio.sleep(NOTICED)
+        await asyncio.sleep(REACTION_TIME)
 
 
 async def _has_plan(ctx: ReconcileContext, component: Component) -> bool:
@@ -51,17 +50,16 @@ async def _has_plan(ctx: ReconcileContext, component: Component) -> bool:
     return await ctx.find(SUC_PLANS, name, namespace=CATTLE_SYSTEM, metadata_only=True) is not None
 
 
-async def make_lasting(ctx: ReconcileContext, component: Component) -> None:
-    """Take the time to live from Jobs that were taken over: 15 minutes, which their Plan would have brought back."""
+async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:
+    """Remove the time to live, 15 minutes, from the Jobs that were taken over; while a Plan exists it is set again."""
     for job in await _failed(ctx, component):
-        await _lift_limit(ctx, job)
+        await _remove_ttl(ctx, job)
 
 
 async def keep_own(ctx: ReconcileContext) -> None:
-    """Keep those of the manager's own Jobs that have failed, for as long as the plan is there, and remove the others.
+    """Keep the manager's own failed Jobs until the plan is deleted, and remove the others.
 
-    Their time to live is a week, so that nothing is left for ever by a manager that is gone; a user who comes back from
-    his holidays shall find what he was told is kept.
+    Their time to live, a week in case the manager is uninstalled, is removed so that they outlive a long absence.
     """
     jobs = await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())
     await run_all(*(_keep_or_remove(ctx, job) for job in jobs.items))
@@ -69,16 +67,16 @@ async def keep_own(ctx: ReconcileContext) -> None:
 
 async def _keep_or_remove(ctx: ReconcileContext, job: Object) -> None:
     if _is_failed(job):
-        await _lift_limit(ctx, job)
+        await _remove_ttl(ctx, job)
         return
     if is_restoring(job):
-        # VMs are being started again: that goes on after the failure, and its Job goes with the plan.
+        # VMs are being started again; the Job is deleted with the plan.
         return
     with contextlib.suppress(NotFound):
         await ctx.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
 
 
-async def _lift_limit(ctx: ReconcileContext, job: Object) -> None:
+async def _remove_ttl(ctx: ReconcileContext, job: Object) -> None:
     if objects.spec(job).get("ttlSecondsAfterFinished") is not None:
         await _change(ctx, job, spec={"ttlSecondsAfterFinished": None})
 
@@ -94,16 +92,14 @@ def _is_failed(job: Object) -> bool:
 
 
 def _is_claimed(ctx: ReconcileContext, job: Object) -> bool:
-    return not ctx.owner.owns(job) or not objects.labels(job).keys().isdisjoint(_CONTROLLERS_LABELS)
+    return not ctx.owner.owns(job) or not objects.labels(job).keys().isdisjoint(_CONTROLLER_LABELS)
 
 
-def _ours(ctx: ReconcileContext) -> Object:
-    return {"ownerReferences": [ctx.owner.reference()], "labels": dict.fromkeys(_CONTROLLERS_LABELS)}
+def _ownership(ctx: ReconcileContext) -> Object:
+    return {"ownerReferences": [ctx.owner.reference()], "labels": dict.fromkeys(_CONTROLLER_LABELS)}
 
 
 async def _change(ctx: ReconcileContext, job: Object, **fields: Object) -> None:
     patch = MergePatch(fields)
-    try:
+    with contextlib.suppress(NotFound):
         await ctx.patch(JOBS, objects.name(job), patch, namespace=objects.namespace(job), metadata_only=True)
-    except NotFound:
-        return

@@ -70,8 +70,8 @@ class PlanInformers:
         self._start = start
         self._running: dict[InformerSpec, _Running] = {}
         self._used: set[InformerSpec] = set()
-        #: Steps of the plan's clean-up, with evidence kept and without, which a try has taken that failed in others.
-        self.taken: dict[bool, set[str]] = {True: set(), False: set()}
+        #: By keep_failed_jobs: the steps of a clean-up that succeeded while others failed.
+        self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
         self.diagnostics = TTLCache()
 
     @property

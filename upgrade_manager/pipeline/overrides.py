@@ -1,97 +1,154 @@
-"""Settings of others that a node upgrade changes for its time, and puts back: Longhorn's patience, the descheduler.
+"""The settings of others that the node upgrade changes for its duration, as a table.
 
-The value found is noted on the plan before the change is made. Putting back is done only where the value is still
-ours: what someone else has set meanwhile stays, and is said.
+The original is recorded on the plan before the change, so that no crash loses it; it is recorded once.
+A setting is reverted only while it still has our value: what somebody else set meanwhile stays, with a Warning event.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
     ANNOTATION_DESCHEDULER_WAS_ENABLED,
     ANNOTATION_REPLENISHMENT_INTERVAL,
+    FLEET_LOCAL,
     KUBE_SYSTEM,
     LONGHORN_REPLENISHMENT_SETTING,
     LONGHORN_SYSTEM,
+    PROVISIONING_CLUSTER,
 )
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.patch import JsonPatch
-from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS
-from upgrade_manager.pipeline.absence import where_present
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS
+from upgrade_manager.nodes import machine_plan
+from upgrade_manager.pipeline import rancher
+from upgrade_manager.pipeline.selections import MACHINE_PLANS
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: Seconds for which Longhorn waits for a node to come back before it rebuilds its replicas elsewhere.
+#: Seconds for which Longhorn waits for a node to return before it rebuilds its replicas elsewhere.
 RAISED_INTERVAL = "1800"
-#: Digits that Python reads without complaint, and more than any number of seconds has.
-_DIGITS = 20
+#: More digits than any number of seconds has, and fewer than Python refuses to parse.
+_MAX_DIGITS = 20
 
 
-async def originals(ctx: ReconcileContext) -> dict[str, str]:
-    """What is to be noted: the values that `change` is going to change."""
-    notes: dict[str, str] = {}
-    await run_all(_note_interval(ctx, notes), _note_descheduler(ctx, notes))
-    return notes
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A setting that the upgrade changes and reverts."""
+
+    name: str
+    namespace: str
+    #: Return the annotations that record the original; none if the setting needs no change.
+    read: Callable[[ReconcileContext], Awaitable[dict[str, str]]]
+    #: Change the setting, if its original is recorded and still set; None for what `rancher.start_upgrade` changes.
+    apply: Callable[[ReconcileContext], Awaitable[None]] | None
+    #: Set the recorded original, if the setting still has our value.
+    revert: Callable[[ReconcileContext], Coroutine[Any, Any, None]]
 
 
-async def _note_interval(ctx: ReconcileContext, notes: dict[str, str]) -> None:
+async def record_originals(ctx: ReconcileContext) -> None:
+    """Record on the plan what `apply_overrides` changes; the settings are read concurrently."""
+    found: dict[str, str] = {}
+
+    async def read(override: Override) -> None:
+        found.update(await override.read(ctx))
+
+    await run_all(*(read(override) for override in OVERRIDES))
+    present = objects.annotations_of(ctx.raw)
+    missing = {key: value for key, value in found.items() if key not in present}
+    if missing:
+        await ctx.annotate(missing)
+
+
+async def apply_overrides(ctx: ReconcileContext) -> None:
+    """Change the settings whose originals are recorded."""
+    for override in OVERRIDES:
+        if override.apply is not None:
+            await override.apply(ctx)
+
+
+async def _read_interval(ctx: ReconcileContext) -> dict[str, str]:
     setting = await ctx.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
-    if setting is not None and _lower(setting.get("value", "")):
-        notes[ANNOTATION_REPLENISHMENT_INTERVAL] = setting["value"]
+    if setting is None or not _is_lower(setting.get("value", "")):
+        return {}
+    return {ANNOTATION_REPLENISHMENT_INTERVAL: setting["value"]}
 
 
-async def _note_descheduler(ctx: ReconcileContext, notes: dict[str, str]) -> None:
-    addon = await ctx.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
-    if addon is not None and objects.spec(addon).get("enabled"):
-        notes[ANNOTATION_DESCHEDULER_WAS_ENABLED] = "true"
+async def _raise_interval(ctx: ReconcileContext) -> None:
+    original = ctx.plan.annotations.replenishment_interval
+    if original is not None:
+        await _replace(ctx, _INTERVAL, expected=original, value=RAISED_INTERVAL)
 
 
-async def change(ctx: ReconcileContext) -> None:
-    """Change what is noted, and nothing else; what has another value than the noted one somebody has changed since."""
-    notes = ctx.plan.annotations
-    if notes.replenishment_interval is not None:
-        await _swap(ctx, _INTERVAL, expected=notes.replenishment_interval, value=RAISED_INTERVAL)
-    if notes.descheduler_was_enabled:
-        await _swap(ctx, _DESCHEDULER, expected=True, value=False)
-
-
-async def restore(ctx: ReconcileContext) -> None:
-    """Put back what was noted, where it still has the value that we gave it."""
-    notes = ctx.plan.annotations
-    steps = []
-    if notes.replenishment_interval is not None and _lower(notes.replenishment_interval):
-        interval = _restore_interval(ctx, notes.replenishment_interval)
-        steps.append(where_present(ctx, LONGHORN_SYSTEM, interval))
-    if notes.descheduler_was_enabled:
-        descheduler = _swap(ctx, _DESCHEDULER, expected=False, value=True)
-        steps.append(where_present(ctx, KUBE_SYSTEM, descheduler))
-    await run_all(*steps)
-
-
-async def _restore_interval(ctx: ReconcileContext, original: str) -> bool:
-    if await _swap(ctx, _INTERVAL, expected=RAISED_INTERVAL, value=original):
-        return True
+async def _revert_interval(ctx: ReconcileContext) -> None:
+    original = ctx.plan.annotations.replenishment_interval
+    if original is None or not _is_lower(original):
+        return
+    if await _replace(ctx, _INTERVAL, expected=RAISED_INTERVAL, value=original):
+        return
     setting = await ctx.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
     value = (setting or {}).get("value", original)
     if value != original:
         text = (
-            f"Setting {LONGHORN_SYSTEM}/{LONGHORN_REPLENISHMENT_SETTING} was changed to {value} during the upgrade "
-            f"and stays so; it was {original} before"
+            f"Setting {LONGHORN_SYSTEM}/{LONGHORN_REPLENISHMENT_SETTING} was changed to {value} during the upgrade and "
+            f"is not restored; it was {original} before"
         )
         ctx.events.warning(ctx.raw, "SettingNotRestored", text)
-    return False
+
+
+def _is_lower(value: str) -> bool:
+    """Return True for a number of seconds below ours."""
+    return value.isdecimal() and len(value) < _MAX_DIGITS and int(value) < int(RAISED_INTERVAL)
+
+
+async def _read_descheduler(ctx: ReconcileContext) -> dict[str, str]:
+    addon = await ctx.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
+    enabled = addon is not None and objects.spec(addon).get("enabled")
+    return {ANNOTATION_DESCHEDULER_WAS_ENABLED: "true"} if enabled else {}
+
+
+async def _disable_descheduler(ctx: ReconcileContext) -> None:
+    if ctx.plan.annotations.descheduler_was_enabled:
+        await _replace(ctx, _DESCHEDULER, expected=True, value=False)
+
+
+async def _revert_descheduler(ctx: ReconcileContext) -> None:
+    if ctx.plan.annotations.descheduler_was_enabled:
+        await _replace(ctx, _DESCHEDULER, expected=False, value=True)
+
+
+async def _read_strategy(ctx: ReconcileContext) -> dict[str, str]:
+    """Rancher does not upgrade a single node."""
+    if ctx.status["singleNode"] is not None:
+        return {}
+    await run_all(rancher.read_cluster(ctx), ctx.watch(MACHINE_PLANS))
+    stale = machine_plan.with_hooks((await ctx.watch(MACHINE_PLANS)).list())
+    return rancher.record_cluster(await rancher.read_cluster(ctx), stale=stale)
+
+
+async def _revert_strategy(ctx: ReconcileContext) -> None:
+    recorded = rancher.recorded_cluster(ctx)
+    if not recorded:
+        return
+    cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    if cluster is None or not rancher.has_hooks(cluster):
+        return
+    # The original may have hooks of an earlier upgrade, which would never be acknowledged.
+    original = rancher.without_hooks(recorded.get("upgradeStrategy"))
+    await rancher.patch_rke_config(ctx, cluster, {"upgradeStrategy": original})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Field:
-    """A value of someone else's object."""
+    """A field of an object."""
 
     resource: Resource
     namespace: str
@@ -105,12 +162,12 @@ _INTERVAL = _Field(
 _DESCHEDULER = _Field(resource=ADDONS, namespace=KUBE_SYSTEM, name=ADDON_DESCHEDULER, path="/spec/enabled")
 
 
-async def _swap(ctx: ReconcileContext, place: _Field, *, expected: str | bool, value: str | bool) -> bool:
-    """Replace the expected value, in one step; whether it was there, or is of no interest any more."""
-    test = {"op": "test", "path": place.path, "value": expected}
-    replace = {"op": "replace", "path": place.path, "value": value}
+async def _replace(ctx: ReconcileContext, field: _Field, *, expected: str | bool, value: str | bool) -> bool:
+    """Replace the expected value in one patch; False if the field has another value."""
+    test = {"op": "test", "path": field.path, "value": expected}
+    replace = {"op": "replace", "path": field.path, "value": value}
     try:
-        await ctx.patch(place.resource, place.name, JsonPatch([test, replace]), namespace=place.namespace)
+        await ctx.patch(field.resource, field.name, JsonPatch([test, replace]), namespace=field.namespace)
     except NotFound:
         return True
     except Invalid:
@@ -118,6 +175,26 @@ async def _swap(ctx: ReconcileContext, place: _Field, *, expected: str | bool, v
     return True
 
 
-def _lower(value: str) -> bool:
-    """Whether the interval is below ours; one that is no number, or one beyond all measure, is left alone."""
-    return value.isdecimal() and len(value) < _DIGITS and int(value) < int(RAISED_INTERVAL)
+OVERRIDES = (
+    Override(
+        name="Rancher's upgradeStrategy",
+        namespace=FLEET_LOCAL,
+        read=_read_strategy,
+        apply=None,
+        revert=_revert_strategy,
+    ),
+    Override(
+        name="Longhorn's replica-replenishment-wait-interval",
+        namespace=LONGHORN_SYSTEM,
+        read=_read_interval,
+        apply=_raise_interval,
+        revert=_revert_interval,
+    ),
+    Override(
+        name="addon descheduler",
+        namespace=KUBE_SYSTEM,
+        read=_read_descheduler,
+        apply=_disable_descheduler,
+        revert=_revert_descheduler,
+    ),
+)

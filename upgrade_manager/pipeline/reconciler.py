@@ -12,7 +12,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline.cleanup import tear_down
+from upgrade_manager.pipeline.cleanup import clean_up
 from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
@@ -158,7 +158,7 @@ class PlanReconciler:
             return await self._wait(ctx, outcome)
         # The end of the last phase is on record before anything is removed that would be made again without it.
         await self._persist(ctx)
-        await tear_down(ctx, keep_evidence=False)
+        await clean_up(ctx, keep_failed_jobs=False)
         ctx.status.succeed()
         await self._persist(ctx)
         log.info("upgrade succeeded")
@@ -203,7 +203,7 @@ class PlanReconciler:
     async def _rest(self, ctx: ReconcileContext) -> Result:
         """A plan that has ended: a failed one leaves things to put back, at its end or after a crash."""
         if ctx.status.phase == FAILED and objects.annotations_of(ctx.raw).get(ANNOTATION_TORN_DOWN) != "true":
-            await tear_down(ctx, keep_evidence=True)
+            await clean_up(ctx, keep_failed_jobs=True)
             await ctx.annotate({ANNOTATION_TORN_DOWN: "true"})
         await self._persist(ctx)
         await self._informers.drop(ctx.owner.name)
@@ -217,7 +217,7 @@ class PlanReconciler:
             if not await self._is_there(ctx):
                 log.info("the plan was gone already, and is not cleaned up after again")
                 return Done()
-            await tear_down(ctx, keep_evidence=False)
+            await clean_up(ctx, keep_failed_jobs=False)
             await self._informers.drop(ctx.owner.name)
         try:
             await ctx.set_finalizers([name for name in objects.finalizers(ctx.raw) if name != FINALIZER])

@@ -6,9 +6,11 @@ import pytest
 
 from tests.support.fitness import GIB, STATS, summary
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
+from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
-from upgrade_manager.pipeline.phases.initialize import Initialize
+from upgrade_manager.pipeline.phases.initialize import Initialize, unknown_pause_nodes
+from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -132,3 +134,47 @@ async def test_a_version_without_an_address_is_named(cluster: Harvester) -> None
     await cluster.nodes("n1")
     with pytest.raises(MissingObject, match="has no spec.isoURL"):  # noqa: RUF043  # a dot
         await Initialize().run(cluster.context(await cluster.plan()))
+
+
+UNKNOWN = "pauseNodes lists unknown node{} {}; ignored"
+
+
+@pytest.mark.parametrize(
+    ("listed", "unknown"),
+    [
+        pytest.param([], "", id="an empty list"),
+        pytest.param(["n1", "n2"], "", id="names of nodes"),
+        pytest.param(["n1", "n7"], "n7", id="unknown"),
+        pytest.param(["N1"], "N1", id="capital letter"),
+        pytest.param([" n1"], " n1", id="space"),
+        pytest.param(["foreign"], "foreign", id="unmanaged node"),
+        pytest.param(
+            [f"x{i:02}" for i in range(12)], ", ".join(f"x{i:02}" for i in range(10)) + " and 2 more", id="many"
+        ),
+    ],
+)
+async def test_unknown_pause_nodes_are_reported(cluster: Harvester, listed: list[str], unknown: str) -> None:
+    await cluster.nodes("n1", "n2")
+    await cluster.nodes("foreign", **{"harvesterhci.io/managed": "false"})
+    spec = {"version": "v1", "nodeUpgradeOption": {"pauseNodes": listed}}
+    ctx = cluster.context(await cluster.plan(spec=spec))
+    text = UNKNOWN.format("s" if "," in unknown else "", unknown) if unknown else ""
+    assert unknown_pause_nodes(ctx, await ctx.watch(MANAGED_NODES)) == text
+    words = " ".join(text.split())
+    assert cluster.heard.said == ([("PauseNodesUnknown", words)] if unknown else [])
+
+
+async def test_each_list_of_unknown_pause_nodes_is_one_event(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    for number, listed in enumerate((["x"], ["x"], ["y", "x"], ["x", "y"])):
+        spec = {"version": "v1", "nodeUpgradeOption": {"pauseNodes": listed}}
+        raw = await cluster.plan(f"up-{number}", spec=spec)
+        raw["metadata"] |= {"name": "up", "uid": "u"}
+        ctx = cluster.context(raw)
+        unknown_pause_nodes(ctx, await ctx.watch(MANAGED_NODES))
+    first, second, third, fourth = cluster.heard.names
+    assert first == second != third == fourth
+
+
+def test_short_list_has_all_names() -> None:
+    assert name_list(["a", "b"]) == "a, b"

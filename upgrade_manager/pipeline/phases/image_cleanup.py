@@ -22,7 +22,7 @@ from upgrade_manager.pipeline.phases.suc_plan import (
 )
 from upgrade_manager.pipeline.repository_client import read_file
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
-from upgrade_manager.pipeline.vm_restore import report, unfinished
+from upgrade_manager.pipeline.vm_restore import report_failures, unfinished
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
 
@@ -72,7 +72,7 @@ class ImageCleanup(Phase):
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
         """VMs are still being started again, perhaps: the end would remove the Jobs that do it."""
-        await report(ctx)
+        await report_failures(ctx)
         restoring = await unfinished(ctx)
         if not restoring:
             return None

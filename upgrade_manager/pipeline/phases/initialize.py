@@ -7,8 +7,8 @@ from upgrade_manager.api.names import is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
+from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
-from upgrade_manager.pipeline.pauselist import misnamed
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.preflight.check import Pending, Rejected
@@ -17,57 +17,63 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
 
 class Initialize(Phase):
-    """Takes down what the upgrade starts from, and checks that the cluster is fit for it.
-
-    The first are the Version's source, the running version and the kind of cluster; checked are disks and certificates.
-    """
+    """Records the Version, the running version and the kind of cluster, then runs the pre-flight checks."""
 
     name = PhaseName.INITIALIZE
 
     def initial_message(self, ctx: ReconcileContext) -> str:
-        """The first thing that is read."""
+        """Name the first object that is read."""
         by_image, version = ctx.plan.spec.image, f"Version {HARVESTER_SYSTEM}/{ctx.plan.spec.version}"
         first = f"Setting {SETTING_SERVER_VERSION}" if by_image else version
-        return f"waiting for {first} to be read, and for the nodes to be checked"
+        return f"Reading {first} and checking the nodes"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Read everything anew until all of it is there."""
+        """Read everything again until it is complete."""
         if not ctx.plan.spec.image:
-            ctx.status["version"] = await _source(ctx)
+            ctx.status["version"] = await _version(ctx)
         ctx.status["previousVersion"] = await _running_version(ctx)
         managed = await ctx.watch(MANAGED_NODES)
         nodes = managed.list()
         if not nodes:
             raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
         ctx.status["singleNode"] = single_node(nodes)
-        misnamed(ctx, managed)
-        return await _checked(ctx, [objects.name(node) for node in nodes])
+        unknown_pause_nodes(ctx, managed)
+        return await _preflight(ctx, [objects.name(node) for node in nodes])
 
 
 def single_node(nodes: Sequence[Object]) -> str | None:
-    """The node's name where there is exactly one managed node."""
+    """Return the name of the only managed node; None if there are several."""
     return objects.name(nodes[0]) if len(nodes) == 1 else None
 
 
-async def _checked(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
-    """Whether the cluster is fit for an upgrade; a silent node or API server is waited for, for a minute."""
-    verdict = await ctx.preflight.check(ctx.client, plan=ctx.owner.uid, annotations=ctx.plan.annotations, nodes=nodes)
-    if isinstance(verdict, Pending):
-        return Waiting(message=verdict.message, after=verdict.retry_after)
-    return Failed(cause=verdict.cause) if isinstance(verdict, Rejected) else Completed()
+def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:
+    """Return a message about names in pauseNodes that match no node, and record a Warning event; empty without any."""
+    unknown = sorted(name for name in ctx.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
+    if not unknown:
+        return ""
+    text = f"pauseNodes lists unknown node{'s' if len(unknown) > 1 else ''} {name_list(unknown)}; ignored"
+    ctx.events.warning(ctx.raw, "PauseNodesUnknown", text, about=",".join(unknown))
+    return text
 
 
-async def _source(ctx: ReconcileContext) -> dict[str, str]:
-    """The Version as it is now: it may change or vanish later."""
+async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
+    result = await ctx.preflight.check(ctx.client, plan=ctx.owner.uid, annotations=ctx.plan.annotations, nodes=nodes)
+    if isinstance(result, Pending):
+        return Waiting(message=result.message, after=result.retry_after)
+    return Failed(cause=result.cause) if isinstance(result, Rejected) else Completed()
+
+
+async def _version(ctx: ReconcileContext) -> dict[str, str]:
+    """Return the Version's fields; it may change or be deleted later."""
     name = ctx.plan.spec.version
-    # What is no name would be a path of its own in the request.
-    exists = is_object_name(name)
-    version = await ctx.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if exists else None
+    # An invalid name would be another path of the API.
+    version = await ctx.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if is_object_name(name) else None
     if version is None:
         raise MissingObject(
             f"Version {HARVESTER_SYSTEM}/{name} does not exist; create it, or delete this plan and name another version"
@@ -83,5 +89,5 @@ async def _running_version(ctx: ReconcileContext) -> str:
     setting = await ctx.find(SETTINGS, SETTING_SERVER_VERSION) or {}
     version = setting.get("value") or setting.get("default")
     if not version:
-        raise MissingObject(f"Setting {SETTING_SERVER_VERSION} has no value; Harvester itself sets it, so look there")
+        raise MissingObject(f"Setting {SETTING_SERVER_VERSION} has no value; Harvester sets it: check harvester's logs")
     return str(version)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PLACE = "harvester-system"
 NAME = "up-node-upgrade-restore-vm-n1"
-LISTING = "ConfigMap harvester-system/up-restore-vm names them by node"
+LISTING = "listed by node in ConfigMap harvester-system/up-restore-vm"
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
 FAILING = {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}

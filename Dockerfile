@@ -1,4 +1,4 @@
-# The manager's image: the locked dependencies, our two packages and nothing else. `docker build -t harvester-upgrade-manager .`
+# The manager with its locked dependencies: docker build -t harvester-upgrade-manager .
 ARG PYTHON=3.13
 
 FROM python:${PYTHON}-slim AS build
@@ -18,7 +18,7 @@ RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index -w dist .
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1
-# Numeric, so that runAsNonRoot can be checked without looking into the image.
+# Numeric, as runAsNonRoot requires.
 USER 65532:65532
 ENTRYPOINT ["upgrade-manager"]
 CMD ["run"]

@@ -1,1 +1,1 @@
-"""The admission server for UpgradePlans: a package beside the pipeline, in the same distribution."""
+"""The admission webhook of UpgradePlans; not implemented yet."""

@@ -40,7 +40,7 @@ def test_custom_file_loads(tmp_path: Path) -> None:
         pytest.param("nodez: {}", "nodez", id="a misspelt key is refused"),
         pytest.param("jitter: 2", "jitter", id="a number out of its range"),
         pytest.param("nodes: [", "cannot be read", id="no YAML"),
-        pytest.param("- a", "no mapping", id="a list"),
+        pytest.param("- a", "not a mapping", id="a list"),
     ],
 )
 def test_invalid_file_gives_a_one_line_error(tmp_path: Path, text: str, said: str) -> None:

@@ -155,19 +155,19 @@ async def test_between_two_phases_the_next_one_is_waited_for(cluster: Harvester)
         pytest.param(
             "Initializing",
             {"version": "v1.7.0"},
-            "waiting for Version harvester-system/v1.7.0 to be read, and for the nodes to be checked",
+            "Reading Version harvester-system/v1.7.0 and checking the nodes",
             id="Initialize by version",
         ),
         pytest.param(
             "Initializing",
             {"image": "iso"},
-            "waiting for Setting server-version to be read, and for the nodes to be checked",
+            "Reading Setting server-version and checking the nodes",
             id="Initialize by image",
         ),
         pytest.param(
             "MetadataPopulating",
             {"version": "v1.7.0"},
-            "waiting for http://up-repo.harvester-system/harvester-iso/harvester-release.yaml: not read yet",
+            "Reading http://up-repo.harvester-system/harvester-iso/harvester-release.yaml",
             id="MetadataPopulate",
         ),
         pytest.param(

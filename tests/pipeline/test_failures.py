@@ -49,13 +49,17 @@ class Failure:
     warnings: tuple[str, ...] = ()
 
 
+IMPORT_FAILED = (
+    "VirtualMachineImage harvester-system/upgrade-iso: import failed: unexpected EOF. Check the Version's spec.isoURL "
+    "and spec.isoChecksum, then create a new plan"
+)
 FAILURES = [
     pytest.param(
         Failure(
             faults={"image_import": {"attempts": 99, "message": "unexpected EOF"}},
             last="ISODownloading",
             cause=(
-                "VirtualMachineImage harvester-system/upgrade-iso: the import failed for good: unexpected EOF",
+                IMPORT_FAILED,
                 "",
             ),
             again=BY_IMAGE,

@@ -195,10 +195,10 @@ async def test_a_crash_between_secret_and_plan_changes_nothing(cluster: Harveste
         pytest.param(404, b"a/b:2\n", "v1.6.1/image_list_all.txt does not exist", id="no list of the old release"),
         pytest.param(b"a/b:1\n", 404, "current/image_list_all.txt does not exist", id="none of the new one"),
         pytest.param(404, 404, "does not exist", id="neither"),
-        pytest.param(b"", b"a/b:2\n", "v1.6.1/image_list_all.txt names no image", id="an empty list of the old one"),
-        pytest.param(b"# none\r\n\r\n", b"a/b:2\n", "names no image", id="comments alone"),
-        pytest.param(b"a/b:1\n", b"", "names no image", id="an empty one is no licence to remove everything"),
-        pytest.param(b"a/b:1\n", b"<html>\n", "names no image", id="nor is a page"),
+        pytest.param(b"", b"a/b:2\n", "v1.6.1/image_list_all.txt has no images", id="an empty list of the old one"),
+        pytest.param(b"# none\r\n\r\n", b"a/b:2\n", "has no images", id="comments alone"),
+        pytest.param(b"a/b:1\n", b"", "has no images", id="an empty one is no licence to remove everything"),
+        pytest.param(b"a/b:1\n", b"<html>\n", "has no images", id="nor is a page"),
         pytest.param(b"a/b:1\n", b"a/b:1\n", "", id="nothing to remove"),
     ],
 )
@@ -221,7 +221,7 @@ async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster
     for _ in range(2):
         waiting = await ImageCleanup().run(ctx)
         assert isinstance(waiting, Waiting)
-        assert waiting.message == "waiting for Deployment harvester-system/up-repo: 0 of 1 replicas ready"
+        assert waiting.message == "Deployment harvester-system/up-repo: 0 of 1 replicas ready"
     assert await cluster.names(DEPLOYMENTS, "harvester-system") == ["up-repo"]
     assert cluster.files.asked == []
 
@@ -235,9 +235,7 @@ async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster
         pytest.param(
             [1], "n0 is starting VMs again: attempt 2 of 3; the last attempt failed", id="one that is tried again"
         ),
-        pytest.param(
-            [0, 0, 1], "n0 is starting VMs again: attempt 1 of 3; 2 more such Jobs have not ended", id="several"
-        ),
+        pytest.param([0, 0, 1], "n0 is starting VMs again: attempt 1 of 3; 2 more such Jobs are running", id="several"),
     ],
 )
 async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(

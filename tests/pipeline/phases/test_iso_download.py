@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 SOURCE = {"version": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64}}
+IMPORT_FAILED = "VirtualMachineImage harvester-system/up-iso: import failed"
+CHECK = "Check the Version's spec.isoURL and spec.isoChecksum, then create a new plan"
 SPEC = {"sourceType": "download", "displayName": "d", "backend": "cdi", "retry": 3, "url": "", "checksum": ""}
 
 
@@ -37,7 +39,7 @@ async def test_the_image_is_created_once(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(status=SOURCE))
     for _ in range(2):
         assert await ISODownload().run(ctx) == Waiting(
-            message="waiting for VirtualMachineImage harvester-system/up-iso to be imported: 0 % done"
+            message="VirtualMachineImage harvester-system/up-iso: importing, 0 %"
         )
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["up-iso"]
     assert ctx.status["isoImageID"] == "up-iso"
@@ -75,7 +77,7 @@ async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester
     ctx = cluster.context(await cluster.plan(spec={"image": "mine"}))
     outcome = await ISODownload().run(ctx)
     assert isinstance(outcome, Waiting)
-    assert "harvester-system/mine, which does not exist yet" in outcome.message
+    assert "harvester-system/mine does not exist" in outcome.message
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == []
 
 
@@ -84,8 +86,8 @@ async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester
     ("named", "cause"),
     [
         pytest.param("images/mine", "VirtualMachineImage images/mine: the upgrade repository can only", id="elsewhere"),
-        pytest.param("a/b/c", "'a/b/c' is no name of a VirtualMachineImage", id="no name"),
-        pytest.param("../x", "is no name of a VirtualMachineImage", id="a way up the tree"),
+        pytest.param("a/b/c", "'a/b/c' is invalid; use the NAME of an image in harvester-system", id="no name"),
+        pytest.param("../x", "is invalid; use the NAME", id="a way up the tree"),
     ],
 )
 async def test_an_image_that_cannot_be_served_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:
@@ -106,42 +108,42 @@ async def test_an_image_that_cannot_be_served_fails_the_plan(cluster: Harvester,
     [
         pytest.param([true("Imported")], {}, Completed(), id="imported"),
         pytest.param([true("Imported"), true("RetryLimitExceeded")], {}, Completed(), id="imported after all"),
-        pytest.param([], {}, "to be imported: 0 % done", id="not begun"),
-        pytest.param([true("Imported", "Unknown")], {"progress": 47}, "to be imported: 40 % done", id="under way"),
+        pytest.param([], {}, "importing, 0 %", id="not begun"),
+        pytest.param([true("Imported", "Unknown")], {"progress": 47}, "importing, 40 %", id="under way"),
         pytest.param(
             [true("RetryLimitExceeded", "False", message="503")],
             {"failed": 2, "progress": 10},
-            "to be imported: attempt 3 of 4 (the last one failed: 503), 10 % done",
+            "importing, attempt 3 of 4 (last failure: 503), 10 %",
             id="a failed attempt that will be repeated is no failure",
         ),
         pytest.param(
             [],
             {"failed": 1},
-            "to be imported: attempt 2 of 4 (the last one failed), 0 % done",
+            "importing, attempt 2 of 4 (the last attempt failed), 0 %",
             id="one of which nobody says why",
         ),
         pytest.param(
             [true("RetryLimitExceeded", "False", message="503")],
             {"failed": 4},
-            "to be imported: attempt 4 of 4 (the last one failed: 503), 0 % done",
+            "importing, attempt 4 of 4 (last failure: 503), 0 %",
             id="the last one, of which the verdict is due",
         ),
         pytest.param(
             [true("Imported", "False", reason="UploadFailed")],
             {},
-            "up-iso to be imported: that has failed (UploadFailed); upload the image again",
+            "up-iso: import failed (UploadFailed); upload the image again",
             id="a failed upload waits for another",
         ),
         pytest.param(
             [true("RetryLimitExceeded", message="checksum mismatch")],
             {"failed": 4},
-            Failed(cause="VirtualMachineImage harvester-system/up-iso: the import failed for good: checksum mismatch"),
+            Failed(cause=f"{IMPORT_FAILED}: checksum mismatch. {CHECK}"),
             id="no attempt is left",
         ),
         pytest.param(
             [true("RetryLimitExceeded", reason="X")],
             {},
-            Failed(cause="VirtualMachineImage harvester-system/up-iso: the import failed for good: X"),
+            Failed(cause=f"{IMPORT_FAILED}: X. {CHECK}"),
             id="with a reason only",
         ),
     ],
@@ -154,7 +156,7 @@ async def test_the_image_controllers_verdict_decides(
     found = await ISODownload().run(cluster.context(plan))
     if isinstance(outcome, str):
         assert isinstance(found, Waiting)
-        assert found.message.startswith("waiting for VirtualMachineImage harvester-system/up-iso")
+        assert found.message.startswith("VirtualMachineImage harvester-system/up-iso")
         assert outcome in found.message
     else:
         assert found == outcome

@@ -44,9 +44,7 @@ async def test_there_are_two_replicas_where_two_nodes_can_run_them(
     await cluster.nodes(*(f"w{number}" for number in range(witnesses)), **witness)
     ctx = cluster.context(await cluster.plan(status=STATUS))
     outcome = await RepoCreate().run(ctx)
-    assert outcome == Waiting(
-        message=f"waiting for Deployment harvester-system/up-repo: 0 of {replicas} replicas ready"
-    )
+    assert outcome == Waiting(message=f"Deployment harvester-system/up-repo: 0 of {replicas} replicas ready")
     deployment = await cluster.find(DEPLOYMENTS, "up-repo", PLACE)
     assert deployment["spec"]["replicas"] == replicas
     (volume,) = deployment["spec"]["template"]["spec"]["volumes"]
@@ -75,9 +73,9 @@ async def endpoints(cluster: Harvester, *ready: bool | None, service: str = "up-
     ("available", "ready", "outcome"),
     [
         pytest.param(1, [True], "1 of 2 replicas ready", id="a replica is missing"),
-        pytest.param(2, None, "no endpoint is ready", id="no EndpointSlice"),
-        pytest.param(2, [], "no endpoint is ready", id="an empty one"),
-        pytest.param(2, [False, False], "no endpoint is ready", id="none that is ready"),
+        pytest.param(2, None, "waiting for a ready endpoint", id="no EndpointSlice"),
+        pytest.param(2, [], "waiting for a ready endpoint", id="an empty one"),
+        pytest.param(2, [False, False], "waiting for a ready endpoint", id="none that is ready"),
         pytest.param(2, [False, True], "", id="one that is ready"),
         pytest.param(2, [None], "", id="one that does not say counts as ready"),
     ],
@@ -134,7 +132,7 @@ def refused(**more: str) -> dict[str, Any]:
             [refused(reason="FailedCreate", message="exceeded quota")],
             [],
             "0 of 2 replicas ready",
-            "no Pod may be created (exceeded quota)",
+            "Pods are refused (exceeded quota)",
             id="Pods that may not be created",
         ),
         pytest.param(
@@ -142,7 +140,7 @@ def refused(**more: str) -> dict[str, Any]:
             [refused(reason="FailedCreate")],
             [],
             "0 of 2 replicas ready",
-            "no Pod may be created (FailedCreate)",
+            "Pods are refused (FailedCreate)",
             id="without a message",
         ),
     ],
@@ -168,7 +166,7 @@ async def test_a_deployment_is_told_with_its_state(
         )
     found = await RepoCreate().run(ctx)
     assert isinstance(found, Waiting)
-    assert found.message == f"waiting for Deployment {PLACE}/up-repo: {message}"
+    assert found.message == f"Deployment {PLACE}/up-repo: {message}"
     assert found.detail == detail
 
 
@@ -177,8 +175,8 @@ async def test_a_deployment_is_told_with_its_state(
     ("ready", "detail"),
     [
         pytest.param(None, "it has no EndpointSlice yet", id="no EndpointSlice"),
-        pytest.param([], "none of 0 in its EndpointSlices", id="an empty one"),
-        pytest.param([False, False], "none of 2 in its EndpointSlices", id="none that is ready"),
+        pytest.param([], "its EndpointSlices have 0", id="an empty one"),
+        pytest.param([False, False], "its EndpointSlices have 2", id="none that is ready"),
     ],
 )
 async def test_a_service_is_told_with_the_state_of_its_endpoints(
@@ -191,7 +189,7 @@ async def test_a_service_is_told_with_the_state_of_its_endpoints(
     if ready is not None:
         await endpoints(cluster, *ready)
     found = await RepoCreate().run(ctx)
-    assert found == Waiting(message=f"waiting for Service {PLACE}/up-repo: no endpoint is ready", detail=detail)
+    assert found == Waiting(message=f"Service {PLACE}/up-repo: waiting for a ready endpoint", detail=detail)
 
 
 @pytest.mark.rule("pipeline: RepoCreate waits for a ready endpoint in an EndpointSlice of the Service")

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class ClusterUpgrade(Phase):
-    """Upgrades Rancher, Harvester and the other components of the cluster, by one Job."""
+    """Upgrades Rancher, Harvester and the other components of the cluster, in one Job."""
 
     name = PhaseName.CLUSTER_UPGRADE
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Start the Job once, then wait for its end."""
+        """Create the Job once, then wait until it finishes."""
         name = component_name(ctx.owner.name, Component.CLUSTER_UPGRADE)
         job = (await ctx.watch(own_jobs(ctx.owner))).get(name, HARVESTER_SYSTEM)
         if job is None or not ctx.owner.owns(job):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
 WORK = "image cleanup"
-STAY = "old images stay on the nodes until the kubelet needs their space"
+IMAGES_STAY = "old images stay on the nodes until the kubelet needs their space"
 _STATES = NodeStates(
     running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED
 )
@@ -45,18 +45,18 @@ class ImageCleanup(Phase):
     name = PhaseName.IMAGE_CLEANUP
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Find out what may go, hand it to a Plan once, then follow that."""
+        """Create a Plan with the list of images once, then follow it."""
         name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         plans = await ctx.watch(suc_plans(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not ctx.owner.owns(plan):
-            unreachable = node_with_long_name(nodes)
-            if unreachable:
-                text = f"Node {unreachable}: its name is too long for the system-upgrade-controller; {STAY}"
+            long_name = node_with_long_name(nodes)
+            if long_name:
+                text = f"Node {long_name}: its name is too long for the system-upgrade-controller; {IMAGES_STAY}"
                 ctx.events.warning(ctx.raw, "ImageCleanupSkipped", text)
                 return Completed()
-            # Its Pods start anew with their node: on a single one the lists are wanted just then.
+            # After a single node's reboot the repository's Pods are still starting.
             not_serving = await unserved(ctx)
             if not_serving is not None:
                 return not_serving
@@ -65,32 +65,32 @@ class ImageCleanup(Phase):
                 return Completed()
             if plan is None:
                 await prepare_nodes(ctx, nodes, name)
-            await _hand_over(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
+            await _create_plan(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
             return plan_waiting(name, WORK, done=0, nodes=len(nodes))
         jobs = await ctx.watch(suc_jobs(ctx.owner))
         return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
-        """VMs are still being started again, perhaps: the end would remove the Jobs that do it."""
+        """Wait for the Jobs that start VMs again, which the end removes."""
         await report_failures(ctx)
         restoring = await unfinished(ctx)
         if not restoring:
             return None
         first, more = restoring[0], len(restoring) - 1
         state = await job_attempt(ctx, first)
-        others = f"; {more} more such Jobs have not ended" if more else ""
+        others = f"; {more} more such Jobs are running" if more else ""
         return Waiting(message=f"Job {HARVESTER_SYSTEM}/{first.name} is starting VMs again: {state}{others}")
 
 
-async def _hand_over(ctx: ReconcileContext, images: ImageList) -> None:
-    """Create the Plan, after all that it mounts."""
+async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:
+    """Create the Plan after the Secrets that it mounts."""
     for secret in images.secrets():
         await ctx.ensure_unread(SECRETS, secret)
     await ctx.ensure(SUC_PLANS, image_cleanup_plan(ctx.owner, ctx.plan_settings, secrets=images.names()))
 
 
 async def _images(ctx: ReconcileContext) -> list[str]:
-    """What is to be removed; nothing where a list is missing. Raises BadRepository."""
+    """Return the images to remove; none if a list is missing. Raises BadRepository."""
     previous = await _list(ctx, ctx.status["previousVersion"] or "")
     current = await _list(ctx, "current")
     if not previous or not current:
@@ -99,13 +99,13 @@ async def _images(ctx: ReconcileContext) -> list[str]:
 
 
 async def _list(ctx: ReconcileContext, version: str) -> list[str]:
-    """The images of one release. An empty list is no licence to remove everything: it counts as missing."""
+    """Return the images of one release. An empty list counts as missing: otherwise every image would be removed."""
     url = f"{ctx.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
     body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
-    # Long lists take a tenth of a second here and there, too long for a loop that a lease depends on.
+    # In a thread: a long list takes 0.1 s, and the event loop renews the lease.
     images = await asyncio.to_thread(parse_list, body or b"")
     if not images:
-        fault = "does not exist" if body is None else "names no image"
-        text = f"{url} {fault}; {STAY}"
+        problem = "does not exist" if body is None else "has no images"
+        text = f"{url} {problem}; {IMAGES_STAY}"
         ctx.events.warning(ctx.raw, "ImageCleanupSkipped", text)
     return images

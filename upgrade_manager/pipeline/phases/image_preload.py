@@ -24,12 +24,12 @@ _STATES = NodeStates(
 
 
 class ImagePreload(Phase):
-    """Loads the new release's images on every node, before anything is changed."""
+    """Loads the new release's images on every node before anything is changed."""
 
     name = PhaseName.IMAGE_PRELOAD
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
-        """Refuse an upgrade that Harvester's rules do not allow, unless it is forced."""
+        """Fail an upgrade that Harvester's rules do not allow, unless it is forced."""
         if ctx.plan.spec.force:
             return None
         release = ctx.status["releaseMetadata"] or {}
@@ -59,9 +59,9 @@ class ImagePreload(Phase):
 
 
 def resolve_concurrency(asked: int, *, nodes: int) -> int | None:
-    """How many nodes preload at once; None where the user wants no preload.
+    """Return how many nodes preload at once; None for no preload.
 
-    The controller itself takes 0 and less for "nothing to do", so it is never handed such a number.
+    0 stands for all nodes; the controller itself would do nothing.
     """
     if asked < 0:
         return None

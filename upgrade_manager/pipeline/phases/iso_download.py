@@ -16,76 +16,75 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
-#: Progress is shown in steps of so many percent, for each step costs a write.
+#: Percent between two reports of progress: each one is a write.
 STEP = 10
-#: How often an import that failed is tried again where the image does not say.
-RETRIES = 3
+#: Retries of an import whose image does not specify them.
+DEFAULT_RETRIES = 3
 
 
 class ISODownload(Phase):
-    """Brings the ISO into the cluster as a VirtualMachineImage, or adopts the one that the plan names."""
+    """Imports the ISO as a VirtualMachineImage, or adopts the one that the plan names."""
 
     name = PhaseName.ISO_DOWNLOAD
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create the image where it is ours, then wait for its import."""
-        place = _place(ctx)
-        if place is None:
-            return Failed(cause=f"spec.image {ctx.plan.spec.image!r} is no name of a VirtualMachineImage")
-        namespace, name = place
-        ctx.status["isoImageID"] = str(place)
+        """Create the image, unless the plan names one, then wait for its import."""
+        reference = _reference(ctx)
+        if reference is None:
+            return Failed(
+                cause=f"spec.image {ctx.plan.spec.image!r} is invalid; use the NAME of an image in {HARVESTER_SYSTEM}"
+            )
+        namespace, name = reference
+        ctx.status["isoImageID"] = str(reference)
         if namespace != HARVESTER_SYSTEM:
             return Failed(
                 cause=f"VirtualMachineImage {namespace}/{name}: the upgrade repository can only mount images of "
                 f"namespace {HARVESTER_SYSTEM}; import the ISO there and create the plan again"
             )
         image = (await ctx.watch(one_image(namespace, name))).get(name, namespace)
-        if image is not None and (ctx.plan.spec.image or ctx.owner.owns(image)):
-            return _judge(image)
-        if ctx.plan.spec.image:
-            return Waiting(message=f"waiting for VirtualMachineImage {namespace}/{name}, which does not exist yet")
+        adopted = bool(ctx.plan.spec.image)
+        if image is not None and (adopted or ctx.owner.owns(image)):
+            return _result(image, adopted=adopted)
+        if adopted:
+            return Waiting(message=f"VirtualMachineImage {namespace}/{name} does not exist; create it to continue")
         source = ctx.status["version"]
-        await ctx.ensure(
-            VIRTUAL_MACHINE_IMAGES,
-            iso_image(
-                ctx.owner,
-                version=ctx.plan.spec.version,
-                url=source["isoURL"],
-                checksum=source.get("isoChecksum", ""),
-            ),
-        )
-        return Waiting(message=f"waiting for VirtualMachineImage {namespace}/{name} to be imported: 0 % done")
+        url, checksum = source["isoURL"], source.get("isoChecksum", "")
+        manifest = iso_image(ctx.owner, version=ctx.plan.spec.version, url=url, checksum=checksum)
+        await ctx.ensure(VIRTUAL_MACHINE_IMAGES, manifest)
+        return Waiting(message=f"VirtualMachineImage {namespace}/{name}: importing, 0 %")
 
 
-def _place(ctx: ReconcileContext) -> ImageReference | None:
+def _reference(ctx: ReconcileContext) -> ImageReference | None:
     if ctx.plan.spec.image:
         return ImageReference.parse(ctx.plan.spec.image)
     return ImageReference(HARVESTER_SYSTEM, component_name(ctx.owner.name, Component.ISO))
 
 
-def _judge(image: Object) -> PhaseResult:
-    """The image controller's verdict: a failed attempt that will be repeated is none."""
+def _result(image: Object, *, adopted: bool) -> PhaseResult:
+    """Read the image's conditions: a failed attempt that is retried is not a failure."""
     named = f"VirtualMachineImage {objects.namespace(image)}/{objects.name(image)}"
     if objects.is_condition_true(image, "Imported"):
         return Completed()
     if objects.is_condition_true(image, "RetryLimitExceeded"):
         condition = objects.condition(image, "RetryLimitExceeded") or {}
         reason = condition.get("message") or condition.get("reason") or "no reason given"
-        return Failed(cause=f"{named}: the import failed for good: {reason}")
+        check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
+        return Failed(cause=f"{named}: import failed: {reason}. Check {check}, then create a new plan")
     imported = objects.condition(image, "Imported") or {}
     if imported.get("status") == "False":
-        said = imported.get("message") or imported.get("reason")
-        return Waiting(message=f"waiting for {named} to be imported: that has failed ({said}); upload the image again")
+        reason = imported.get("message") or imported.get("reason")
+        return Waiting(message=f"{named}: import failed ({reason}); upload the image again")
     progress = (objects.status(image).get("progress") or 0) // STEP * STEP
-    return Waiting(message=f"waiting for {named} to be imported: {_attempt(image)}{progress} % done")
+    return Waiting(message=f"{named}: importing, {_attempt(image)}{progress} %")
 
 
 def _attempt(image: Object) -> str:
-    """Which attempt it is and what became of the last one; nothing at the first."""
+    """Return the number of the attempt and the last failure; empty for the first attempt."""
     failed = objects.status(image).get("failed") or 0
     if not failed:
         return ""
-    asked = objects.spec(image).get("retry")
-    retries = asked if isinstance(asked, int) else RETRIES
-    said = (objects.condition(image, "RetryLimitExceeded") or {}).get("message")
-    return f"attempt {min(failed, retries) + 1} of {retries + 1} (the last one failed{f': {said}' if said else ''}), "
+    retry = objects.spec(image).get("retry")
+    retries = retry if isinstance(retry, int) else DEFAULT_RETRIES
+    message = (objects.condition(image, "RetryLimitExceeded") or {}).get("message")
+    failure = f"last failure: {message}" if message else "the last attempt failed"
+    return f"attempt {min(failed, retries) + 1} of {retries + 1} ({failure}), "

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class MetadataPopulate(Phase):
-    """Learns from the repository what the new release consists of."""
+    """Reads from the repository what the new release consists of."""
 
     name = PhaseName.METADATA_POPULATE
 
     def initial_message(self, ctx: ReconcileContext) -> str:
-        """The one thing that is read."""
-        return f"waiting for {ctx.repo_url}{RELEASE_PATH}: not read yet"
+        """Name the file that is read."""
+        return f"Reading {ctx.repo_url}{RELEASE_PATH}"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Read the release file; whatever is wrong with it is raised and tried again."""
+        """Read the release file; an error is raised and retried."""
         url = ctx.repo_url + RELEASE_PATH
         body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
         if body is None:

@@ -25,12 +25,12 @@ REPLICAS = 2
 
 
 class RepoCreate(Phase):
-    """Serves the ISO's content inside the cluster: Pods that mount it, and a Service before them."""
+    """Serves the ISO's content inside the cluster, by a Deployment that mounts it and a Service."""
 
     name = PhaseName.REPO_CREATE
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create both, then wait for the Pods and for the Service to lead to one."""
+        """Create both, then wait for the replicas and for an endpoint."""
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         deployments, endpoints = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))
         name = component_name(ctx.owner.name, Component.REPO)
@@ -48,9 +48,9 @@ class RepoCreate(Phase):
 
 
 async def unserved(ctx: ReconcileContext) -> Waiting | None:
-    """What is to be waited for before a later phase reads from the repository; None while it serves.
+    """Return what a later phase waits for before it reads from the repository; None while it serves.
 
-    One that somebody has taken away is made again.
+    A deleted repository is created again.
     """
     endpoints = await ctx.watch(repository_endpoints(ctx.owner))
     if any(_has_ready(slice_) for slice_ in endpoints.list()):
@@ -60,14 +60,14 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
 
 
 async def _create(ctx: ReconcileContext, *, replicas: int) -> None:
-    """The Service first: the Deployment's presence tells that both are there."""
+    """Create the Service first: once the Deployment exists, both do."""
     await ctx.ensure(SERVICES, repository_service(ctx.owner))
     deployment = repository_deployment(ctx.owner, image=ctx.toolkit, claim=ctx.status["isoImageID"], replicas=replicas)
     await ctx.ensure(DEPLOYMENTS, deployment)
 
 
 def _replicas(nodes: Iterable[Object]) -> int:
-    """Two, so that one reboot does not take the repository away; a witness runs no ordinary Pods."""
+    """Return two, so that a reboot does not interrupt the repository, if two nodes run Pods; a witness runs none."""
     able = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
     return min(REPLICAS, max(1, len(able)))
 
@@ -81,19 +81,18 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     waiting = _not_ready(named, available=available, wanted=wanted)
     refused = objects.condition(deployment, "ReplicaFailure") or {}
     if refused.get("status") == "True":
-        return replace(waiting, detail=f"no Pod may be created ({refused.get('message') or refused.get('reason')})")
+        return replace(waiting, detail=f"Pods are refused ({refused.get('message') or refused.get('reason')})")
     lacking = ctx.status.seconds_since(_lacking_since(deployment))
     if lacking < DIAGNOSTICS_INTERVAL:
         return replace(waiting, after=DIAGNOSTICS_INTERVAL - lacking)
     load = partial(
         pod_not_ready_reason, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector(Component.REPO)
     )
-    # The Pods are not watched: nearly always the Deployment tells all that there is to know.
     return replace(waiting, detail=await ctx.informers.diagnostics.get("replicas", load), after=DIAGNOSTICS_INTERVAL)
 
 
 def _lacking_since(deployment: Object) -> object:
-    """When there were enough replicas for the last time: the Deployment's beginning, or nothing for right now."""
+    """Return when replicas became too few; None for right now."""
     available = objects.condition(deployment, "Available")
     if available is None:
         return objects.metadata(deployment).get("creationTimestamp")
@@ -101,19 +100,19 @@ def _lacking_since(deployment: Object) -> object:
 
 
 async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Waiting:
-    """The Pods are ready: their endpoint follows at once, unless somebody has taken the Service away."""
+    """Wait for the endpoint of the ready Pods, and create the Service again if it was deleted."""
     service = repo_service_name(ctx.owner.name)
     if await ctx.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
         await ctx.ensure(SERVICES, repository_service(ctx.owner))
     known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
-    state = f"none of {known} in its EndpointSlices" if slices else "it has no EndpointSlice yet"
-    return Waiting(message=f"waiting for Service {HARVESTER_SYSTEM}/{service}: no endpoint is ready", detail=state)
+    detail = f"its EndpointSlices have {known}" if slices else "it has no EndpointSlice yet"
+    return Waiting(message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint", detail=detail)
 
 
 def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:
-    return Waiting(message=f"waiting for Deployment {named}: {available} of {wanted} replicas ready")
+    return Waiting(message=f"Deployment {named}: {available} of {wanted} replicas ready")
 
 
 def _has_ready(slice_: Object) -> bool:
-    """An endpoint without conditions counts as ready, as the API defines it."""
+    """Return True if an endpoint is ready; without conditions it counts as ready, as the API defines it."""
     return any((e.get("conditions") or {}).get("ready", True) is not False for e in slice_.get("endpoints") or [])

@@ -5,7 +5,7 @@ import gc
 from upgrade_manager.cli import gc_tuning
 
 
-def test_the_collector_looks_less_often_and_not_at_what_has_settled() -> None:
+def test_thresholds_are_raised_and_objects_frozen() -> None:
     before = gc.get_threshold()
     frozen = gc.get_freeze_count()
     try:

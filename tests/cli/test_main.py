@@ -1,4 +1,4 @@
-"""The command as people and Pods start it: what it says when it cannot begin, and how soon."""
+"""The command as users and Pods start it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from upgrade_manager import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: A port of this machine on which nobody listens: 1 is privileged and reserved.
-NOBODY = "https://127.0.0.1:1"
+#: No program listens on port 1, which is reserved.
+UNREACHABLE = "https://127.0.0.1:1"
 KUBECONFIG = """\
 apiVersion: v1
 kind: Config
@@ -27,8 +27,8 @@ users: [{{name: u, user: {{token: a-secret-token}}}}]
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How the command ended."""
+class Result:
+    """The exit status and the output of the command."""
 
     code: int
     out: str
@@ -36,16 +36,16 @@ class Ended:
 
     @property
     def line(self) -> str:
-        """The one line that it said."""
+        """The one line of output, on stderr."""
         assert self.out == ""
         assert self.err.count("\n") == 1, self.err
         assert "Traceback" not in self.err
         return self.err.strip()
 
 
-def command(home: Path, *arguments: str, **environ: str) -> Ended:
-    """Run it in an empty home, without a cluster around it."""
-    done = subprocess.run(  # noqa: S603  # ourselves
+def command(home: Path, *arguments: str, **environ: str) -> Result:
+    """Run the command in an empty home directory outside a cluster."""
+    done = subprocess.run(  # noqa: S603  # the command under test
         [sys.executable, "-m", "upgrade_manager", *arguments],
         env={"HOME": str(home), "PATH": "/usr/bin:/bin", **environ},
         capture_output=True,
@@ -53,24 +53,23 @@ def command(home: Path, *arguments: str, **environ: str) -> Ended:
         timeout=40,
         check=False,
     )
-    return Ended(done.returncode, done.stdout, done.stderr)
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
-def test_version_is_told(tmp_path: Path) -> None:
-    ended = command(tmp_path, "--version")
-    assert (ended.code, ended.out, ended.err) == (0, f"upgrade-manager {__version__}\n", "")
+def test_version_is_printed(tmp_path: Path) -> None:
+    result = command(tmp_path, "--version")
+    assert (result.code, result.out, result.err) == (0, f"upgrade-manager {__version__}\n", "")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]], ids=" ".join)
-def test_help_is_told(tmp_path: Path, arguments: list[str]) -> None:
-    ended = command(tmp_path, *arguments)
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith("usage: upgrade-manager")
+def test_help_is_printed(tmp_path: Path, arguments: list[str]) -> None:
+    result = command(tmp_path, *arguments)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("usage: upgrade-manager")
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["run", "--help"], ["run", "--typo"]], ids=" ".join)
-def test_what_they_do_not_need_is_not_loaded(arguments: list[str]) -> None:
-    """They answer at once, because the slow imports come after them."""
+def test_help_and_usage_errors_import_little(arguments: list[str]) -> None:
     script = (
         "import sys\n"
         f"sys.argv = ['upgrade-manager', *{arguments!r}]\n"
@@ -79,78 +78,80 @@ def test_what_they_do_not_need_is_not_loaded(arguments: list[str]) -> None:
         "heavy = {'aiohttp', 'pydantic', 'kubernetes_asyncio', 'yaml', 'prometheus_client'} & sys.modules.keys()\n"
         "sys.stderr.write(f'loaded: {sorted(heavy)}')\n"
     )
-    done = subprocess.run(  # noqa: S603  # ourselves
+    done = subprocess.run(  # noqa: S603  # the command under test
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=40, check=False
     )
     assert done.stderr.rpartition("loaded: ")[2] == "[]"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         pytest.param([], "COMMAND", id="no command"),
         pytest.param(["run", "--frobnicate"], "--frobnicate", id="an unknown flag"),
-        pytest.param(["run", "--leader-elect=maybe"], "neither true nor false", id="a value that is none"),
+        pytest.param(["run", "--leader-elect=maybe"], "neither true nor false", id="an invalid value"),
     ],
 )
-def test_a_typing_error_is_status_2_and_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
-    ended = command(tmp_path, *arguments)
-    assert ended.code == 2
-    assert said in ended.line
+def test_a_usage_error_is_status_2_and_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+    result = command(tmp_path, *arguments)
+    assert result.code == 2
+    assert message in result.line
 
 
-class TestNoStart:
-    """Status 1, one line that says what is wrong and where, and nothing secret."""
+class TestCannotStart:
+    """The command exits with status 1 and one line, without secrets."""
 
-    def test_without_any_cluster(self, tmp_path: Path) -> None:
-        ended = command(tmp_path, "run")
-        assert ended.code == 1
-        assert "kubeconfig" in ended.line.lower()
+    def test_without_a_cluster(self, tmp_path: Path) -> None:
+        result = command(tmp_path, "run")
+        assert result.code == 1
+        assert "kubeconfig" in result.line.lower()
 
     @pytest.mark.parametrize(
         "content",
         [
             pytest.param("", id="empty"),
-            pytest.param("{", id="no YAML"),
+            pytest.param("{", id="not YAML"),
             pytest.param("- a\n", id="a list"),
-            pytest.param("apiVersion: v1\nkind: Config\n", id="no context"),
-            pytest.param("current-context: c\ncontexts: []\n", id="a context that is not there"),
-            pytest.param(KUBECONFIG.format(server="nonsense"), id="no address"),
+            pytest.param("apiVersion: v1\nkind: Config\n", id="without a context"),
+            pytest.param("current-context: c\ncontexts: []\n", id="a missing context"),
+            pytest.param(KUBECONFIG.format(server="nonsense"), id="an invalid URL"),
             pytest.param(
-                KUBECONFIG.format(server=NOBODY).replace("insecure-skip-tls-verify: true", "certificate-authority: /x"),
-                id="a certificate that is not there",
+                KUBECONFIG.format(server=UNREACHABLE).replace(
+                    "insecure-skip-tls-verify: true", "certificate-authority: /x"
+                ),
+                id="a missing certificate",
             ),
-            pytest.param("\x00\x01", id="no text"),
+            pytest.param("\x00\x01", id="binary"),
         ],
     )
-    def test_with_a_broken_kubeconfig(self, tmp_path: Path, content: str) -> None:
+    def test_with_an_invalid_kubeconfig(self, tmp_path: Path, content: str) -> None:
         file = tmp_path / "broken.yaml"
         file.write_text(content)
-        ended = command(tmp_path, "run", f"--kubeconfig={file}")
-        assert ended.code == 1
-        assert ended.line.startswith("upgrade-manager: ")
-        assert "a-secret-token" not in ended.err
+        result = command(tmp_path, "run", f"--kubeconfig={file}")
+        assert result.code == 1
+        assert result.line.startswith("upgrade-manager: cannot start: ")
+        assert "a-secret-token" not in result.err
 
     @pytest.mark.parametrize("by", ["flag", "environment"])
-    def test_with_a_kubeconfig_that_is_not_there(self, tmp_path: Path, by: str) -> None:
+    def test_with_a_missing_kubeconfig(self, tmp_path: Path, by: str) -> None:
         name = str(tmp_path / "missing.yaml")
-        ended = (
+        result = (
             command(tmp_path, "run", f"--kubeconfig={name}")
             if by == "flag"
             else command(tmp_path, "run", KUBECONFIG=name)
         )
-        assert ended.code == 1
-        assert "missing.yaml" in ended.line
+        assert result.code == 1
+        assert "missing.yaml" in result.line
 
-    def test_with_a_server_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_with_an_unreachable_server(self, tmp_path: Path) -> None:
         file = tmp_path / "config"
-        file.write_text(KUBECONFIG.format(server=NOBODY))
-        ended = command(tmp_path, "run", f"--kubeconfig={file}")
-        assert ended.code == 1
-        assert NOBODY in ended.line
-        assert "a-secret-token" not in ended.err
+        file.write_text(KUBECONFIG.format(server=UNREACHABLE))
+        result = command(tmp_path, "run", f"--kubeconfig={file}")
+        assert result.code == 1
+        assert UNREACHABLE in result.line
+        assert "a-secret-token" not in result.err
 
-    def test_in_a_pod_whose_credentials_are_not_there(self, tmp_path: Path) -> None:
-        ended = command(tmp_path, "run", KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT="1")
-        assert ended.code == 1
-        assert ended.line
+    def test_in_a_pod_without_credentials(self, tmp_path: Path) -> None:
+        result = command(tmp_path, "run", KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT="1")
+        assert result.code == 1
+        assert result.line

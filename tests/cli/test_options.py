@@ -15,18 +15,18 @@ def options(*flags: str, **environ: str) -> RunOptions:
 @pytest.mark.parametrize(
     ("flags", "field", "value"),
     [
-        pytest.param([], "kubeconfig", "", id="no kubeconfig named"),
-        pytest.param(["--kubeconfig", "/x"], "kubeconfig", "/x", id="a kubeconfig named"),
+        pytest.param([], "kubeconfig", "", id="no kubeconfig"),
+        pytest.param(["--kubeconfig", "/x"], "kubeconfig", "/x", id="a kubeconfig"),
         pytest.param([], "leader_elect", False, id="no leader election by default"),
         pytest.param(["--leader-elect"], "leader_elect", True, id="leader election"),
-        pytest.param(["--leader-elect=true"], "leader_elect", True, id="as Go programs take it"),
-        pytest.param(["--leader-elect=false"], "leader_elect", False, id="switched off"),
-        pytest.param(["--leader-elect=1"], "leader_elect", True, id="by number"),
+        pytest.param(["--leader-elect=true"], "leader_elect", True, id="leader election as in Go"),
+        pytest.param(["--leader-elect=false"], "leader_elect", False, id="leader election off"),
+        pytest.param(["--leader-elect=1"], "leader_elect", True, id="leader election by number"),
         pytest.param([], "metrics", ("", 8443), id="metrics on 8443"),
         pytest.param(["--metrics-bind-address", "0"], "metrics", None, id="no metrics"),
         pytest.param(["--metrics-bind-address=[::1]:9"], "metrics", ("::1", 9), id="metrics elsewhere"),
-        pytest.param([], "metrics_secure", True, id="metrics by TLS"),
-        pytest.param(["--metrics-secure=false"], "metrics_secure", False, id="metrics in the clear"),
+        pytest.param([], "metrics_secure", True, id="metrics over TLS"),
+        pytest.param(["--metrics-secure=false"], "metrics_secure", False, id="plain metrics"),
         pytest.param([], "probes", ("", 8081), id="probes on 8081"),
         pytest.param(["--health-probe-bind-address=0"], "probes", None, id="no probes"),
         pytest.param(["--log-level", "debug"], "log_level", "debug", id="a level"),
@@ -45,47 +45,45 @@ def test_a_flag_sets_its_option(flags: list[str], field: str, value: Any) -> Non
 @pytest.mark.parametrize(
     ("environ", "field", "value"),
     [
-        pytest.param({}, "namespace", "harvester-system", id="the lease's namespace"),
-        pytest.param({"POD_NAMESPACE": "x"}, "namespace", "x", id="is the Pod's"),
-        pytest.param({"POD_NAMESPACE": ""}, "namespace", "harvester-system", id="an empty one is none"),
-        pytest.param({}, "job_service_account", "harvester", id="the Jobs' account"),
-        pytest.param({"UPGRADE_JOB_SERVICE_ACCOUNT": "a"}, "job_service_account", "a", id="can be changed"),
-        pytest.param({}, "plan_service_account", "system-upgrade-controller", id="the Plans' account"),
-        pytest.param({"UPGRADE_PLAN_SERVICE_ACCOUNT": "a"}, "plan_service_account", "a", id="can be changed too"),
-        pytest.param({}, "webhooks", True, id="webhooks"),
-        pytest.param({"ENABLE_WEBHOOKS": "false"}, "webhooks", False, id="none, as kubebuilder has it"),
-        pytest.param({"ENABLE_WEBHOOKS": "FALSE"}, "webhooks", False, id="in capitals too"),
-        pytest.param({"ENABLE_WEBHOOKS": "true"}, "webhooks", True, id="webhooks by name"),
+        pytest.param({}, "namespace", "harvester-system", id="default namespace"),
+        pytest.param({"POD_NAMESPACE": "x"}, "namespace", "x", id="namespace of the Pod"),
+        pytest.param({"POD_NAMESPACE": ""}, "namespace", "harvester-system", id="empty namespace"),
+        pytest.param({}, "job_service_account", "harvester", id="default account of Jobs"),
+        pytest.param({"UPGRADE_JOB_SERVICE_ACCOUNT": "a"}, "job_service_account", "a", id="account of Jobs"),
+        pytest.param({}, "plan_service_account", "system-upgrade-controller", id="default account of Plans"),
+        pytest.param({"UPGRADE_PLAN_SERVICE_ACCOUNT": "a"}, "plan_service_account", "a", id="account of Plans"),
+        pytest.param({}, "webhooks", True, id="webhooks by default"),
+        pytest.param({"ENABLE_WEBHOOKS": "false"}, "webhooks", False, id="no webhooks"),
+        pytest.param({"ENABLE_WEBHOOKS": "FALSE"}, "webhooks", False, id="no webhooks in capitals"),
+        pytest.param({"ENABLE_WEBHOOKS": "true"}, "webhooks", True, id="webhooks"),
     ],
 )
-def test_the_environment_sets_the_rest(environ: dict[str, str], field: str, value: Any) -> None:
+def test_an_environment_variable_sets_its_option(environ: dict[str, str], field: str, value: Any) -> None:
     assert getattr(options(**environ), field) == value
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         pytest.param([], "COMMAND", id="no command"),
         pytest.param(["walk"], "walk", id="an unknown command"),
         pytest.param(["run", "--frobnicate"], "--frobnicate", id="an unknown flag"),
-        pytest.param(["run", "surplus"], "surplus", id="a word too many"),
+        pytest.param(["run", "surplus"], "surplus", id="an extra argument"),
         pytest.param(["run", "--kubeconfig"], "expected one argument", id="a flag without its value"),
-        pytest.param(["run", "--leader-elect=maybe"], "neither true nor false", id="no boolean"),
-        pytest.param(["run", "--log-level=loud"], "loud", id="no level"),
-        pytest.param(["run", "--log-format=xml"], "xml", id="no format"),
-        pytest.param(["run", "--metrics-bind-address=8443"], "[HOST]:PORT", id="no address"),
-        pytest.param(["run", "--metrics-bind-address=:70000"], "[HOST]:PORT", id="no port"),
-        pytest.param(["run", "--health-probe-bind-address=:x"], "[HOST]:PORT", id="no number"),
-        pytest.param(["run", "--repo-url=ftp://x"], "http:// or https://", id="no address of the web"),
+        pytest.param(["run", "--leader-elect=maybe"], "neither true nor false", id="not a boolean"),
+        pytest.param(["run", "--log-level=loud"], "loud", id="not a level"),
+        pytest.param(["run", "--log-format=xml"], "xml", id="not a format"),
+        pytest.param(["run", "--metrics-bind-address=8443"], "neither [HOST]:PORT nor 0", id="not an address"),
+        pytest.param(["run", "--metrics-bind-address=:70000"], "neither [HOST]:PORT nor 0", id="not a port"),
+        pytest.param(["run", "--health-probe-bind-address=:x"], "neither [HOST]:PORT nor 0", id="not a number"),
+        pytest.param(["run", "--repo-url=ftp://x"], "http:// or https://", id="not an HTTP URL"),
     ],
 )
-def test_what_cannot_be_understood_ends_in_one_line(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
-) -> None:
+def test_a_usage_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     with pytest.raises(SystemExit) as caught:
         parse_options(arguments, {})
     assert caught.value.code == 2
     text = capsys.readouterr().err
     assert text.count("\n") == 1
-    assert said in text
+    assert message in text
     assert "--help)" in text

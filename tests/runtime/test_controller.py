@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from tests.support.runtime_queue import new_queue
-from upgrade_manager.kube.errors import Conflict, Forbidden
+from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.metrics import RESULTS, Metrics
@@ -159,14 +159,6 @@ async def test_a_cancelled_controller_cancels_long_reconciles() -> None:
     assert bench.sample("active_workers") == 0
 
 
-async def test_a_controller_ends_when_its_queue_is_shut_down() -> None:
-    bench = Bench()
-    bench.queue.add("a")
-    bench.queue.shut_down()
-    await bench.controller.run()
-    assert len(bench.runs) == 1
-
-
 async def test_health_check_fails_while_a_reconcile_hangs() -> None:
     bench = Bench(seconds=100)
     async with asyncio.TaskGroup() as group:
@@ -221,11 +213,3 @@ async def test_a_repeated_error_is_logged_once_with_traceback() -> None:
     assert isinstance(lines[0]["exc_info"], ValueError)
     assert lines[7]["failures"] == 8
     assert lines[-1]["event"] == "reconcile recovered"
-
-
-async def test_a_transient_error_is_a_warning_without_traceback() -> None:
-    bench = Bench(Conflict("newer"), Forbidden("never"))
-    with capture_logs() as lines:
-        await bench.run("a")
-    assert [line["log_level"] for line in lines] == ["warning", "error", "info"]
-    assert "exc_info" not in lines[0]

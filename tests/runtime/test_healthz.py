@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from tests.support.runtime_http import serving
 from upgrade_manager.runtime.healthz import Probe, Probes, Unhealthy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from upgrade_manager.runtime.healthz import Check
 
 
@@ -37,16 +35,6 @@ def new_probe(**checks: Check) -> Probe:
     for name, check in checks.items():
         probe.add(name, check)
     return probe
-
-
-@asynccontextmanager
-async def serving(probes: Probes) -> AsyncIterator[str]:
-    server = probes.server(("127.0.0.1", 0))
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(server.run())
-        await server.bound()
-        yield f"http://127.0.0.1:{server.port}"
-        task.cancel()
 
 
 @pytest.mark.parametrize(
@@ -129,7 +117,9 @@ async def test_the_reason_of_a_failure_is_logged() -> None:
 async def test_probes_are_served_over_http(path: str, status: int, text: str) -> None:
     probes = Probes()
     probes.readyz.add("caches", bad)
-    async with serving(probes) as url, aiohttp.ClientSession() as session, session.get(url + path) as response:
+    server = probes.server(("127.0.0.1", 0))
+    async with serving(server) as place, aiohttp.ClientSession() as session:
+        response = await session.get(f"http://{place}{path}")
         assert (response.status, await response.text()) == (status, text)
         assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
         assert response.headers["X-Content-Type-Options"] == "nosniff"

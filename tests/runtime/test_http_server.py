@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from tests.support.runtime_http import serving
 from upgrade_manager.runtime.http_server import BindError, HttpServer
 
 pytestmark = pytest.mark.real_loop
@@ -43,12 +44,9 @@ async def test_running_requests_end_before_the_server() -> None:
 
 async def test_a_port_in_use_is_reported_with_its_flag() -> None:
     first = new_server(web.Application())
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(first.run())
-        await first.bound()
-        with pytest.raises(BindError, match=f"^--test-bind-address 127.0.0.1:{first.port} is in use$"):
+    async with serving(first) as place:
+        with pytest.raises(BindError, match=f"^--test-bind-address {place} is in use$"):
             await new_server(web.Application(), port=first.port).run()
-        task.cancel()
 
 
 async def test_an_unusable_address_is_reported_with_its_reason() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.support.runtime_lease_server import NAME, LeaseLine, LeaseServer, Line, candidate
+from tests.support.runtime_lease_server import BROKEN, NAME, LeaseServer, LeaseTransport, State, candidate
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.runtime.healthz import Unhealthy
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 def time() -> float:
     return asyncio.get_running_loop().time()
+
+
+async def new_leader(name: str = "a") -> tuple[LeaseServer, LeaseTransport, LeaderElector]:
+    transport = LeaseTransport(LeaseServer())
+    elector = candidate(transport, name)
+    await elector.acquire()
+    return transport.server, transport, elector
 
 
 async def lead(elector: LeaderElector, seconds: float) -> None:
@@ -38,7 +45,7 @@ async def lead(elector: LeaderElector, seconds: float) -> None:
 
 async def test_the_first_candidate_creates_the_lease() -> None:
     server = LeaseServer()
-    elector = candidate(LeaseLine(server), "a")
+    elector = candidate(LeaseTransport(server), "a")
     assert not elector.is_leader
     await elector.acquire()
     assert elector.is_leader
@@ -52,24 +59,17 @@ async def test_the_first_candidate_creates_the_lease() -> None:
 
 
 async def test_a_leader_renews_with_one_write_and_no_read() -> None:
-    server = LeaseServer()
-    line = LeaseLine(server)
-    elector = candidate(line, "a")
-    await elector.acquire()
-    line.requests.clear()
+    server, transport, elector = await new_leader()
+    transport.requests.clear()
     acquired = server.spec["acquireTime"]
     await lead(elector, 60)
-    assert set(line.requests) == {"PUT"}
-    assert len(line.requests) == 29
-    assert server.spec["acquireTime"] == acquired
-    assert server.spec["leaseTransitions"] == 0
+    assert transport.requests == ["PUT"] * 29
+    assert (server.spec["acquireTime"], server.spec["leaseTransitions"]) == (acquired, 0)
     assert server.spec["renewTime"] > acquired
 
 
 async def test_unknown_fields_and_labels_are_kept() -> None:
-    server = LeaseServer()
-    elector = candidate(LeaseLine(server), "a")
-    await elector.acquire()
+    server, _, elector = await new_leader()
     assert server.lease is not None
     server.lease["metadata"]["labels"] = {"of": "another"}
     server.lease["spec"]["strategy"] = "OldestEmulationVersion"
@@ -79,66 +79,35 @@ async def test_unknown_fields_and_labels_are_kept() -> None:
     assert server.spec["strategy"] == "OldestEmulationVersion"
 
 
-async def test_an_unchanged_lease_is_taken_over_when_it_expires() -> None:
-    server = LeaseServer()
-    await candidate(LeaseLine(server), "dead").acquire()
+@pytest.mark.parametrize(("written", "waits"), [(15, 15), (30, 30), (3, 3), (0, 15), ("15", 15)])
+async def test_a_lease_is_taken_over_after_its_duration(written: object, waits: float) -> None:
+    server, _, _ = await new_leader("dead")
+    # The times of another machine are ignored.
+    server.spec.update(leaseDurationSeconds=written, renewTime="1970-01-01T00:00:00.000000Z")
     await asyncio.sleep(100)
-    elector = candidate(LeaseLine(server), "b")
     started = time()
-    await elector.acquire()
-    assert 15 <= time() - started <= 15 + 4.5
+    await candidate(LeaseTransport(server), "b").acquire()
+    assert waits <= time() - started <= waits + 4.5
     assert server.spec["leaseTransitions"] == 1
 
 
-async def test_timestamps_in_the_lease_are_ignored() -> None:
-    server = LeaseServer()
-    first = candidate(LeaseLine(server), "a")
-    await first.acquire()
-    server.spec["renewTime"] = "1970-01-01T00:00:00.000000Z"
-    second = candidate(LeaseLine(server), "b")
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(14):
-            await second.acquire()
-
-
-@pytest.mark.parametrize(("written", "waits"), [(30, 30), (3, 3), (0, 15), ("15", 15)])
-async def test_a_candidate_respects_the_duration_in_the_lease(written: object, waits: float) -> None:
-    server = LeaseServer()
-    await candidate(LeaseLine(server), "dead").acquire()
-    server.spec["leaseDurationSeconds"] = written
-    elector = candidate(LeaseLine(server), "b")
-    started = time()
-    await elector.acquire()
-    assert waits <= time() - started <= waits + 4.5
-
-
 async def test_a_candidate_polls_every_2_to_4_4_seconds() -> None:
-    server = LeaseServer()
-    holder = candidate(LeaseLine(server), "a")
-    await holder.acquire()
-    line = LeaseLine(server, delay=0)
-    times: list[float] = []
-
-    class Watched(LeaseLine):
-        async def send(self, request: Request) -> Response:
-            times.append(time())
-            return await line.send(request)
-
+    server, _, leader = await new_leader()
+    transport = LeaseTransport(server, delay=0)
     async with asyncio.TaskGroup() as group:
-        leading = group.create_task(lead(holder, 600))
-        waiting = group.create_task(candidate(Watched(server), "b").acquire())
+        leading = group.create_task(lead(leader, 600))
+        waiting = group.create_task(candidate(transport, "b").acquire())
         await leading
         waiting.cancel()
-    gaps = [after - before for before, after in itertools.pairwise(times)]
+    gaps = [after - before for before, after in itertools.pairwise(transport.times)]
     assert all(2 <= gap < 4.4 for gap in gaps)
     assert max(gaps) - min(gaps) > 1.5
 
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_another_leads_within_20_s_of_a_leaders_death(seed: int) -> None:
-    server = LeaseServer()
-    first, second = candidate(LeaseLine(server), "a"), candidate(LeaseLine(server), "b", seed=seed)
-    await first.acquire()
+    server, _, first = await new_leader()
+    second = candidate(LeaseTransport(server), "b", seed=seed)
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(second.acquire())
         await lead(first, 30 + Random(seed).uniform(0, 2))
@@ -148,42 +117,36 @@ async def test_another_leads_within_20_s_of_a_leaders_death(seed: int) -> None:
 
 
 async def test_a_released_lease_is_acquired_at_the_next_poll() -> None:
-    server = LeaseServer()
-    first = candidate(LeaseLine(server), "a")
-    await first.acquire()
-    second = candidate(LeaseLine(server), "b")
+    server, _, first = await new_leader()
+    second = candidate(LeaseTransport(server), "b")
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(second.acquire())
         await lead(first, 60)
         await first.release()
         released = time()
-        assert server.spec["holderIdentity"] == ""
-        assert server.spec["leaseDurationSeconds"] == 1
+        assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == ("", 1)
         assert not first.is_leader
         await waiting
     assert time() - released < 5
     assert server.spec["leaseTransitions"] == 1
 
 
-async def test_release_without_acquire_sends_nothing() -> None:
-    line = LeaseLine(LeaseServer())
-    await candidate(line, "a").release()
-    assert line.requests == []
-
-
-async def test_a_second_release_sends_nothing() -> None:
-    server = LeaseServer()
-    elector = candidate(LeaseLine(server), "a")
+async def test_watch_and_release_without_a_lease_do_nothing() -> None:
+    transport = LeaseTransport(LeaseServer())
+    elector = candidate(transport, "a")
+    await elector.watch()
+    await elector.release()
+    assert transport.requests == []
     await elector.acquire()
     await elector.release()
+    transport.requests.clear()
     await elector.release()
-    assert len(server.writes) == 2
+    assert transport.requests == []
 
 
 async def test_a_lease_acquired_without_a_response_is_released() -> None:
     server = LeaseServer()
-    line = LeaseLine(server)
-    elector = candidate(line, "a")
+    elector = candidate(LeaseTransport(server), "a")
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(elector.acquire())
         await asyncio.sleep(0.035)
@@ -196,9 +159,7 @@ async def test_a_lease_acquired_without_a_response_is_released() -> None:
 
 @pytest.mark.parametrize("holder", ["b", ""])
 async def test_release_leaves_the_lease_of_another_holder(holder: str) -> None:
-    server = LeaseServer()
-    elector = candidate(LeaseLine(server), "a")
-    await elector.acquire()
+    server, _, elector = await new_leader()
     if holder:
         server.spec["holderIdentity"] = holder
     else:
@@ -208,36 +169,27 @@ async def test_release_leaves_the_lease_of_another_holder(holder: str) -> None:
 
 
 async def test_a_failing_release_ends_at_the_deadline() -> None:
-    server = LeaseServer()
-    line = LeaseLine(server)
-    elector = candidate(line, "a")
-    await elector.acquire()
-    line.line = Line.DOWN
+    _, transport, elector = await new_leader()
+    transport.state = State.REFUSING
     started = time()
     await elector.release()
     assert time() - started == pytest.approx(10)
 
 
 async def test_a_failed_release_is_retried() -> None:
-    server = LeaseServer()
-    line = LeaseLine(server)
-    elector = candidate(line, "a")
-    await elector.acquire()
-    line.line = Line.FAILING
-    asyncio.get_running_loop().call_later(3, setattr, line, "line", Line.GOOD)
+    server, transport, elector = await new_leader()
+    transport.state = State.FAILING
+    asyncio.get_running_loop().call_later(3, setattr, transport, "state", State.HEALTHY)
     await elector.release()
     assert server.spec["holderIdentity"] == ""
 
 
-@pytest.mark.parametrize("line", [Line.DOWN, Line.HANGING, Line.LOSING, Line.STUCK, Line.FAILING])
-async def test_a_leader_without_renewal_stops_at_the_deadline(line: Line) -> None:
-    server = LeaseServer()
-    wire = LeaseLine(server)
-    elector = candidate(wire, "a")
-    await elector.acquire()
+@pytest.mark.parametrize("state", BROKEN)
+async def test_a_leader_without_renewal_stops_at_the_deadline(state: State) -> None:
+    _, transport, elector = await new_leader()
     await lead(elector, 30)
     renewed = time()
-    wire.line = line
+    transport.state = state
     stopped = asyncio.get_running_loop().create_future()
 
     async def work() -> None:
@@ -256,24 +208,19 @@ async def test_a_leader_without_renewal_stops_at_the_deadline(line: Line) -> Non
 
 
 async def test_a_lost_response_makes_the_leader_read_the_lease() -> None:
-    server = LeaseServer()
-    line = LeaseLine(server)
-    metrics = Metrics(CollectorRegistry())
-    elector = candidate(line, "a", metrics=metrics)
+    transport, metrics = LeaseTransport(LeaseServer()), Metrics(CollectorRegistry())
+    elector = candidate(transport, "a", metrics=metrics)
     await elector.acquire()
-    line.line = Line.LOSING
-    asyncio.get_running_loop().call_later(3, setattr, line, "line", Line.GOOD)
+    transport.state = State.LOSING_RESPONSES
+    asyncio.get_running_loop().call_later(3, setattr, transport, "state", State.HEALTHY)
     await lead(elector, 60)
     assert elector.is_leader
-    assert server.spec["leaseTransitions"] == 0
-    slow = metrics.registry.get_sample_value("leader_election_slowpath_total", {"name": NAME})
-    assert slow == 1
+    assert transport.server.spec["leaseTransitions"] == 0
+    assert metrics.registry.get_sample_value("leader_election_slowpath_total", {"name": NAME}) == 1
 
 
 async def test_a_leader_stops_when_it_sees_another_holder() -> None:
-    server = LeaseServer()
-    elector = candidate(LeaseLine(server), "a")
-    await elector.acquire()
+    server, _, elector = await new_leader()
     server.set_holder("b")
     started = time()
     with pytest.raises(LeaseLost, match="b holds it"):
@@ -283,18 +230,26 @@ async def test_a_leader_stops_when_it_sees_another_holder() -> None:
 
 
 async def test_a_deleted_lease_is_recreated_by_its_leader() -> None:
-    server = LeaseServer()
-    elector = candidate(LeaseLine(server), "a")
-    await elector.acquire()
+    server, _, elector = await new_leader()
     server.lease = None
     await lead(elector, 60)
     assert elector.is_leader
     assert server.spec["holderIdentity"] == "a"
 
 
+async def test_a_lease_cleared_by_another_client_is_acquired_again() -> None:
+    server, transport, elector = await new_leader()
+    server.set_holder("")
+    asyncio.get_running_loop().call_later(2.03, setattr, transport, "failing_puts", 1)
+    await lead(elector, 20)
+    assert elector.is_leader
+    assert transport.failing_puts == 0
+    assert (server.spec["holderIdentity"], server.spec["leaseTransitions"]) == ("a", 1)
+
+
 async def test_one_of_two_simultaneous_creators_leads() -> None:
     server = LeaseServer()
-    electors = [candidate(LeaseLine(server), name) for name in "ab"]
+    electors = [candidate(LeaseTransport(server), name) for name in "ab"]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(elector.acquire()) for elector in electors]
         await asyncio.sleep(1)
@@ -304,22 +259,22 @@ async def test_one_of_two_simultaneous_creators_leads() -> None:
 
 
 async def test_acquire_survives_all_failures_of_the_api() -> None:
-    server = LeaseServer()
-    line = LeaseLine(server, line=Line.DOWN)
+    transport = LeaseTransport(LeaseServer(), state=State.REFUSING)
     loop = asyncio.get_running_loop()
-    for after, state in ((30, Line.HANGING), (60, Line.FAILING), (90, Line.LOSING), (120, Line.GOOD)):
-        loop.call_later(after, setattr, line, "line", state)
-    elector = candidate(line, "a")
+    states = (State.HANGING, State.FAILING, State.LOSING_RESPONSES, State.HEALTHY)
+    for number, state in enumerate(states, start=1):
+        loop.call_later(30 * number, setattr, transport, "state", state)
+    elector = candidate(transport, "a")
     await elector.acquire()
     assert elector.is_leader
     assert 120 < time() < 130
     # At most two requests per attempt, and one attempt per two seconds.
-    assert len(line.requests) < 120
+    assert len(transport.requests) < 120
 
 
 async def test_master_status_is_1_while_leading() -> None:
     metrics = Metrics(CollectorRegistry())
-    elector = candidate(LeaseLine(LeaseServer()), "a", metrics=metrics)
+    elector = candidate(LeaseTransport(LeaseServer()), "a", metrics=metrics)
 
     def status() -> float | None:
         return metrics.registry.get_sample_value("leader_election_master_status", {"name": NAME})
@@ -332,7 +287,7 @@ async def test_master_status_is_1_while_leading() -> None:
 
 
 async def test_health_check_fails_long_after_the_last_renewal() -> None:
-    elector = candidate(LeaseLine(LeaseServer()), "a")
+    elector = candidate(LeaseTransport(LeaseServer()), "a")
     await elector.check()
     await elector.acquire()
     await asyncio.sleep(34)
@@ -343,57 +298,28 @@ async def test_health_check_fails_long_after_the_last_renewal() -> None:
     assert not elector.is_leader
 
 
-async def test_watch_without_a_lease_returns() -> None:
-    await candidate(LeaseLine(LeaseServer()), "a").watch()
-
-
 def test_an_identity_is_the_host_name_and_a_uuid() -> None:
     assert new_identity(Random(1)).startswith(f"{socket.gethostname()}_")
     assert new_identity(Random(1)) == new_identity(Random(1))
     assert new_identity(Random(1)) != new_identity(Random(2))
 
 
-async def test_a_lease_cleared_by_another_client_is_acquired_again() -> None:
-    server = LeaseServer()
-
-    class Flaky(LeaseLine):
-        failures = 0
-
-        async def send(self, request: Request) -> Response:
-            if request.method == "PUT" and self.failures:
-                self.failures -= 1
-                return Response(status=503)
-            return await super().send(request)
-
-    line = Flaky(server)
-    elector = candidate(line, "a")
-    await elector.acquire()
-    server.set_holder("")
-    asyncio.get_running_loop().call_later(2.03, setattr, line, "failures", 1)
-    await lead(elector, 20)
-    assert elector.is_leader
-    assert line.failures == 0
-    assert server.spec["holderIdentity"] == "a"
-    assert server.spec["leaseTransitions"] == 1
-
-
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_a_write_without_the_lease_is_refused(method: str) -> None:
-    line = LeaseLine(LeaseServer())
+    inner = LeaseTransport(LeaseServer())
     with pytest.raises(Transient, match=f"{method} /x refused: this process is not the leader"):
-        await LeaderTransport(line, is_leader=lambda: False).send(Request(method=method, path="/x"))
-    assert line.requests == []
+        await LeaderTransport(inner, is_leader=lambda: False).send(Request(method=method, path="/x"))
+    assert inner.requests == []
 
 
 @pytest.mark.parametrize(("method", "leads"), [("GET", False), ("HEAD", False), ("GET", True), ("PATCH", True)])
 async def test_reads_and_the_leaders_writes_pass(method: str, *, leads: bool) -> None:
-    line = LeaseLine(LeaseServer())
-    await LeaderTransport(line, is_leader=lambda: leads).send(
-        Request(method=method, path="/x", body=b'{"metadata":{}}')
-    )
-    assert line.requests == [method]
+    inner = LeaseTransport(LeaseServer())
+    request = Request(method=method, path="/x", body=b'{"metadata":{}}')
+    assert isinstance(await LeaderTransport(inner, is_leader=lambda: leads).send(request), Response)
+    assert inner.requests == [method]
 
 
 def test_streams_pass_without_the_lease() -> None:
     with pytest.raises(NotImplementedError):
-        LeaderTransport(LeaseLine(LeaseServer()), is_leader=lambda: False).open(Request(method="GET", path="/x"))
+        LeaderTransport(LeaseTransport(LeaseServer()), is_leader=lambda: False).open(Request(method="GET", path="/x"))

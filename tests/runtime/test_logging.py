@@ -155,13 +155,8 @@ def test_a_second_configuration_replaces_the_first() -> None:
 
 def test_values_without_a_json_type_become_text() -> None:
     stream = configured(io.StringIO())
-    structlog.get_logger("x").info("typed", path=io, missing=None)
+    structlog.get_logger().info("typed", path=io, missing=None)
     assert "module 'io'" in lines(stream)[0]["path"]
-
-
-def test_a_logger_may_have_no_name() -> None:
-    stream = configured(io.StringIO())
-    structlog.get_logger().info("anonymous")
     assert lines(stream)[0]["logger"] == ""
 
 

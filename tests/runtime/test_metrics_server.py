@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import gzip
 import threading
 from contextlib import asynccontextmanager
@@ -10,6 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
+from tests.support.runtime_http import serving
 from tests.support.runtime_reviews import Reviews
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
@@ -19,20 +19,10 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from upgrade_manager.runtime.http_server import HttpServer
 
 pytestmark = pytest.mark.real_loop
 
 ANY_PORT = ("127.0.0.1", 0)
-
-
-@asynccontextmanager
-async def running(server: HttpServer) -> AsyncIterator[str]:
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(server.run())
-        await server.bound()
-        yield f"127.0.0.1:{server.port}/metrics"
-        task.cancel()
 
 
 @asynccontextmanager
@@ -58,7 +48,7 @@ async def test_the_accept_header_decides_the_format(accept: str, content_type: s
     metrics = Metrics(CollectorRegistry())
     metrics.reconciles("plans")
     server = plain_metrics_server(metrics, address=ANY_PORT)
-    async with running(server) as place, get(f"http://{place}", Accept=accept) as response:
+    async with serving(server) as place, get(f"http://{place}/metrics", Accept=accept) as response:
         text = await response.text()
     assert response.status == 200
     assert response.headers["Content-Type"].startswith(content_type)
@@ -69,7 +59,7 @@ async def test_the_accept_header_decides_the_format(accept: str, content_type: s
 async def test_responses_are_compressed_on_request() -> None:
     metrics = Metrics(CollectorRegistry())
     server = plain_metrics_server(metrics, address=ANY_PORT)
-    async with running(server) as place, get(f"http://{place}", **{"Accept-Encoding": "gzip"}) as response:
+    async with serving(server) as place, get(f"http://{place}/metrics", **{"Accept-Encoding": "gzip"}) as response:
         assert response.headers["Content-Encoding"] == "gzip"
         assert b"event_loop_lag_seconds" in gzip.decompress(await response.read())
 
@@ -78,9 +68,9 @@ async def test_computed_gauges_are_refreshed_before_each_scrape() -> None:
     metrics = Metrics(CollectorRegistry())
     scrapes = Counter("scrapes", "Scrapes.", registry=metrics.registry)
     metrics.on_scrape(scrapes.inc)
-    async with running(plain_metrics_server(metrics, address=ANY_PORT)) as place:
+    async with serving(plain_metrics_server(metrics, address=ANY_PORT)) as place:
         for count in (1, 2):
-            async with get(f"http://{place}") as response:
+            async with get(f"http://{place}/metrics") as response:
                 assert f"scrapes_total {count}.0" in await response.text()
 
 
@@ -95,7 +85,7 @@ async def test_computed_gauges_are_refreshed_before_each_scrape() -> None:
 )
 async def test_the_secure_server_authorizes_requests(headers: dict[str, str], status: int, text: str) -> None:
     server = secure_metrics_server(Metrics(CollectorRegistry()), address=ANY_PORT, client=Reviews().client())
-    async with running(server) as place, get(f"https://{place}", **headers) as response:
+    async with serving(server) as place, get(f"https://{place}/metrics", **headers) as response:
         assert response.status == status
         assert text in await response.text()
 
@@ -103,7 +93,7 @@ async def test_the_secure_server_authorizes_requests(headers: dict[str, str], st
 async def test_other_paths_are_404_for_authorized_users() -> None:
     server = secure_metrics_server(Metrics(CollectorRegistry()), address=ANY_PORT, client=Reviews().client())
     token = {"Authorization": "Bearer good-prometheus"}
-    async with running(server) as place, get(f"https://{place}/else", **token) as response:
+    async with serving(server) as place, get(f"https://{place}/metrics/else", **token) as response:
         assert response.status == 404
 
 
@@ -116,7 +106,10 @@ async def test_metrics_are_rendered_in_a_thread(monkeypatch: pytest.MonkeyPatch)
         return []
 
     monkeypatch.setattr(metrics.registry, "collect", collect)
-    async with running(plain_metrics_server(metrics, address=ANY_PORT)) as place, get(f"http://{place}") as response:
+    async with (
+        serving(plain_metrics_server(metrics, address=ANY_PORT)) as place,
+        get(f"http://{place}/metrics") as response,
+    ):
         assert response.status == 200
     assert len(rendering) == 1
     assert threading.get_ident() not in rendering

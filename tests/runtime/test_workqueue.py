@@ -94,16 +94,6 @@ async def test_many_adds_during_a_run_cause_one_further_run() -> None:
     assert await run_all(queue) == ["a"]
 
 
-async def test_a_waiting_worker_gets_an_added_key() -> None:
-    queue = new_queue()
-    async with asyncio.TaskGroup() as group:
-        worker = group.create_task(queue.get())
-        await asyncio.sleep(1)
-        queue.add("a")
-    assert worker.result() == "a"
-    assert asyncio.get_running_loop().time() == 1
-
-
 async def test_a_delayed_key_is_ready_when_due() -> None:
     queue = new_queue()
     queue.add_after("a", 5)
@@ -131,31 +121,6 @@ async def test_add_replaces_a_pending_delayed_add() -> None:
     assert await run_all(queue) == []
 
 
-@pytest.mark.parametrize("state", [queued, processing_and_dirty])
-async def test_a_delayed_add_of_a_ready_or_dirty_key_is_ignored(state: State) -> None:
-    queue = new_queue()
-    await state(queue)
-    queue.add_after("a", 5)
-    assert queue._timers == {}
-
-
-@pytest.mark.parametrize("seconds", [0, -3])
-async def test_a_delay_of_zero_or_less_adds_at_once(seconds: float) -> None:
-    queue = new_queue()
-    queue.add_after("a", seconds)
-    assert await run_all(queue) == ["a"]
-
-
-async def test_a_delayed_key_due_during_its_run_runs_once_more() -> None:
-    queue = new_queue()
-    await processing(queue)
-    queue.add_after("a", 5)
-    await asyncio.sleep(10)
-    assert not queue._ready
-    queue.done("a")
-    assert await run_all(queue) == ["a"]
-
-
 async def test_rate_limited_delays_grow_until_forgotten() -> None:
     queue = new_queue()
     loop = asyncio.get_running_loop()
@@ -169,13 +134,6 @@ async def test_rate_limited_delays_grow_until_forgotten() -> None:
     assert queue.num_requeues("a") == 3
     queue.forget("a")
     assert queue.num_requeues("a") == 0
-
-
-async def test_forget_leaves_pending_adds() -> None:
-    queue = new_queue()
-    queue.add_rate_limited("a")
-    queue.forget("a")
-    assert await queue.get() == "a"
 
 
 async def test_after_shutdown_only_queued_keys_are_handed_out() -> None:

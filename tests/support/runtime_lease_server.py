@@ -27,20 +27,23 @@ if TYPE_CHECKING:
 NAME, NAMESPACE = "manager.example", "harvester-system"
 
 
-class Line(Enum):
+class State(Enum):
     """The state of a transport."""
 
-    GOOD = "good"
+    HEALTHY = "healthy"
     #: Requests fail at once.
-    DOWN = "down"
+    REFUSING = "refusing"
     #: Requests hang.
     HANGING = "hanging"
     #: Requests arrive, but their responses are lost.
-    LOSING = "losing"
+    LOSING_RESPONSES = "losing responses"
     #: Requests hang for 100 s and ignore cancellation.
     STUCK = "stuck"
-    #: Requests are answered with status 500.
+    #: Requests get status 500.
     FAILING = "failing"
+
+
+BROKEN = [state for state in State if state is not State.HEALTHY]
 
 
 @dataclass
@@ -52,7 +55,7 @@ class LeaseServer:
     #: (time, spec) of each write.
     writes: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
 
-    def answer(self, request: Request) -> Response:
+    def handle(self, request: Request) -> Response:
         if request.method == "GET":
             return _found(self.lease) if self.lease else _status(404, "NotFound")
         body = json.loads(request.body)
@@ -85,38 +88,46 @@ class LeaseServer:
 
 
 @dataclass
-class LeaseLine:
+class LeaseTransport:
     """The transport of a candidate."""
 
     server: LeaseServer
-    line: Line = Line.GOOD
+    state: State = State.HEALTHY
     #: Seconds for a request to arrive, and for its response.
     delay: float = 0.01
+    #: So many updates get status 503.
+    failing_puts: int = 0
+    #: Methods and times of all requests.
     requests: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
 
     async def send(self, request: Request) -> Response:
         self.requests.append(request.method)
-        line = self.line
+        self.times.append(asyncio.get_running_loop().time())
+        if request.method == "PUT" and self.failing_puts:
+            self.failing_puts -= 1
+            return Response(status=503)
+        state = self.state
         await asyncio.sleep(self.delay)
-        if line is Line.DOWN:
+        if state is State.REFUSING:
             raise Transient("connection refused")
-        if line is Line.FAILING:
+        if state is State.FAILING:
             return _status(500, "InternalError")
-        if line is Line.HANGING:
+        if state is State.HANGING:
             await asyncio.sleep(1e6)
-        if line is Line.STUCK:
-            await _cling(100)
-        answer = self.server.answer(request)
-        if line is Line.LOSING:
+        if state is State.STUCK:
+            await _sleep_uncancelled(100)
+        response = self.server.handle(request)
+        if state is State.LOSING_RESPONSES:
             await asyncio.sleep(1e6)
         await asyncio.sleep(self.delay)
-        return answer
+        return response
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         raise NotImplementedError
 
 
-async def _cling(seconds: float) -> None:
+async def _sleep_uncancelled(seconds: float) -> None:
     """Sleep in spite of cancellation, then be cancelled."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
@@ -134,12 +145,13 @@ def _status(code: int, reason: str) -> Response:
     return Response(status=code, body=json.dumps({"kind": "Status", "code": code, "reason": reason}).encode())
 
 
-def candidate(line: LeaseLine, identity: str, *, metrics: Metrics | None = None, seed: int = 1) -> LeaderElector:
+def candidate(
+    transport: LeaseTransport, identity: str, *, metrics: Metrics | None = None, seed: int = 1
+) -> LeaderElector:
     """Return an elector that uses this transport."""
     random = Random(f"{identity}-{seed}")
-    client = Client(line, user_agent=identity, random=random)
     return LeaderElector(
-        client,
+        Client(transport, user_agent=identity, random=random),
         name=NAME,
         namespace=NAMESPACE,
         identity=identity,

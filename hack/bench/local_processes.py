@@ -22,8 +22,9 @@ from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.demo.options import parse
-from hack.demo.processes import family
-from hack.demo.stage import READY_WITHIN, cluster_command, ready_line, repo_url
+from hack.demo.processes import process_group
+from hack.demo.programs import READY_TIMEOUT as CLUSTER_READY_TIMEOUT
+from hack.demo.programs import cluster_command, ready_line, repo_url
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.http_transport import HttpTransport
@@ -32,7 +33,7 @@ from upgrade_manager.kube.kubeconfig import load_config
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.demo.processes import Child, Family
+    from hack.demo.processes import Child, ProcessGroup
     from upgrade_manager.kube.objects import Object
 
 UPGRADE_TIMEOUT = 300.0
@@ -45,7 +46,7 @@ INTERVAL = 0.005
 class LocalProcesses:
     """The processes and how to reach the cluster."""
 
-    family: Family
+    processes: ProcessGroup
     #: Records the manager's requests.
     recorder: Recorder
     #: Bypasses the recorder.
@@ -60,7 +61,7 @@ class LocalProcesses:
         program = str(Path(sys.executable).with_name("upgrade-manager"))
         command = [program, "run", "--kubeconfig", str(self.kubeconfig), "--repo-url", self.repo_url]
         command += ["--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{port}"]
-        manager = await self.family.start("manager", command)
+        manager = await self.processes.start("manager", command)
         await _ready(port, manager)
         return manager
 
@@ -87,11 +88,11 @@ async def local_processes(
     """Start a cluster, and the gateway through which a manager reaches it."""
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="upgrade-bench-")))
-        children = await stack.enter_async_context(family(folder))
+        children = await stack.enter_async_context(process_group(folder))
         direct = folder / "kubeconfig"
         options = parse(["--scenario", scenario, *(["--time-scale", str(time_scale)] if time_scale else ["--instant"])])
         cluster = await children.start("cluster", cluster_command(options, direct))
-        url = repo_url(await ready_line(cluster, within=READY_WITHIN[options.api]))
+        url = repo_url(await ready_line(cluster, within=CLUSTER_READY_TIMEOUT[options.api]))
         config = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(direct))
         transport = await stack.enter_async_context(HttpTransport(config))
         recording = recorder(transport)
@@ -99,7 +100,7 @@ async def local_processes(
         gateway = Gateway(recording, tls=server_context(authority.server(), folder))
         await stack.enter_async_context(gateway)
         yield LocalProcesses(
-            family=children,
+            processes=children,
             recorder=recording,
             client=Client(transport, user_agent="bench", random=random.Random(0)),
             kubeconfig=_redirected(direct, gateway.url, authority.certificate),

@@ -26,7 +26,7 @@ from hack.cluster.program import LOCAL_NAME
 from hack.cluster.seed_harvester import api_endpoints
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ADMIN
-from hack.demo.processes import family
+from hack.demo.processes import process_group
 from hack.simulation import Simulation
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK, CATTLE_SYSTEM, HARVESTER_SYSTEM
 from upgrade_manager.api.node_states import NodeState
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from hack.cluster.scenario import Scenario
     from hack.control_plane.control_plane import ControlPlane
-    from hack.demo.processes import Child, Family
+    from hack.demo.processes import Child, ProcessGroup
     from upgrade_manager.kube.objects import Object
 
 #: Seconds between two polls of the plan and of the manager's metrics.
@@ -88,7 +88,7 @@ class ManagerProcess:
     metrics_url: str
 
     @classmethod
-    async def start(cls, children: Family, *, kubeconfig: Path, repo_url: str) -> ManagerProcess:
+    async def start(cls, children: ProcessGroup, *, kubeconfig: Path, repo_url: str) -> ManagerProcess:
         """Start it without waiting."""
         port = free_port()
         report = children.folder / f"loop-steps-{port}.json"
@@ -132,7 +132,7 @@ class RealCluster:
     """The cluster, whose actors run in this process, and what a manager outside of it needs."""
 
     cluster: Simulation
-    children: Family
+    children: ProcessGroup
     kubeconfig: Path
     repo_url: str
 
@@ -176,7 +176,7 @@ async def real_cluster(plane: ControlPlane, scenario: Scenario, *, scale: float 
         await _publish_endpoint(cluster, plane)
         repository = await stack.enter_async_context(RepositoryServer())
         repository.serve(cluster.registry.repository)
-        children = await stack.enter_async_context(family(folder))
+        children = await stack.enter_async_context(process_group(folder))
         path = folder / "kubeconfig"
         write(path, kubeconfig(server=plane.url, authority=plane.certificate, token=ADMIN.token))
         yield RealCluster(cluster=cluster, children=children, kubeconfig=path, repo_url=repository.url + "/{plan}")

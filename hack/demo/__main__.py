@@ -1,4 +1,4 @@
-"""`python -m hack.demo`: an upgrade of a simulated cluster, for watching."""
+"""`python -m hack.demo`: upgrade a simulated cluster and show the progress."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from hack.demo.program import run
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if __name__ == "__main__":
-    # What breaks when the API server reboots is not told over the picture: the picture shows it.
+    # Warnings about the rebooting API server would disturb the display.
     configure_logging(level="error", log_format=LogFormat.AUTO, stream=sys.stderr, now=utc_now)
     sys.exit(run(parse()))

@@ -1,4 +1,4 @@
-"""Watching one plan to its end."""
+"""Follow one plan to its end."""
 
 from __future__ import annotations
 
@@ -6,54 +6,49 @@ import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hack.demo.stage import DemoError
+from hack.demo.programs import DemoError
 from hack.demo.view import View, build
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
+    from hack.demo.programs import Programs
     from hack.demo.screen import Screen
-    from hack.demo.stage import Stage
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
 
-#: Seconds between two looks at what the watches have brought and at whether everything still runs.
-TICK = 0.1
+#: Seconds between two updates.
+INTERVAL = 0.1
 
 
 async def follow(
-    stage: Stage, screen: Screen, *, plan: Object, plans: Informer, events: Informer, within: float
+    programs: Programs, screen: Screen, *, plan: Object, plans: Informer, events: Informer, within: float
 ) -> View:
-    """Show the plan until it has ended, and return the last view; raises DemoError, also when it takes too long."""
+    """Show the plan until it has ended, and return the last view. Raises DemoError, also after `within` seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
-    while loop.time() < deadline:
-        view = look(plan, plans=plans, events=events, now=datetime.now(UTC))
+    while True:
+        view = _view(plan, plans=plans, events=events)
         screen.show(view)
         if view.outcome:
-            return await _last_look(screen, plan=plan, plans=plans, events=events)
-        remark = await stage.check()
-        if remark:
-            screen.say(remark)
-        await asyncio.sleep(TICK)
-    view = look(plan, plans=plans, events=events, now=datetime.now(UTC))
-    last = view.trouble or view.waiting
-    raise DemoError(
-        f"the upgrade has not ended within {within:.0f} s{f'; at last: {last}' if last else ''}", child=stage.manager
-    )
+            # The plan's last event follows its last status.
+            await asyncio.sleep(5 * INTERVAL)
+            view = _view(plan, plans=plans, events=events)
+            screen.show(view)
+            return view
+        if loop.time() > deadline:
+            state = view.last_error or view.waiting
+            message = f"the upgrade has not ended within {within:.0f} s{f': {state}' if state else ''}"
+            raise DemoError(message, child=programs.manager)
+        if restarted := await programs.check():
+            screen.say(restarted)
+        await asyncio.sleep(INTERVAL)
 
 
-def look(plan: Object, *, plans: Informer, events: Informer, now: datetime) -> View:
-    """Build a view from what the watches hold; raises DemoError when the plan has been deleted."""
-    seen = plans.store.get(objects.name(plan))
-    if seen is None:
+def _view(plan: Object, *, plans: Informer, events: Informer) -> View:
+    """Build a view from the informers' stores. Raises DemoError when the plan was deleted."""
+    current = plans.store.get(objects.name(plan))
+    if current is None:
         raise DemoError(f"UpgradePlan {objects.name(plan)} was deleted")
-    about = [event for event in events.store.list() if event.get("involvedObject", {}).get("uid") == objects.uid(plan)]
-    return build(seen, about, now=now)
-
-
-async def _last_look(screen: Screen, *, plan: Object, plans: Informer, events: Informer) -> View:
-    """The plan's last event is on its way when the plan has ended."""
-    await asyncio.sleep(5 * TICK)
-    view = look(plan, plans=plans, events=events, now=datetime.now(UTC))
-    screen.show(view)
-    return view
+    uid = objects.uid(plan)
+    related = [event for event in events.store.list() if event.get("involvedObject", {}).get("uid") == uid]
+    return build(current, related, now=datetime.now(UTC))

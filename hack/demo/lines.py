@@ -1,4 +1,4 @@
-"""The upgrade as lines of text, for where there is no terminal: one line for everything that became different."""
+"""The upgrade as lines of text: one line for each change."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ if TYPE_CHECKING:
 
     from hack.demo.view import NodeRow, PhaseRow, View
 
-#: Events that say what a phase's own line says already.
-_TOLD_BY_PHASES = frozenset({"PhaseTransition", "PhaseCompleted", "UpgradeSucceeded", "UpgradeFailed"})
-#: Endings of node states by which a phase ends: they are told before its end, and others after its start.
-_ENDINGS = ("Preloaded", "PostDrained", "Upgraded", "Cleaned", "Failed")
+#: Events that repeat a phase's line.
+_PHASE_EVENTS = frozenset({"PhaseTransition", "PhaseCompleted", "UpgradeSucceeded", "UpgradeFailed"})
+#: Suffixes of the node states that end a phase; their lines come before the phase's.
+_FINAL_STATES = ("Preloaded", "PostDrained", "Upgraded", "Cleaned", "Failed")
 
 
 def changes(before: View | None, after: View) -> Iterator[str]:
-    """Tell what `after` has that `before` had not; nothing twice, and in the order in which it happened."""
+    """Yield a line for each difference, in the order of the upgrade."""
     yield from _progress(before, after)
     if after.waiting and (before is None or before.waiting != after.waiting):
         yield f"now: {after.waiting}"
-    if after.trouble and (before is None or before.trouble != after.trouble):
-        yield f"trouble: {after.trouble}"
+    if after.last_error and (before is None or before.last_error != after.last_error):
+        yield f"error: {after.last_error}"
     yield from _events(before, after)
 
 
 def _events(before: View | None, after: View) -> Iterator[str]:
-    """What neither a phase nor the trouble tells; an event that happens again is the same event."""
+    """Yield new events, except those that repeat a phase's line or the last error."""
     known = {(event.reason, event.message) for event in before.events} if before else set()
-    troubles = {after.trouble, before.trouble if before else ""}
+    errors = {after.last_error, before.last_error if before else ""}
     for event in after.events:
-        is_told = event.reason in _TOLD_BY_PHASES or event.message in troubles
-        if not is_told and (event.reason, event.message) not in known:
+        is_repeated = event.reason in _PHASE_EVENTS or event.message in errors
+        if not is_repeated and (event.reason, event.message) not in known:
             yield f"event: {event.type} {event.reason}: {event.message}"
 
 
 def _progress(before: View | None, after: View) -> Iterator[str]:
-    """Phases and nodes; one look can bring a node's last step, the end of its phase and the start of the next."""
+    """Yield phases and nodes; one view can bring a node's final state, its phase's end and the next phase's start."""
     nodes = list(_nodes(before.nodes if before else (), after.nodes))
     for line, is_end in _phases(before.phases if before else (), after.phases):
         if is_end:
-            yield from (told for told, is_last in nodes if is_last)
-            nodes = [(told, is_last) for told, is_last in nodes if not is_last]
+            yield from (node for node, is_final in nodes if is_final)
+            nodes = [(node, is_final) for node, is_final in nodes if not is_final]
         yield line
-    yield from (told for told, _ in nodes)
+    yield from (node for node, _ in nodes)
 
 
 def _phases(before: tuple[PhaseRow, ...], after: tuple[PhaseRow, ...]) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it tells an end."""
+    """Yield each line, and whether the phase ends."""
     marks = {row.name: row.mark for row in before}
     for row in after:
         mark = marks.get(row.name, Mark.PENDING)
@@ -62,10 +62,10 @@ def _phases(before: tuple[PhaseRow, ...], after: tuple[PhaseRow, ...]) -> Iterat
 
 
 def _nodes(before: tuple[NodeRow, ...], after: tuple[NodeRow, ...]) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it tells a node's last step in a phase."""
+    """Yield each line, and whether the state ends a phase."""
     known = {row.name: row for row in before}
     for row in after:
         old = known.get(row.name)
-        if old is None or (old.state, old.note) != (row.state, row.note):
-            note = f" ({row.note})" if row.note else ""
-            yield f"node {row.name}: {row.state}{note}", row.state.endswith(_ENDINGS)
+        if old is None or (old.state, old.message) != (row.state, row.message):
+            message = f" ({row.message})" if row.message else ""
+            yield f"node {row.name}: {row.state}{message}", row.state.endswith(_FINAL_STATES)

@@ -1,4 +1,4 @@
-"""What the demo can be told on its command line."""
+"""The demo's command line."""
 
 from __future__ import annotations
 
@@ -19,44 +19,50 @@ class Options:
 
     scenario: str
     api: str
-    #: None leaves the scenario's own durations as they are.
+    #: A factor on the scenario's durations; None keeps them.
     time_scale: float | None
     instant: bool
     #: Empty for a plan that names a Version.
     image: str
     plan_file: Path | None
     keep: bool
-    #: Seconds after which the upgrade is given up.
+    #: Seconds in which the upgrade has to end.
     timeout: float
     plain: bool
 
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
-    """Read the command line; ends the program with a message where it is wrong."""
+    """Parse the command line, or exit with a message."""
     parser = argparse.ArgumentParser(
-        prog="python -m hack.demo", description="Upgrade a simulated Harvester cluster and watch it.", epilog=_EPILOG
+        prog="python -m hack.demo",
+        description="Upgrade a simulated Harvester cluster and show the progress.",
+        epilog=_EPILOG,
     )
-    parser.add_argument("--scenario", default="three-nodes", help="a scenario's name or file (default: %(default)s)")
+    parser.add_argument("--scenario", default="three-nodes", help="name or file of a scenario (default: %(default)s)")
     parser.add_argument(
         "--api",
         choices=("embedded", "real"),
         default="embedded",
-        help="the API server to run on (%(default)s); for real see `make real-kube`",
+        help="API server (default: %(default)s); `make real-kube` builds the real one",
     )
     pace = parser.add_mutually_exclusive_group()
-    pace.add_argument("--time-scale", type=_positive, metavar="X", help="X times the scenario's durations")
-    pace.add_argument("--instant", action="store_true", help="whatever the cluster does takes no time")
+    pace.add_argument("--time-scale", type=_positive, metavar="X", help="factor on the scenario's durations")
+    pace.add_argument("--instant", action="store_true", help="run without the scenario's durations")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--image", nargs="?", const="harvester-v1.8.0", default="", metavar="NAME",
-                      help="upgrade from a VirtualMachineImage (default: %(const)s), not from a Version")  # fmt: skip
-    what.add_argument("--plan-file", type=Path, metavar="FILE", help="apply this UpgradePlan instead of the demo's own")
+                      help="upgrade from a VirtualMachineImage (default: %(const)s) instead of a Version")  # fmt: skip
+    what.add_argument("--plan-file", type=Path, metavar="FILE", help="create the UpgradePlan in this file")
     parser.add_argument(
-        "--keep", action="store_true", help="when the upgrade has ended, leave everything running until Ctrl-C"
+        "--keep", action="store_true", help="keep everything running until Ctrl-C after the upgrade has ended"
     )
     parser.add_argument(
-        "--timeout", type=_positive, default=900.0, metavar="SECONDS", help="give up after this time (%(default)s)"
+        "--timeout",
+        type=_positive,
+        default=900.0,
+        metavar="SECONDS",
+        help="time limit (default: %(default)s)",
     )
-    parser.add_argument("--plain", action="store_true", help="lines of text, on a terminal too")
+    parser.add_argument("--plain", action="store_true", help="print lines of text on a terminal too")
     return Options(**vars(parser.parse_args(arguments)))
 
 
@@ -66,5 +72,5 @@ def _positive(text: str) -> float:
     except ValueError:
         number = 0.0
     if not number > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return number

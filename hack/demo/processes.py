@@ -1,4 +1,4 @@
-"""The demo's child processes: each writes its own log, all stand in one group, and none outlives the demo."""
+"""The demo's child processes: each has a log, all are in one process group, and none outlives the demo."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-#: Seconds that a child gets to stop after it was asked to.
-STOP_WITHIN = 10.0
+#: Seconds from SIGTERM to SIGKILL.
+STOP_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A running program and the file that holds what it has said."""
+    """A program and its log."""
 
     name: str
     process: asyncio.subprocess.Process
     log: Path
 
     def tail(self, lines: int) -> str:
-        """Return the last lines of its log."""
+        """Return the last lines of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def ending(self) -> str:
-        """Say how it ended, for a process that has."""
+        """Describe how the process ended."""
         code = self.process.returncode or 0
         if code < 0:
-            return f"the {self.name} was ended by {signal.Signals(-code).name}"
-        return f"the {self.name} ended with exit status {code}"
+            return f"the {self.name} was terminated by {signal.Signals(-code).name}"
+        return f"the {self.name} exited with status {code}"
 
     async def stop(self) -> None:
-        """Ask it to stop, and insist after a while."""
+        """Send SIGTERM, and SIGKILL after STOP_TIMEOUT."""
         with contextlib.suppress(ProcessLookupError):
             self.process.terminate()
         try:
-            async with asyncio.timeout(STOP_WITHIN):
+            async with asyncio.timeout(STOP_TIMEOUT):
                 await self.process.wait()
         except TimeoutError:
             self.process.kill()
@@ -53,17 +53,17 @@ class Child:
 
 
 @dataclass(slots=True)
-class Family:
-    """All children of one demo; made by `family`."""
+class ProcessGroup:
+    """All children of one demo; created by `process_group`."""
 
     folder: Path
-    #: The process group, led by the keeper.
+    #: The process group, led by the supervisor.
     group: int
-    #: In the order in which they were started; they are stopped in the opposite one.
+    #: In the order of their start, the reverse of which is the order of their stop.
     children: list[Child] = field(default_factory=list)
 
     async def start(self, name: str, command: Sequence[str]) -> Child:
-        """Start a program with its output in the log `NAME.log`, to which a second start of the same name appends."""
+        """Start a program whose output is appended to `NAME.log`."""
         log = self.folder / f"{name}.log"
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
@@ -79,18 +79,18 @@ class Family:
 
 
 @contextlib.asynccontextmanager
-async def family(folder: Path) -> AsyncIterator[Family]:
-    """Give children a group and a keeper, and stop whatever still runs at the end."""
+async def process_group(folder: Path) -> AsyncIterator[ProcessGroup]:
+    """Provide a process group and its supervisor, and stop all children at the end."""
     command = [sys.executable, "-I", "-S", supervisor.__file__, str(folder)]
-    guard = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)  # noqa: ASYNC220  # its pipe is ours to hold, not the loop's
-    relatives = Family(folder=folder, group=guard.pid)
+    leader = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)  # noqa: ASYNC220  # its pipe is held, not read
+    group = ProcessGroup(folder=folder, group=leader.pid)
     try:
-        yield relatives
+        yield group
     finally:
-        for child in reversed(relatives.children):
+        for child in reversed(group.children):
             if child.process.returncode is None:
                 await child.stop()
-        os.killpg(guard.pid, signal.SIGKILL)
-        guard.wait()
-        if guard.stdin is not None:
-            guard.stdin.close()
+        os.killpg(leader.pid, signal.SIGKILL)
+        leader.wait()
+        if leader.stdin is not None:
+            leader.stdin.close()

@@ -1,4 +1,4 @@
-"""The demo from its first line to its exit status."""
+"""The demo as a whole."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rich.console import Console
 
 from hack.control_plane.assets import find_assets
 from hack.demo.follow import follow
-from hack.demo.processes import family
+from hack.demo.processes import process_group
+from hack.demo.programs import DemoError, start_programs
 from hack.demo.screen import Lines, Terminal
-from hack.demo.stage import DemoError, prepare
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from hack.demo.options import Options
-    from hack.demo.processes import Child, Family
+    from hack.demo.processes import Child, ProcessGroup
+    from hack.demo.programs import Programs
     from hack.demo.screen import Screen
-    from hack.demo.stage import Stage
     from hack.demo.view import View
     from upgrade_manager.kube.objects import Object
 
-#: Lines of a log that are shown when something went wrong.
-TAIL = 20
+#: Lines of a log that are shown after a failure.
+LOG_LINES = 20
 
 
 def run(options: Options) -> int:
-    """Show the demo and return the exit status of the process."""
+    """Run the demo and return the exit status."""
     console = Console(highlight=False)
     screen: Screen = Terminal(console) if console.is_terminal and not options.plain else Lines(_print)
     try:
@@ -57,7 +57,7 @@ def run(options: Options) -> int:
         status = 128 + signal.SIGINT
     except asyncio.CancelledError:
         status = 128 + signal.SIGTERM
-    screen.say("\nStopped; nothing is left running.")
+    screen.say("\nStopped; all processes have ended.")
     return status
 
 
@@ -70,16 +70,16 @@ async def _demo(options: Options, screen: Screen) -> int:
     status = 1
     with _folder() as folder:
         try:
-            async with family(folder) as relatives:
-                status = await _play(options, screen, relatives)
+            async with process_group(folder) as children:
+                status = await _run(options, screen, children)
         except* (DemoError, KubeError) as errors:
             for error in errors.exceptions:
-                _explain(screen, error)
+                _report(screen, error)
     return status
 
 
 def _stop_on(*numbers: signal.Signals) -> None:
-    """Have a signal end the demo as Ctrl-C does."""
+    """End the demo on a signal as on Ctrl-C."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     if task is not None:
@@ -96,21 +96,21 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _play(options: Options, screen: Screen, relatives: Family) -> int:
-    requested = manifest(options)
+async def _run(options: Options, screen: Screen, children: ProcessGroup) -> int:
+    plan_manifest = manifest(options)
     screen.say(f"Starting a simulated Harvester cluster ({options.scenario}) and the upgrade manager …")
-    stage = await prepare(options, relatives)
-    async with _client(stage.kubeconfig) as client:
-        plan = await client.create(resources.UPGRADE_PLANS, requested)
-        screen.say(introduction(stage, plan, kubectl=own_kubectl(options.api)))
-        view = await _watch(client, stage, screen, plan=plan, within=options.timeout)
-    screen.say(verdict(view))
-    is_well = view.outcome == SUCCEEDED
-    if not is_well:
-        screen.say(_excerpt(stage.manager))
+    programs = await start_programs(options, children)
+    async with _client(programs.kubeconfig) as client:
+        plan = await client.create(resources.UPGRADE_PLANS, plan_manifest)
+        screen.say(introduction(programs, plan, kubectl=kubectl_command(options.api)))
+        view = await _watch(client, programs, screen, plan=plan, within=options.timeout)
+    screen.say(summary(view))
+    succeeded = view.outcome == SUCCEEDED
+    if not succeeded:
+        screen.say(_log_tail(programs.manager))
     if options.keep:
-        await _keep(stage, screen)
-    return 0 if is_well else 1
+        await _keep(programs, screen)
+    return 0 if succeeded else 1
 
 
 @contextlib.asynccontextmanager
@@ -121,7 +121,7 @@ async def _client(kubeconfig: Path) -> AsyncIterator[Client]:
 
 
 def manifest(options: Options) -> dict[str, Any]:
-    """Build or read the plan that the demo applies; raises DemoError for a file that holds none."""
+    """Return the plan to create. Raises DemoError when the file has none."""
     if options.plan_file is not None:
         return _read(options.plan_file)
     spec = {"image": options.image} if options.image else {"version": "v1.8.0"}
@@ -135,76 +135,75 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise DemoError(f"cannot read the plan in {path}: {error}") from error
     if not isinstance(found, dict) or found.get("kind") != resources.UPGRADE_PLANS.kind:
-        raise DemoError(f"{path} holds no UpgradePlan")
+        raise DemoError(f"{path} is not an UpgradePlan")
     return found
 
 
-def introduction(stage: Stage, plan: Object, *, kubectl: tuple[str, str]) -> str:
-    """Say what runs and what can be tried while it does."""
-    program, note = kubectl
-    kubectl_line = f"  {program} --kubeconfig {shlex.quote(str(stage.kubeconfig))}"
+def introduction(programs: Programs, plan: Object, *, kubectl: tuple[str, str]) -> str:
+    """Return what runs and the commands to try."""
+    program, hint = kubectl
+    kubectl_line = f"  {program} --kubeconfig {shlex.quote(str(programs.kubeconfig))}"
     return "\n".join(
         [
-            f"kubeconfig: {stage.kubeconfig}",
-            f"Try in another terminal{note}:",
+            f"kubeconfig: {programs.kubeconfig}",
+            f"Try in another terminal{hint}:",
             f"{kubectl_line} get up",
             f"{kubectl_line} describe up/{objects.name(plan)}",
             f"{kubectl_line} explain upgradeplans.spec",
-            f"  kill -9 {stage.manager.process.pid}   # the manager: it is started again and carries on",
+            f"  kill -9 {programs.manager.process.pid}   # the manager: it is restarted and continues",
             "",
         ]
     )
 
 
-def own_kubectl(api: str) -> tuple[str, str]:
-    """How users call kubectl, and a remark where they have none; make puts .venv/bin on our PATH, not on theirs.
+def kubectl_command(api: str) -> tuple[str, str]:
+    """Return the user's kubectl command, and a hint when there is none.
 
-    A real cluster brings its own along.
+    The real control plane has its own. `make` adds .venv/bin to the demo's PATH, not to the user's.
     """
     if api == "real":
         return shlex.quote(str(find_assets(os.environ).folder / "kubectl")), ""
     found = shutil.which("kubectl")
     if found is None:
-        return "kubectl", " (no kubectl found; `make kubectl` puts one into .venv/bin)"
+        return "kubectl", " (kubectl not found; `make kubectl` installs it into .venv/bin)"
     own = str(Path(sys.executable).with_name("kubectl"))
     return (shlex.quote(own) if found == own else "kubectl"), ""
 
 
-async def _watch(client: Client, stage: Stage, screen: Screen, *, plan: Object, within: float) -> View:
+async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Object, within: float) -> View:
     plans = Informer(client, Selection(resource=resources.UPGRADE_PLANS), random=random.Random())
     events = Informer(client, Selection(resource=resources.EVENTS, namespace="default"), random=random.Random())
     async with asyncio.TaskGroup() as group:
         watches = [group.create_task(informer.run()) for informer in (plans, events)]
         await asyncio.gather(plans.wait_for_sync(), events.wait_for_sync())
         with screen:
-            view = await follow(stage, screen, plan=plan, plans=plans, events=events, within=within)
+            view = await follow(programs, screen, plan=plan, plans=plans, events=events, within=within)
         for watch in watches:
             watch.cancel()
     return view
 
 
-def verdict(view: View) -> str:
-    """Sum the run up in a sentence."""
+def summary(view: View) -> str:
+    """Return the outcome as a sentence."""
     if view.outcome == SUCCEEDED:
         return f"\nSucceeded: {view.route} in {view.elapsed:.0f} s."
     return f"\n{view.outcome}: {view.cause}"
 
 
-async def _keep(stage: Stage, screen: Screen) -> None:
-    screen.say("The cluster and the manager go on until Ctrl-C.")
+async def _keep(programs: Programs, screen: Screen) -> None:
+    screen.say("The cluster and the manager keep running until Ctrl-C.")
     while True:
-        remark = await stage.check()
-        if remark:
-            screen.say(remark)
+        if restarted := await programs.check():
+            screen.say(restarted)
         await asyncio.sleep(1)
 
 
-def _explain(screen: Screen, error: Exception) -> None:
+def _report(screen: Screen, error: Exception) -> None:
     screen.say(f"\nThe demo failed: {error}")
     child = error.child if isinstance(error, DemoError) else None
     if child is not None:
-        screen.say(_excerpt(child))
+        screen.say(_log_tail(child))
 
 
-def _excerpt(child: Child) -> str:
-    return f"The last lines of the {child.name}'s log:\n{child.tail(TAIL)}"
+def _log_tail(child: Child) -> str:
+    return f"The end of the {child.name}'s log:\n{child.tail(LOG_LINES)}"

@@ -1,4 +1,4 @@
-"""Where the demo shows things: a terminal that is drawn anew, or lines of text one after another."""
+"""The demo's output: a display that is redrawn on a terminal, or lines of text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from hack.demo.lines import changes
-from hack.demo.terminal import picture
+from hack.demo.terminal import display
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 
 class Screen(Protocol):
-    """Takes sentences and views; used as a context, whose end leaves the last view on display."""
+    """Shows sentences and views; the last view stays when its context ends."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def say(self, text: str) -> None:
-        """Show a remark of the demo's own, which stays."""
+        """Show a message, which stays."""
         ...
 
     def show(self, view: View) -> None:
-        """Show the upgrade as it stands."""
+        """Show the upgrade's state."""
         ...
 
 
 class Terminal:
-    """One picture at the bottom, redrawn in place; remarks scroll away above it."""
+    """A display that is redrawn in place; messages scroll above it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -52,16 +52,16 @@ class Terminal:
         self._live.stop()
 
     def say(self, text: str) -> None:
-        """Print above the picture, never folded, so that commands can be copied."""
+        """Print above the display without folding, so that commands can be copied."""
         self._console.print(Text(text), soft_wrap=True)
 
     def show(self, view: View) -> None:
-        """Replace the picture."""
-        self._live.update(picture(view, spinner=self._spinner))
+        """Redraw the display."""
+        self._live.update(display(view, spinner=self._spinner))
 
 
 class Lines:
-    """A line, with its time, for everything that became different."""
+    """A line with the time for each change."""
 
     def __init__(
         self, write: Callable[[str], None], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -77,11 +77,11 @@ class Lines:
         pass
 
     def say(self, text: str) -> None:
-        """Write the remark as it is."""
+        """Write the message."""
         self._write(text)
 
     def show(self, view: View) -> None:
-        """Write what is new since the last view."""
+        """Write the changes since the last view."""
         for line in changes(self._last, view):
             self._write(f"{self._now():%H:%M:%S}  {line}")
         self._last = view

@@ -1,7 +1,7 @@
-"""The demo's last will: a small process that cleans up when the demo was killed and could not do so itself.
+"""Cleans up after a demo that was killed: `python supervisor.py FOLDER`.
 
-It leads the process group that the demo's children belong to. When its standard input ends, the demo is gone: it asks
-the group to stop, removes the demo's folder, and ends the whole group, itself included.
+The process leads the group of the demo's children. Its standard input ends with the demo: it then sends the group
+SIGTERM, removes the folder, and sends the group, itself included, SIGKILL.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import signal
 import sys
 import time
 
-#: Seconds that the group gets to stop by itself.
-GRACE = 3.0
+#: Seconds from SIGTERM to SIGKILL.
+STOP_TIMEOUT = 3.0
 
 
 def main(folder: str) -> None:
-    """Wait for the end of the demo, then clean up."""
+    """Wait for the end of the demo, and clean up."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()
     os.killpg(0, signal.SIGTERM)
-    time.sleep(GRACE)
+    time.sleep(STOP_TIMEOUT)
     shutil.rmtree(folder, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""The upgrade as a picture that is drawn again and again on a terminal."""
+"""The upgrade as a display on a terminal."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MARKS = {Mark.PENDING: ("·", "dim"), Mark.DONE: ("✓", "green"), Mark.FAILED:
 _OUTCOMES = {"Succeeded": "bold green", "Failed": "bold red", "Blocked": "bold yellow"}
 
 
-def picture(view: View, *, spinner: Spinner) -> Group:
-    """Draw a view; the spinner is the caller's, so that it goes on turning from one picture to the next."""
+def display(view: View, *, spinner: Spinner) -> Group:
+    """Draw a view; the caller keeps the spinner, so that it turns from one view to the next."""
     parts: list[RenderableType] = [_header(view), Text(), _phases(view, spinner)]
     if view.nodes:
         parts += [Text(), _nodes(view)]
     if view.waiting:
         parts += [Text(), Text.assemble(("now        ", "bold"), view.waiting)]
-    if view.trouble:
-        parts += [Text(), Text.assemble(("trouble    ", "bold red"), view.trouble)]
+    if view.last_error:
+        parts += [Text(), Text.assemble(("error      ", "bold red"), view.last_error)]
     if view.cause:
         parts += [Text(), Text.assemble(("cause      ", "bold red"), view.cause)]
     if view.events:
@@ -64,7 +64,7 @@ def _nodes(view: View) -> Table:
     rows, others = select(view.nodes)
     for row in rows:
         style = "red" if row.state.endswith("Failed") else "green" if row.state.endswith("ed") else "cyan"
-        table.add_row("", row.name, Text(row.state, style=style), Text(row.note, style="dim"))
+        table.add_row("", row.name, Text(row.state, style=style), Text(row.message, style="dim"))
     if others:
         table.add_row("", "others", others)
     return table

@@ -1,4 +1,4 @@
-"""What there is to see of an upgrade, computed from the plan, its events and the time, and nothing else."""
+"""What the demo shows of an upgrade: a pure function of the plan, its events and the time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: So many nodes get a row of their own; of the others only the states are counted.
+#: Nodes with a row; the others are counted by state.
 NODE_ROWS = 12
 EVENT_ROWS = 6
 
-#: The states after which nothing more happens to a node while the nodes are upgraded.
+#: States in which a node waits for other nodes.
 _RESTING = frozenset({"ImagePreloaded", "PostDrained", "SingleNodeUpgraded", "ImageCleaned"})
 
 
 class Mark(StrEnum):
-    """How far a phase is."""
+    """A phase's state."""
 
     PENDING = "pending"
     ACTIVE = "active"
@@ -40,7 +40,7 @@ class PhaseRow:
 
     name: str
     mark: Mark
-    #: How long it took or has taken so far; None before it begins.
+    #: The duration so far; None before the start.
     seconds: float | None
 
 
@@ -50,8 +50,8 @@ class NodeRow:
 
     name: str
     state: str
-    #: Why it is in that state, where the manager says so.
-    note: str
+    #: The reason for the state; may be empty.
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,30 +67,30 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A whole picture."""
+    """All that is shown."""
 
     plan: str
-    #: What becomes what: `Harvester v1.7.1 → v1.8.0`.
+    #: Such as `Harvester v1.7.1 → v1.8.0`.
     route: str
-    #: Seconds since the plan was accepted, up to its end.
+    #: Seconds from the plan's acceptance to its end, or until now.
     elapsed: float
     phases: tuple[PhaseRow, ...]
-    #: All of them, in the order of their numbers.
+    #: In the order of their numbers.
     nodes: tuple[NodeRow, ...]
-    #: What the upgrade waits for now; empty between two phases and when it has ended.
+    #: What the upgrade waits for; empty between two phases and at the end.
     waiting: str
-    #: An error that is being retried, or why the plan does not run; empty when all is well.
-    trouble: str
-    #: The latest ones, oldest first.
+    #: An error that is retried; empty otherwise.
+    last_error: str
+    #: The latest, oldest first.
     events: tuple[EventRow, ...]
     #: Empty while the plan runs, then `Succeeded`, `Failed` or `Blocked`.
     outcome: str
-    #: Why it failed; empty otherwise.
+    #: Why the plan failed or is blocked; empty otherwise.
     cause: str
 
 
 def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
-    """Draw the picture of a plan; every part of it may be missing, because the manager may not have got there yet."""
+    """Build the view of a plan, whose status may be incomplete."""
     status = objects.status(plan)
     times = _times(status)
     outcome, cause = _outcome(plan)
@@ -106,7 +106,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
         phases=phases,
         nodes=_nodes(status),
         waiting="" if outcome or is_between else _message(plan, "Progressing"),
-        trouble=_message(plan, "Degraded") if objects.is_condition_true(plan, "Degraded") else "",
+        last_error=_message(plan, "Degraded") if objects.is_condition_true(plan, "Degraded") else "",
         events=_events(events),
         outcome=outcome,
         cause=cause,
@@ -143,18 +143,18 @@ def _phase(phase: PhaseName, times: Mapping[str, datetime], *, outcome: str, end
 def _nodes(status: Mapping[str, Any]) -> tuple[NodeRow, ...]:
     statuses = status.get("nodeUpgradeStatuses") or {}
     return tuple(
-        NodeRow(name=name, state=entry.get("state", ""), note=entry.get("message", ""))
+        NodeRow(name=name, state=entry.get("state", ""), message=entry.get("message", ""))
         for name, entry in sorted(statuses.items(), key=lambda item: (len(item[0]), item[0]))
     )
 
 
 def select(nodes: Sequence[NodeRow]) -> tuple[Sequence[NodeRow], str]:
-    """Choose the nodes that get a row, those that something happens to first, and count the others by state."""
+    """Select the nodes with a row, those in progress first, and count the others by state."""
     if len(nodes) <= NODE_ROWS:
         return nodes, ""
-    by_interest = sorted(nodes, key=lambda row: row.state in _RESTING)
-    counts = Counter(row.state for row in by_interest[NODE_ROWS:])
-    return by_interest[:NODE_ROWS], ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    by_progress = sorted(nodes, key=lambda row: row.state in _RESTING)
+    counts = Counter(row.state for row in by_progress[NODE_ROWS:])
+    return by_progress[:NODE_ROWS], ", ".join(f"{count} {state}" for state, count in counts.most_common())
 
 
 def _route(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
@@ -179,7 +179,7 @@ def _events(events: Sequence[Object]) -> tuple[EventRow, ...]:
 
 
 def _order(event: Object) -> tuple[str, int, str]:
-    """By time, which is in whole seconds, and within a second by the order of their writing."""
+    """Sort by time, which is in whole seconds, then by the order of the writes."""
     version = objects.resource_version(event)
     return _moment(event), len(version), version
 
@@ -195,5 +195,5 @@ def _message(plan: Object, condition: str) -> str:
 
 
 def _seconds(begin: datetime, end: datetime) -> float:
-    """Never negative: timestamps are whole seconds and the clocks of two programs may differ."""
+    """Return the duration, at least 0: timestamps are in whole seconds and clocks differ."""
     return max(0.0, (end - begin).total_seconds())

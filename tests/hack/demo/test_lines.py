@@ -1,4 +1,4 @@
-"""Where there is no terminal, every change is one line and nothing is told twice."""
+"""Lines of text: one for each change, none twice."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ QUIET = View(
     phases=(PhaseRow(name="Initialize", mark=Mark.PENDING, seconds=None),),
     nodes=(),
     waiting="",
-    trouble="",
+    last_error="",
     events=(),
     outcome="",
     cause="",
 )
 WARNING = EventRow(time="12:00:00", type="Warning", reason="ImageCleanupSkipped", message="no list", count=1)
-TOLD = EventRow(time="12:00:00", type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=1)
+REPEATED = EventRow(
+    time="12:00:00", type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=1
+)
 
 
 def phase(mark: Mark, seconds: float) -> dict[str, Any]:
@@ -38,34 +40,34 @@ def phase(mark: Mark, seconds: float) -> dict[str, Any]:
         pytest.param(
             phase(Mark.DONE, 2.0),
             ["phase Initialize: started", "phase Initialize: done after 2 s"],
-            id="phase came and went between two looks",
+            id="phase started and ended",
         ),
         pytest.param(
-            {"nodes": (NodeRow(name="node-0", state="ImagePreloaded", note=""),)},
+            {"nodes": (NodeRow(name="node-0", state="ImagePreloaded", message=""),)},
             ["node node-0: ImagePreloaded"],
             id="node",
         ),
         pytest.param(
-            {"nodes": (NodeRow(name="node-0", state="PreDrainFailed", note="no room"),)},
+            {"nodes": (NodeRow(name="node-0", state="PreDrainFailed", message="no room"),)},
             ["node node-0: PreDrainFailed (no room)"],
-            id="node with a note",
+            id="node with a message",
         ),
         pytest.param({"waiting": "for the image"}, ["now: for the image"], id="waiting"),
-        pytest.param({"trouble": "no answer"}, ["trouble: no answer"], id="trouble"),
+        pytest.param({"last_error": "no response"}, ["error: no response"], id="error"),
         pytest.param({"events": (WARNING,)}, ["event: Warning ImageCleanupSkipped: no list"], id="event"),
-        pytest.param({"events": (TOLD,)}, [], id="event that the phase's line tells"),
-        pytest.param({"elapsed": 5.0}, [], id="only time has passed"),
+        pytest.param({"events": (REPEATED,)}, [], id="event of a phase"),
+        pytest.param({"elapsed": 5.0}, [], id="elapsed time"),
     ],
 )
-def test_a_change_is_told_once(change: dict[str, Any], lines: list[str]) -> None:
+def test_a_change_is_one_line(change: dict[str, Any], lines: list[str]) -> None:
     after = replace(QUIET, **change)
     assert list(changes(QUIET, after)) == lines
     assert list(changes(after, after)) == []
 
 
-def test_a_nodes_last_step_is_told_before_the_end_of_its_phase_and_its_first_after_the_start() -> None:
+def test_final_node_states_precede_the_end_of_their_phase() -> None:
     states = {"node-0": "PostDrained", "node-1": "PreDrainFailed", "node-2": "ImagePreloading"}
-    nodes = tuple(NodeRow(name=name, state=state, note="") for name, state in states.items())
+    nodes = tuple(NodeRow(name=name, state=state, message="") for name, state in states.items())
     assert list(changes(QUIET, replace(QUIET, nodes=nodes, **phase(Mark.DONE, 2.0)))) == [
         "phase Initialize: started",
         "node node-0: PostDrained",
@@ -75,22 +77,22 @@ def test_a_nodes_last_step_is_told_before_the_end_of_its_phase_and_its_first_aft
     ]
 
 
-def test_an_event_that_happens_again_is_not_told_again() -> None:
+def test_a_repeated_event_is_not_printed_again() -> None:
     before, after = replace(QUIET, events=(WARNING,)), replace(QUIET, events=(replace(WARNING, count=2),))
     assert list(changes(before, after)) == []
 
 
-def test_an_event_that_the_trouble_tells_is_not_told_again() -> None:
-    troubled = replace(QUIET, trouble="no list")
-    assert list(changes(QUIET, replace(troubled, events=(WARNING,)))) == ["trouble: no list"]
-    assert list(changes(troubled, replace(QUIET, events=(WARNING,)))) == []
+def test_an_event_with_the_last_error_is_not_printed() -> None:
+    failing = replace(QUIET, last_error="no list")
+    assert list(changes(QUIET, replace(failing, events=(WARNING,)))) == ["error: no list"]
+    assert list(changes(failing, replace(QUIET, events=(WARNING,)))) == []
 
 
-def test_a_running_phase_is_told_when_it_ends() -> None:
+def test_the_end_of_a_running_phase_is_printed() -> None:
     before, after = replace(QUIET, **phase(Mark.ACTIVE, 1.0)), replace(QUIET, **phase(Mark.FAILED, 3.0))
     assert list(changes(before, after)) == ["phase Initialize: failed after 3 s"]
 
 
-def test_the_first_view_is_told_whole() -> None:
+def test_the_first_view_is_printed_as_a_whole() -> None:
     first = replace(QUIET, waiting="for the image", **phase(Mark.ACTIVE, 0.0))
     assert list(changes(None, first)) == ["phase Initialize: started", "now: for the image"]

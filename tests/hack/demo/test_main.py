@@ -1,4 +1,4 @@
-"""The demo as a newcomer runs it: as a program, to its end."""
+"""The demo as a program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(150)
 
 @contextmanager
 def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A demo whose temporary files are under our eyes; killed where the test ends before it."""
+    """Start a demo with its temporary files in a folder, and kill it at the end."""
     command = [sys.executable, "-m", "hack.demo", "--plain", *arguments]
     environment = {**os.environ, "TMPDIR": str(folder)}
     with subprocess.Popen(  # noqa: S603  # our own program
@@ -35,7 +35,7 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Its exit status and what it has said."""
+    """Return the exit status and the output."""
     with started(folder, *arguments) as demo:
         output, _ = demo.communicate()
         return demo.returncode, output
@@ -44,12 +44,12 @@ def run(folder: Path, *arguments: str) -> tuple[int, str]:
 def read_until(demo: subprocess.Popen[str], pattern: str) -> re.Match[str]:
     assert demo.stdout is not None
     found = next((found for line in demo.stdout if (found := re.search(pattern, line))), None)
-    assert found is not None, f"the demo ended without saying {pattern}"
+    assert found is not None, f"the demo has not printed {pattern}"
     return found
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Files of a demo with that folder, and processes that have to do with it."""
+    """Return files in the folder, and processes with its name in their command lines."""
     command = ["ps", "-wweo", "pid=,args="]
     processes = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603  # ours
     files = [path.name for path in folder.iterdir()]
@@ -69,7 +69,7 @@ def test_an_upgrade_succeeds_and_leaves_nothing_behind(tmp_path: Path, arguments
     assert left_behind(tmp_path) == []
 
 
-def test_a_failed_upgrade_says_why_and_shows_the_managers_log(tmp_path: Path) -> None:
+def test_a_failed_upgrade_shows_the_cause_and_the_log(tmp_path: Path) -> None:
     scenario = tmp_path / "broken.yaml"
     scenario.write_text("nodes: {count: 3, management: 3}\nfaults: [{work: manifests, message: no such chart}]\n")
     folder = tmp_path / "tmp"
@@ -77,18 +77,18 @@ def test_a_failed_upgrade_says_why_and_shows_the_managers_log(tmp_path: Path) ->
     status, output = run(folder, "--instant", "--scenario", str(scenario))
     assert status == 1, output
     assert re.search(r"^Failed: .*no such chart", output, re.MULTILINE)
-    assert "The last lines of the manager's log:" in output
+    assert "The end of the manager's log:" in output
     assert left_behind(folder) == []
 
 
-def test_a_scenario_that_does_not_exist_is_the_clusters_word(tmp_path: Path) -> None:
+def test_an_unknown_scenario_is_reported_by_the_cluster(tmp_path: Path) -> None:
     status, output = run(tmp_path, "--scenario", "nodes-12345")
     assert status == 1
-    assert "The demo failed: the cluster ended with exit status" in output
+    assert "The demo failed: the cluster exited with status" in output
     assert "nodes-12345" in output
 
 
-def test_a_plan_that_the_schema_refuses_gets_the_servers_message(tmp_path: Path) -> None:
+def test_an_invalid_plan_is_reported_by_the_server(tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     head = "apiVersion: management.harvesterhci.io/v1beta1, kind: UpgradePlan, metadata: {name: empty}"
     plan.write_text(f"{{{head}, spec: {{}}}}")
@@ -97,12 +97,12 @@ def test_a_plan_that_the_schema_refuses_gets_the_servers_message(tmp_path: Path)
     assert re.search(r"^The demo failed: .*empty.*version", output, re.MULTILINE)
 
 
-def test_a_file_without_a_plan_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_plan_is_an_error(tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text("kind: ConfigMap")
     status, output = run(tmp_path, "--instant", "--plan-file", str(plan))
     assert status == 1
-    assert f"The demo failed: {plan} holds no UpgradePlan" in output
+    assert f"The demo failed: {plan} is not an UpgradePlan" in output
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(tmp_path: Path, number: sign
     assert left_behind(tmp_path) == []
 
 
-def test_a_killed_manager_is_started_again_and_the_upgrade_succeeds(tmp_path: Path) -> None:
+def test_the_upgrade_succeeds_with_a_killed_manager(tmp_path: Path) -> None:
     with started(tmp_path, "--time-scale", "0.1") as demo:
         pid = int(read_until(demo, r"kill -9 (\d+)")[1])
         read_until(demo, "phase ISODownload: started")
         os.kill(pid, signal.SIGKILL)
         output, _ = demo.communicate()
         assert demo.returncode == 0, output
-    assert "the manager was killed; started again" in output
+    assert "the manager was killed; restarted" in output

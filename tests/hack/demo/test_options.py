@@ -7,7 +7,7 @@ import pytest
 from hack.demo.options import parse
 
 
-def test_the_default_is_a_three_node_upgrade_from_a_version() -> None:
+def test_defaults() -> None:
     options = parse([])
     assert (options.scenario, options.api, options.image, options.plan_file) == ("three-nodes", "embedded", "", None)
     assert (options.time_scale, options.instant, options.keep) == (None, False, False)
@@ -24,7 +24,7 @@ def test_the_default_is_a_three_node_upgrade_from_a_version() -> None:
         pytest.param(["--scenario", "nodes-100"], "scenario", "nodes-100", id="scenario"),
     ],
 )
-def test_every_option_reaches_its_field(arguments: list[str], field: str, value: object) -> None:
+def test_options_are_parsed(arguments: list[str], field: str, value: object) -> None:
     assert getattr(parse(arguments), field) == value
 
 
@@ -35,12 +35,12 @@ def test_every_option_reaches_its_field(arguments: list[str], field: str, value:
         pytest.param(["--time-scale", "-1"], id="negative"),
         pytest.param(["--time-scale", "nan"], id="not a number"),
         pytest.param(["--time-scale", "fast"], id="a word"),
-        pytest.param(["--instant", "--time-scale", "2"], id="two paces"),
+        pytest.param(["--instant", "--time-scale", "2"], id="two speeds"),
         pytest.param(["--image", "x", "--plan-file", "y"], id="two plans"),
         pytest.param(["--what"], id="unknown"),
     ],
 )
-def test_a_wrong_command_line_ends_with_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_command_line_exits_with_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         parse(arguments)
     assert ended.value.code == 2

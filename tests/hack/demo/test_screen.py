@@ -17,17 +17,17 @@ def view(waiting: str) -> View:
     return build(plan, [], now=NOW)
 
 
-def test_lines_carry_their_time_and_remarks_do_not() -> None:
+def test_lines_have_a_time_and_messages_do_not() -> None:
     written: list[str] = []
     with Lines(written.append, now=lambda: NOW) as screen:
-        screen.say("a remark")
+        screen.say("a message")
         screen.show(view("for one thing"))
         screen.show(view("for one thing"))
         screen.show(view("for another"))
-    assert written == ["a remark", "12:00:09  now: for one thing", "12:00:09  now: for another"]
+    assert written == ["a message", "12:00:09  now: for one thing", "12:00:09  now: for another"]
 
 
-def test_a_terminal_keeps_the_last_picture_and_long_remarks_in_one_line() -> None:
+def test_a_terminal_keeps_the_last_view_and_does_not_fold() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=60, record=True)
     command = "kubectl --kubeconfig /tmp/a/rather/long/path/to/the/kubeconfig explain upgradeplans.spec"
     with Terminal(console) as screen:

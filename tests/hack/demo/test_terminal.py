@@ -1,4 +1,4 @@
-"""The picture on a terminal, letter by letter."""
+"""The display on a terminal, character by character."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 from rich.spinner import Spinner
 
-from hack.demo.terminal import picture
+from hack.demo.terminal import display
 from hack.demo.view import EventRow, Mark, NodeRow, PhaseRow, View
 
 RUNNING = View(
@@ -20,11 +20,11 @@ RUNNING = View(
         PhaseRow(name="RepoCreate", mark=Mark.PENDING, seconds=None),
     ),
     nodes=(
-        NodeRow(name="node-0", state="PostDrained", note=""),
-        NodeRow(name="node-1", state="WaitingReboot", note="expects Harvester v1.8.0"),
+        NodeRow(name="node-0", state="PostDrained", message=""),
+        NodeRow(name="node-1", state="WaitingReboot", message="expects Harvester v1.8.0"),
     ),
     waiting="VirtualMachineImage harvester-system/demo-iso is being imported",
-    trouble="",
+    last_error="",
     events=(
         EventRow(
             time="12:00:01", type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=2
@@ -56,7 +56,7 @@ FAILED = View(
     phases=(PhaseRow(name="Initialize", mark=Mark.FAILED, seconds=3.0),),
     nodes=(),
     waiting="",
-    trouble="the server does not answer",
+    last_error="the server does not respond",
     events=(),
     outcome="Failed",
     cause="no Version v1.8.0",
@@ -67,7 +67,7 @@ UpgradePlan demo   Harvester → v1.8.0   3 s   Failed
 
 ✗  Initialize  3 s
 
-trouble    the server does not answer
+error      the server does not respond
 
 cause      no Version v1.8.0
 """
@@ -75,13 +75,13 @@ cause      no Version v1.8.0
 
 def draw(view: View) -> str:
     console = Console(file=io.StringIO(), width=100, record=True, get_time=lambda: 0.0)
-    console.print(picture(view, spinner=Spinner("dots")))
+    console.print(display(view, spinner=Spinner("dots")))
     return "".join(f"{line.rstrip()}\n" for line in console.export_text().splitlines())
 
 
-def test_a_running_upgrade() -> None:
+def test_running_upgrade() -> None:
     assert draw(RUNNING) == EXPECTED
 
 
-def test_a_failed_upgrade() -> None:
+def test_failed_upgrade() -> None:
     assert draw(FAILED) == EXPECTED_FAILED

@@ -1,4 +1,4 @@
-"""The picture is a pure function of plan, events and time."""
+"""The view as a function of plan, events and time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plan(**status: Any) -> dict[str, Any]:
 
 
 def times(*phases: str) -> list[dict[str, str]]:
-    """Each phase value one second after the one before."""
+    """Return timestamps of phases, a second apart."""
     return [{"phase": phase, "phaseTransitionTimestamp": at(second)} for second, phase in enumerate(phases)]
 
 
@@ -33,7 +33,7 @@ def test_a_plan_without_status_is_all_pending() -> None:
     assert (view.elapsed, view.nodes, view.outcome) == (0.0, (), "")
 
 
-def test_a_running_plan_shows_done_active_and_pending_phases_with_their_durations() -> None:
+def test_phases_of_a_running_plan_have_durations() -> None:
     status = {
         "currentPhase": "ISODownloading",
         "previousVersion": "v1.7.1",
@@ -51,16 +51,16 @@ def test_a_running_plan_shows_done_active_and_pending_phases_with_their_duration
     assert view.elapsed == 9.0
 
 
-def test_between_two_phases_nothing_is_waited_for_any_more() -> None:
+def test_no_message_between_two_phases() -> None:
     status = {
         "currentPhase": "Initialized",
         "phaseTransitionTimestamps": times("Initializing", "Initialized"),
-        "conditions": [{"type": "Progressing", "status": "True", "message": "waiting for what has come"}],
+        "conditions": [{"type": "Progressing", "status": "True", "message": "waiting for the Version"}],
     }
     assert build(plan(**status), [], now=START).waiting == ""
 
 
-def test_a_failed_plan_marks_the_phase_that_failed_and_stops_its_clock() -> None:
+def test_a_failed_plan_marks_its_phase_and_stops_the_clock() -> None:
     status = {
         "currentPhase": "Failed",
         "phaseTransitionTimestamps": times("Initializing", "Initialized", "ISODownloading", "Failed"),
@@ -71,33 +71,33 @@ def test_a_failed_plan_marks_the_phase_that_failed_and_stops_its_clock() -> None
     assert (view.outcome, view.cause, view.waiting, view.elapsed) == ("Failed", "the download failed", "", 3.0)
 
 
-def test_a_blocked_plan_has_ended_too() -> None:
+def test_a_blocked_plan_has_ended() -> None:
     condition = {"type": "Available", "status": "False", "reason": "ConcurrentUpgradeBlocked", "message": "by other"}
     view = build(plan(conditions=[condition]), [], now=START)
     assert (view.outcome, view.cause) == ("Blocked", "by other")
 
 
 @pytest.mark.parametrize(
-    ("status", "trouble"),
+    ("status", "last_error"),
     [
-        pytest.param("True", "the repository does not answer", id="degraded"),
+        pytest.param("True", "the repository does not respond", id="degraded"),
         pytest.param("False", "", id="healthy"),
     ],
 )
-def test_trouble_is_what_degraded_says_while_it_is_true(status: str, trouble: str) -> None:
-    condition = {"type": "Degraded", "status": status, "message": "the repository does not answer"}
-    assert build(plan(conditions=[condition]), [], now=START).trouble == trouble
+def test_the_last_error_is_the_message_of_degraded(status: str, last_error: str) -> None:
+    condition = {"type": "Degraded", "status": status, "message": "the repository does not respond"}
+    assert build(plan(conditions=[condition]), [], now=START).last_error == last_error
 
 
-def test_nodes_stand_in_the_order_of_their_numbers() -> None:
+def test_nodes_are_sorted_by_number() -> None:
     states = {"node-10": {"state": "ImagePreloaded"}, "node-2": {"state": "PreDraining", "message": "draining"}}
     assert build(plan(nodeUpgradeStatuses=states), [], now=START).nodes == (
-        NodeRow(name="node-2", state="PreDraining", note="draining"),
-        NodeRow(name="node-10", state="ImagePreloaded", note=""),
+        NodeRow(name="node-2", state="PreDraining", message="draining"),
+        NodeRow(name="node-10", state="ImagePreloaded", message=""),
     )
 
 
-def test_of_many_nodes_those_that_something_happens_to_get_a_row_and_the_rest_is_counted() -> None:
+def test_nodes_in_progress_have_rows_and_others_are_counted() -> None:
     states = {f"node-{number}": {"state": "ImagePreloaded"} for number in range(40)}
     states["node-33"] = {"state": "WaitingReboot"}
     rows, others = select(build(plan(nodeUpgradeStatuses=states), [], now=START).nodes)
@@ -106,12 +106,12 @@ def test_of_many_nodes_those_that_something_happens_to_get_a_row_and_the_rest_is
     assert others == "28 ImagePreloaded"
 
 
-def test_a_few_nodes_all_get_a_row() -> None:
-    nodes = tuple(NodeRow(name=f"node-{number}", state="ImagePreloaded", note="") for number in range(12))
+def test_a_few_nodes_all_have_rows() -> None:
+    nodes = tuple(NodeRow(name=f"node-{number}", state="ImagePreloaded", message="") for number in range(12))
     assert select(nodes) == (nodes, "")
 
 
-def test_the_latest_events_are_shown_oldest_first() -> None:
+def test_the_latest_events_are_sorted_by_time() -> None:
     events = [
         {
             "metadata": {"name": f"e{second}"},
@@ -127,12 +127,12 @@ def test_the_latest_events_are_shown_oldest_first() -> None:
     assert view.events[0] == EventRow(time="12:00:02", type="Normal", reason="R", message="2", count=1)
 
 
-def test_a_clock_behind_the_managers_gives_no_negative_duration() -> None:
+def test_durations_are_not_negative() -> None:
     view = build(plan(phaseTransitionTimestamps=times("Initializing")), [], now=START.replace(year=2029))
     assert view.phases[0].seconds == 0.0
 
 
-def test_events_of_one_second_stand_in_the_order_of_their_writing() -> None:
+def test_events_of_one_second_are_sorted_by_version() -> None:
     events = [
         {"metadata": {"name": name, "resourceVersion": version}, "message": name, "lastTimestamp": at(1)}
         for name, version in (("a", "10"), ("b", "9"), ("c", "11"))

@@ -1,4 +1,4 @@
-"""The two programs that a demo consists of, started and watched as a user would start and watch them."""
+"""The demo's two programs, a simulated cluster and a manager, started as a user starts them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hack.demo.options import Options
-    from hack.demo.processes import Child, Family
+    from hack.demo.processes import Child, ProcessGroup
 
-#: Seconds until the simulated cluster has to be ready; the real API server may have to be built first.
-READY_WITHIN = {"embedded": 60.0, "real": 1200.0}
+#: Seconds in which the simulated cluster has to be ready.
+READY_TIMEOUT = {"embedded": 60.0, "real": 300.0}
 
-#: So many times a manager that was killed is started again.
-RESTARTS = 20
+#: Restarts of a manager that was killed.
+MAX_RESTARTS = 20
 
 _REPO_URL = re.compile(r"repo-url[= ](\S+)")
 
 
 class DemoError(Exception):
-    """The upgrade cannot be shown to its end; the text says why, and `child` whose log tells more."""
+    """The demo failed; the log of `child` has more."""
 
     def __init__(self, message: str, *, child: Child | None = None) -> None:
         super().__init__(message)
@@ -34,45 +34,46 @@ class DemoError(Exception):
 
 
 @dataclass(slots=True)
-class Stage:
-    """A cluster and a manager that works on it."""
+class Programs:
+    """A cluster and its manager."""
 
     kubeconfig: Path
-    family: Family
+    processes: ProcessGroup
     cluster: Child
     manager: Child
     manager_command: Sequence[str]
     restarts: int = 0
 
     async def check(self) -> str:
-        """See that both still run. Returns a remark where a killed manager was started again; raises DemoError.
+        """Restart a manager that was killed, and return a message about it. Raises DemoError when a program has ended.
 
-        SIGKILL is what an operator tries out and what the kernel does to a program that needs too much memory; a
-        Deployment would start the manager again, and so does the demo. An exit of its own accord is an error.
+        A Deployment restarts a container that an operator or the kernel has killed. Any other exit is an error.
         """
         if self.cluster.process.returncode is not None:
             raise DemoError(self.cluster.ending(), child=self.cluster)
         if self.manager.process.returncode is None:
             return ""
-        if self.manager.process.returncode != -signal.SIGKILL or self.restarts == RESTARTS:
+        if self.manager.process.returncode != -signal.SIGKILL or self.restarts == MAX_RESTARTS:
             raise DemoError(self.manager.ending(), child=self.manager)
         self.restarts += 1
-        self.manager = await self.family.start("manager", self.manager_command)
-        return f"the manager was killed; started again, process {self.manager.process.pid}"
+        self.manager = await self.processes.start("manager", self.manager_command)
+        return f"the manager was killed; restarted as process {self.manager.process.pid}"
 
 
-async def prepare(options: Options, family: Family) -> Stage:
-    """Start the cluster, wait until it is ready, and start the manager on it; raises DemoError."""
-    kubeconfig = family.folder / "kubeconfig"
-    cluster = await family.start("cluster", cluster_command(options, kubeconfig))
-    ready = await ready_line(cluster, within=READY_WITHIN[options.api])
+async def start_programs(options: Options, processes: ProcessGroup) -> Programs:
+    """Start the cluster, wait until it is ready, and start the manager. Raises DemoError."""
+    kubeconfig = processes.folder / "kubeconfig"
+    cluster = await processes.start("cluster", cluster_command(options, kubeconfig))
+    ready = await ready_line(cluster, within=READY_TIMEOUT[options.api])
     command = manager_command(kubeconfig, repo_url(ready))
-    manager = await family.start("manager", command)
-    return Stage(kubeconfig=kubeconfig, family=family, cluster=cluster, manager=manager, manager_command=command)
+    manager = await processes.start("manager", command)
+    return Programs(
+        kubeconfig=kubeconfig, processes=processes, cluster=cluster, manager=manager, manager_command=command
+    )
 
 
 def cluster_command(options: Options, kubeconfig: Path) -> list[str]:
-    """Build the simulated cluster's command line."""
+    """Return the simulated cluster's command line."""
     command = [sys.executable, "-m", "hack.cluster", "--install-crds", "--api", options.api]
     command += ["--scenario", options.scenario, "--kubeconfig", str(kubeconfig)]
     if options.instant:
@@ -83,22 +84,22 @@ def cluster_command(options: Options, kubeconfig: Path) -> list[str]:
 
 
 def manager_command(kubeconfig: Path, repo_url: str) -> list[str]:
-    """Build the manager's command line; its endpoints are off, so that two demos never fight over a port."""
+    """Return the manager's command line, without endpoints, so that two demos can run at a time."""
     program = Path(sys.executable).with_name("upgrade-manager")
     command = [str(program), "run", "--kubeconfig", str(kubeconfig), "--repo-url", repo_url]
     return [*command, "--metrics-secure=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
 
 def repo_url(ready: str) -> str:
-    """Find the upgrade repository's address in the cluster's ready line; raises DemoError."""
+    """Return the upgrade repository's URL from the cluster's ready line. Raises DemoError."""
     found = _REPO_URL.search(ready)
     if found is None:
-        raise DemoError(f"the cluster's ready line names no repo-url: {ready}")
+        raise DemoError(f"the cluster's ready line has no repo-url: {ready}")
     return found.group(1)
 
 
 async def ready_line(cluster: Child, *, within: float) -> str:
-    """Wait for the line in which the cluster says that all is set up; raises DemoError."""
+    """Wait for the cluster's ready line. Raises DemoError."""
     try:
         async with asyncio.timeout(within):
             while cluster.process.returncode is None:

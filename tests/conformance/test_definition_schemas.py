@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, play, post
+from tests.support.api_calls import Row, answered, play, post
 from tests.support.gadgets import DEFINITIONS, gadget, unfit
 
 if TYPE_CHECKING:

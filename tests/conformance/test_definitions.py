@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, get, invalid, merge, play, post, put
+from tests.support.api_calls import Row, answered, get, invalid, merge, play, post, put
 from tests.support.gadgets import DEFINITIONS, NAME, OPEN, gadget, unfit
 from tests.support.shapes import GROUP
 

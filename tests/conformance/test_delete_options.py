@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, conflict, delete, invalid, play, refused
-from tests.support.specimens import CUSTOM, CUSTOM_HELD, DYING, HELD, MAP, ONE, PLACED, WIDGET
+from tests.support.api_calls import Row, answered, conflict, delete, invalid, play, refused
+from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, DYING, HELD, MAP, ONE, PLACED, WIDGET
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, delete, get, invalid, merge, play, post, refused
+from tests.support.api_calls import Row, answered, delete, get, invalid, merge, play, post, refused
+from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, DYING, HELD, MAP, ONE, PLACED, WIDGET
 from tests.support.maps import MAPS
 from tests.support.shapes import WIDGETS, widget
-from tests.support.specimens import CUSTOM, CUSTOM_HELD, DYING, HELD, MAP, ONE, PLACED, WIDGET
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, delete, get, invalid, merge, play, post, put, refused
+from tests.support.api_calls import Row, answered, delete, get, invalid, merge, play, post, put, refused
 from tests.support.shapes import WIDGETS, definition, widget
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, play, post, refused
+from tests.support.api_calls import Row, answered, play, post, refused
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

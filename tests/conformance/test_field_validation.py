@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Ask, Row, answered, invalid, json_patch, merge, play, post, put, refused, strategic
+from tests.support.api_calls import Ask, Row, answered, invalid, json_patch, merge, play, post, put, refused, strategic
 from tests.support.shapes import WIDGETS, definition, widget
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, delete, merge, play, post, refused
-from tests.support.specimens import MAP, ONE, PLACED
+from tests.support.api_calls import Row, answered, delete, merge, play, post, refused
+from tests.support.existing_objects import MAP, ONE, PLACED
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.kinds import until
-from tests.support.rights import RBAC, grant
+from tests.support.rbac import RBAC, grant
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import (
+from tests.support.api_calls import (
     Row,
     answered,
     delete,

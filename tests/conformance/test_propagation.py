@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Ask, Row, answered, delete, invalid, merge, play, post, put, refused
+from tests.support.api_calls import Ask, Row, answered, delete, invalid, merge, play, post, put, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:

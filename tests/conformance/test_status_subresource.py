@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.exchange import Row, answered, conflict, delete, get, invalid, merge, play, post, put, refused
+from tests.support.api_calls import Row, answered, conflict, delete, get, invalid, merge, play, post, put, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:

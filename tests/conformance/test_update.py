@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.exchange import Row, answered, conflict, invalid, merge, play, post, put, refused
+from tests.support.api_calls import Row, answered, conflict, invalid, merge, play, post, put, refused
 from tests.support.shapes import PLAINS, VERSION, WIDGETS, plain, widget
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hack.cluster.scenario import Scenario, load
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from hack.virtual_time import EPOCH, run
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from tests.support.upgrade_script import UpgradeScript, job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client

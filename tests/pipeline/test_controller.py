@@ -17,7 +17,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import LEASES, UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from tests.support.manager import Life
+    from tests.support.manager_process import ManagerProcess
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
@@ -27,12 +27,12 @@ CLEAN, KILLED = 5.0, 20.0
 LOOK = 0.1
 
 
-def candidate(stage: Stage, seed: str) -> Life:
+def candidate(stage: Stage, seed: str) -> ManagerProcess:
     """One of several replicas."""
     return replace(stage.life(seed=seed), options=ELECTED)
 
 
-def deeds(life: Life) -> list[str]:
+def deeds(life: ManagerProcess) -> list[str]:
     """What a manager wrote, without what replicas write about themselves."""
     return [write for write in life.wire.writes if "/leases" not in write]
 
@@ -49,7 +49,7 @@ async def leases(simulation: Simulation) -> list[Object]:
     return (await simulation.client().list(LEASES, namespace="harvester-system")).items
 
 
-async def first_deed(life: Life) -> float:
+async def first_deed(life: ManagerProcess) -> float:
     """Seconds until it acts."""
     loop = asyncio.get_running_loop()
     began = loop.time()

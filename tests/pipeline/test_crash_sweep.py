@@ -53,6 +53,10 @@ Points: TypeAlias = "Callable[[int, int], range]"
 User: TypeAlias = "Callable[[Stage], Coroutine[None, None, None]]"
 
 
+#: Whether a crash comes after the write. A crash after one write is much like a crash before the next one.
+WHEN = [pytest.param(False, id="before", marks=pytest.mark.full), pytest.param(True, id="after")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """How a run ended."""
@@ -148,7 +152,7 @@ async def _ending(stage: Stage, phase: str, *, writes: list[str]) -> Ending:
 )
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", WHEN)
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
 async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep) -> None:
     await _sweep(spec, "three-nodes", after=after, points=partial(sweep.points, share=share, shares=SHARES))
@@ -160,7 +164,7 @@ async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool,
 )
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SMALL_SHARES))
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", WHEN)
 @pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
 @pytest.mark.parametrize("scenario", SMALL)
 async def test_a_crash_only_delays_the_end_of_few_nodes_too(
@@ -188,7 +192,7 @@ CASES = [
 @pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
-@pytest.mark.parametrize("how", ["killed before", "no answer to"])
+@pytest.mark.parametrize("how", ["killed before", pytest.param("no answer to", marks=pytest.mark.full)])
 @pytest.mark.parametrize("case", CASES)
 async def test_a_crash_only_delays_the_end_of(case: Case, how: str, share: int, sweep: Sweep) -> None:
     golden = await _upgrade(case.spec, scenario=case.scenario, user=case.user)

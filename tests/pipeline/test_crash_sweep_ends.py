@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.curable import SECOND, Curable, fault
 from tests.support.ends import run
-from tests.support.succession import Fate
+from tests.support.manager_restarts import Interruption
+from tests.support.repairable import SECOND, RepairableScenario, fault
 from tests.support.sweep import STRIDE, Sweep
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
 
@@ -28,33 +28,33 @@ BEFORE = 2
 #: Writes between the verdict and the first removal: the record, what is put back, the note of it, and an event.
 VERDICT = 7
 #: By what fails: the cluster, and the phase in which it does.
-FAILING: dict[str, tuple[Curable, PhaseName]] = {
+FAILING: dict[str, tuple[RepairableScenario, PhaseName]] = {
     "the check of the disks": (
-        Curable.of(nodes={"disks": {"node-1": {"used_gib": 250}}}),
+        RepairableScenario.of(nodes={"disks": {"node-1": {"used_gib": 250}}}),
         PhaseName.INITIALIZE,
     ),
     "the ISO": (
-        Curable.of(image_import={"attempts": 99, "message": "unexpected EOF"}),
+        RepairableScenario.of(image_import={"attempts": 99, "message": "unexpected EOF"}),
         PhaseName.ISO_DOWNLOAD,
     ),
-    "eligibility": (Curable.of(release={"min_upgradable_version": "v1.7.5"}), PhaseName.METADATA_POPULATE),
-    "a node's images": (Curable.of(**fault("prepare", SECOND)), PhaseName.IMAGE_PRELOAD),
-    "the cluster's components": (Curable.of(**fault("manifests")), PhaseName.CLUSTER_UPGRADE),
-    "a node's pre-drain": (Curable.of(**fault("pre-drain", SECOND)), PhaseName.NODE_UPGRADE),
-    "a node's post-drain": (Curable.of(**fault("post-drain", SECOND)), PhaseName.NODE_UPGRADE),
-    "the only node": (Curable.of("one-node", **fault("single-node-upgrade")), PhaseName.NODE_UPGRADE),
-    "image cleanup": (Curable.of(**fault("image-cleanup", SECOND)), PhaseName.IMAGE_CLEANUP),
+    "eligibility": (RepairableScenario.of(release={"min_upgradable_version": "v1.7.5"}), PhaseName.METADATA_POPULATE),
+    "a node's images": (RepairableScenario.of(**fault("prepare", SECOND)), PhaseName.IMAGE_PRELOAD),
+    "the cluster's components": (RepairableScenario.of(**fault("manifests")), PhaseName.CLUSTER_UPGRADE),
+    "a node's pre-drain": (RepairableScenario.of(**fault("pre-drain", SECOND)), PhaseName.NODE_UPGRADE),
+    "a node's post-drain": (RepairableScenario.of(**fault("post-drain", SECOND)), PhaseName.NODE_UPGRADE),
+    "the only node": (RepairableScenario.of("one-node", **fault("single-node-upgrade")), PhaseName.NODE_UPGRADE),
+    "image cleanup": (RepairableScenario.of(**fault("image-cleanup", SECOND)), PhaseName.IMAGE_CLEANUP),
 }
 
 
-def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[tuple[str, Fate]]:
+def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[tuple[str, Interruption]]:
     """In words and as they are."""
     # Odd, so that kills and losses alternate where not all are swept.
     stride = 2 * STRIDE - 1
     both = list(product(range(first, last + 1), [False, True]))
     for write, is_lost in sweep.some(both, beginning=beginning, stride=stride):
         what = f"{'no answer to' if is_lost else 'killed after'} write {write} of {last}"
-        yield what, Fate(lose_at=write) if is_lost else Fate(die_at=write, after=True)
+        yield what, Interruption(lose_at=write) if is_lost else Interruption(die_at=write, after=True)
 
 
 #: All phases, and plans that have ended: the clean-up of the end may still go on.
@@ -65,14 +65,14 @@ DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("phase", DELETED)
 async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str, sweep: Sweep) -> None:
-    scenario = Curable.of(**(fault("prepare", SECOND) if phase == FAILED else {}))
+    scenario = RepairableScenario.of(**(fault("prepare", SECOND) if phase == FAILED else {}))
     golden = await run(scenario, delete_in=phase)
     assert (golden.left.ours, golden.left.settings, golden.left.errors) == ([], golden.settings, [])
     beginning = max(1, golden.before + 1 - BEFORE)
-    for what, fate in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase), sweep=sweep):
-        ending = await run(scenario, delete_in=phase, fate=fate)
+    for what, interruption in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase), sweep=sweep):
+        ending = await run(scenario, delete_in=phase, interruption=interruption)
         assert (ending.left.ours, ending.left.settings) == ([], golden.settings), what
-        _assert_errors_have_reasons(ending, fate, what)
+        _assert_errors_have_reasons(ending, interruption, what)
 
 
 @pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
@@ -86,13 +86,15 @@ async def test_a_failure_is_finished_by_whoever_comes_after(what: str, sweep: Sw
     assert (phase_of(last), end) == (phase, FAILED)
     removal = next(number for number, write in enumerate(golden.writes, 1) if write.startswith("DELETE"))
     beginning = max(1, removal - VERDICT)
-    for happens, fate in mishaps(beginning, len(golden.writes), beginning=list(FAILING).index(what), sweep=sweep):
-        ending = await run(scenario, fate=fate)
+    for happens, interruption in mishaps(
+        beginning, len(golden.writes), beginning=list(FAILING).index(what), sweep=sweep
+    ):
+        ending = await run(scenario, interruption=interruption)
         assert ending.left == golden.left, happens
-        _assert_errors_have_reasons(ending, fate, happens)
+        _assert_errors_have_reasons(ending, interruption, happens)
 
 
-def _assert_errors_have_reasons(ending: Run, fate: Fate, what: str) -> None:
+def _assert_errors_have_reasons(ending: Run, interruption: Interruption, what: str) -> None:
     """Only the loss of an answer is one."""
-    assert fate.lose_at or ending.left.errors == [], what
+    assert interruption.lose_at or ending.left.errors == [], what
     assert all("the answer got lost" in message for message in ending.left.errors), what

@@ -11,8 +11,8 @@ import pytest
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
-from tests.support.curable import Curable, fault
 from tests.support.leftovers import ours, settings
+from tests.support.repairable import RepairableScenario, fault
 from tests.support.upgrade import BY_VERSION, Stage, phases_of, provision_generation
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -149,7 +149,7 @@ async def delete_at(simulate: Simulate, state: str) -> None:
 async def test_a_worker_that_was_under_way_waits_until_rancher_comes_to_it_again(
     simulate: Simulate, state: str
 ) -> None:
-    async with simulate(Curable.of(**WORKER)) as simulation:
+    async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         before = await settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -163,7 +163,7 @@ async def test_a_worker_that_was_under_way_waits_until_rancher_comes_to_it_again
 async def test_a_worker_on_which_a_plan_has_failed_is_taken_through_by_the_next_one(
     simulate: Simulate, step: str
 ) -> None:
-    scenario = Curable.of(**WORKER, **fault(step, "node-3"))
+    scenario = RepairableScenario.of(**WORKER, **fault(step, "node-3"))
     async with simulate(scenario) as simulation:
         before = await settings(simulation)
         stage = await Stage.set_up(simulation)
@@ -171,7 +171,7 @@ async def test_a_worker_on_which_a_plan_has_failed_is_taken_through_by_the_next_
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == FAILED
             await stage.settle()
-            scenario.cure()
+            scenario.repair()
             await succeed(stage, before=before)
 
 
@@ -180,7 +180,7 @@ async def test_a_worker_on_which_a_plan_has_failed_is_taken_through_by_the_next_
 async def test_a_plan_that_is_torn_away_by_force_leaves_a_question_that_the_next_one_answers_in_ranchers_order(
     simulate: Simulate, node: str, state: str
 ) -> None:
-    async with simulate(Curable.of(**WORKER)) as simulation:
+    async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         client, before = simulation.client(), await settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life() as first:
@@ -310,7 +310,7 @@ async def test_a_slow_api_server_does_not_make_a_clean_up_look_like_a_hang(monke
         made.append(self)
 
     monkeypatch.setattr(PlanController, "__init__", remember)
-    async with Simulation(Curable.of(), scale=0.2) as simulation:
+    async with Simulation(RepairableScenario.of(), scale=0.2) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)

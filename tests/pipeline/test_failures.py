@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.curable import SECOND, Curable, fault
 from tests.support.leftovers import ours, settings
+from tests.support.repairable import SECOND, RepairableScenario, fault
 from tests.support.sweep import Sweep, shares
 from tests.support.titles import title
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
@@ -215,7 +215,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
 async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is_deleted(
     simulate: Simulate, failure: Failure
 ) -> None:
-    async with simulate(Curable.of(**failure.faults)) as simulation:
+    async with simulate(RepairableScenario.of(**failure.faults)) as simulation:
         is_real = simulation.backend.has_controllers
         before, stage = await settings(simulation), await Stage.set_up(simulation)
         async with stage.life():
@@ -245,14 +245,14 @@ async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is
 @failures
 @pytest.mark.parametrize("deleted", [True, False], ids=["deleted at once", "deleted while the next one runs"])
 async def test_the_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
-    scenario = Curable.of(**failure.faults)
+    scenario = RepairableScenario.of(**failure.faults)
     async with simulate(scenario) as simulation:
         client, before = simulation.client(), await settings(simulation)
         stage = await Stage.set_up(simulation)
         following = replace(stage, name="next")
         async with stage.life():
             failed = await fail(stage)
-            scenario.cure()
+            scenario.repair()
             if deleted:
                 await client.delete(UPGRADE_PLANS, stage.name)
                 await stage.until("gone")
@@ -290,7 +290,9 @@ async def test_a_manager_that_dies_while_it_cleans_up_is_followed_by_one_that_go
 
 async def _cleaned(work: str, *, die_at: int = 0, after: bool = False) -> tuple[list[Any], list[str]]:
     """What is left of an upgrade that fails, and the writes of its manager's first life."""
-    async with Simulation(Curable.of(**fault(work, SECOND if work == "prepare" else "")), scale=0) as simulation:
+    async with Simulation(
+        RepairableScenario.of(**fault(work, SECOND if work == "prepare" else "")), scale=0
+    ) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life(die_at=die_at, after=after) as first:
             await stage.create_plan(BY_VERSION)

@@ -12,8 +12,8 @@ from hack import virtual_time
 from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.inhabitant import Inhabitant
-from tests.support.thrift import Thrift
+from tests.support.in_cluster_manager import InClusterManager
+from tests.support.noop_writes import NoopWrites
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
@@ -63,7 +63,7 @@ async def living(stage: Stage) -> AsyncIterator[None]:
         async with stage.life():
             yield
     else:
-        async with Inhabitant(stage, "node-0").living():
+        async with InClusterManager(stage, "node-0").running():
             yield
 
 
@@ -84,16 +84,16 @@ async def test_no_write_of_a_healthy_upgrade_changes_nothing_and_none_conflicts(
     scenario: Scenario, spec: dict[str, Any]
 ) -> None:
     async with Simulation(scenario) as simulation:
-        stage, thrift = await Stage.set_up(simulation), Thrift(simulation)
-        simulation.middleware.hook = thrift
+        stage, writes = await Stage.set_up(simulation), NoopWrites(simulation)
+        simulation.middleware.hook = writes
         async with living(stage):
             await stage.create_plan(spec)
             if spec is PAUSED:
                 await let_go(stage)
             assert await stage.until_ended() == SUCCEEDED
             await stage.settle()
-    assert thrift.weighed > ENOUGH
-    assert thrift.wasted == []
+    assert writes.weighed > ENOUGH
+    assert writes.wasted == []
     # A manager that was started again says again what may not have been told: those events are refused as known.
     known = "/events" if len(scenario.nodes.names) == 1 else "none"
     assert [conflict for conflict in stage.ledger.conflicts if not conflict.endswith(known)] == []
@@ -101,11 +101,11 @@ async def test_no_write_of_a_healthy_upgrade_changes_nothing_and_none_conflicts(
 
 async def test_a_write_that_changes_nothing_is_noticed() -> None:
     async with Simulation("three-nodes", actors=False) as simulation:
-        simulation.middleware.hook = thrift = Thrift(simulation)
+        simulation.middleware.hook = writes = NoopWrites(simulation)
         client = Client(simulation.transport(), user_agent="wasteful", random=Random(0))
         for value in ("1", "1", "2"):
             await client.patch(NODES, "node-0", MergePatch({"metadata": {"annotations": {"example.org/a": value}}}))
-    assert (thrift.weighed, thrift.wasted) == (3, ["patch /api/v1/nodes/node-0"])
+    assert (writes.weighed, writes.wasted) == (3, ["patch /api/v1/nodes/node-0"])
 
 
 async def _requests(nodes: int) -> int:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import randomrun
+from tests.support import random_run
+from tests.support.sweep import shares
 
 #: So many runs, dealt out to so many tests, which may run at the same time.
 RUNS, SHARES = 200, 20
@@ -24,8 +25,8 @@ RUNS, SHARES = 200, 20
     "pipeline: only the reconciler writes a plan's status",
 )
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", shares(SHARES))
 def test_whatever_chance_decides_the_rules_hold_and_nothing_is_left_behind(share: int) -> None:
     for seed in range(share, RUNS, SHARES):
-        result = randomrun.play(seed)
+        result = random_run.run_seed(seed)
         assert not result.faults, str(result)

@@ -11,7 +11,7 @@ import pytest
 from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, Stage, condition, end_state, phases_of
-from tests.support.witness import Witness, assert_succeeds_once
+from tests.support.witness import CreateCounter, assert_succeeds_once
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -271,7 +271,7 @@ async def test_a_write_that_someone_else_has_overtaken_is_decided_anew_and_is_no
     assert warnings == []
 
 
-class Blinding(Witness):
+class Blinding(CreateCounter):
     """Lets a manager see nothing of its plan any more as soon as it cleans up."""
 
     BLIND = 60.0

@@ -14,13 +14,13 @@ from hack.cluster.impersonation import ActingAs
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
 from hack.faults.breakable_transport import BreakableTransport
 from tests.support import tiers
-from tests.support.gated import gated
-from tests.support.outages import Fragile, FragileEmbedded, FragileReal
-from tests.support.restarts import kept_running
-from tests.support.tally import Tally
+from tests.support.manager_restarts import kept_running
+from tests.support.outages import UnreliableEmbedded, UnreliableReal, UnreliableServer
+from tests.support.pod_connection import gated
+from tests.support.request_log import RequestLog
 from tests.support.tokens import tokens_of
 from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, Stage
-from tests.support.witness import Witness, assert_succeeds_once
+from tests.support.witness import CreateCounter, assert_succeeds_once
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS, Resource
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.simulation import Simulation
-    from tests.support.gated import Answers, Gated
-    from tests.support.manager import Life
+    from tests.support.manager_process import ManagerProcess
+    from tests.support.pod_connection import Answers, PodConnection
     from upgrade_manager.kube.transport import Transport
 
 #: Requests of a whole upgrade, however it is disturbed; a quiet one has about a hundred and twenty.
@@ -53,14 +53,14 @@ CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="Config
 
 
 @pytest.fixture
-def fragile(request: pytest.FixtureRequest) -> Iterator[Fragile]:
+def server(request: pytest.FixtureRequest) -> Iterator[UnreliableServer]:
     """The API server whose turn it is; it runs again afterwards, for other tests use it."""
     if tiers.server_of(request.node) == tiers.EMBEDDED:
-        yield FragileEmbedded()
+        yield UnreliableEmbedded()
         return
     plane = request.getfixturevalue("control_plane")
     try:
-        yield FragileReal(plane)
+        yield UnreliableReal(plane)
     finally:
         plane.start(API_SERVER)
         plane.start(CONTROLLER_MANAGER)
@@ -71,28 +71,28 @@ class Watched:
     """An upgrade with everything that tells how it went."""
 
     stage: Stage
-    witness: Witness
+    creations: CreateCounter
     #: The manager's own.
     line: BreakableTransport
-    tally: Tally
+    log: RequestLog
 
 
 async def watched(simulation: Simulation) -> Watched:
     """Room for an upgrade."""
-    stage, witness = await Stage.set_up(simulation), Witness()
-    simulation.middleware.hook = witness
+    stage, creations = await Stage.set_up(simulation), CreateCounter()
+    simulation.middleware.hook = creations
     line = BreakableTransport(ActingAs(simulation.transport(), user=ACCOUNT))
-    tally = Tally(line)
-    stage.ledger = Ledger(tally)
-    return Watched(stage=stage, witness=witness, line=line, tally=tally)
+    log = RequestLog(line)
+    stage.ledger = Ledger(log)
+    return Watched(stage=stage, creations=creations, line=line, log=log)
 
 
-async def watched_through(simulation: Simulation, gate: Gated, transport: Transport) -> Watched:
+async def watched_through(simulation: Simulation, gate: PodConnection, transport: Transport) -> Watched:
     """The same, with a manager on the other side of a gateway."""
     on = await watched(simulation)
-    tally = Tally(transport)
-    on.stage.ledger = Ledger(tally)
-    return Watched(stage=on.stage, witness=on.witness, line=gate.line, tally=tally)
+    log = RequestLog(transport)
+    on.stage.ledger = Ledger(log)
+    return Watched(stage=on.stage, creations=on.creations, line=gate.line, log=log)
 
 
 def attempts(seconds: float) -> int:
@@ -106,9 +106,9 @@ def attempts(seconds: float) -> int:
     return count
 
 
-def assert_patient(tally: Tally, began: float, ended: float) -> None:
+def assert_patient(log: RequestLog, began: float, ended: float) -> None:
     """Each kind was watched no more often than the backoff allows, and nothing was asked for at a higher rate."""
-    asked = tally.between(began, ended)
+    asked = log.between(began, ended)
     seconds = ended - began
     for key, count in asked.items():
         verb, resource = key.split(" ")
@@ -117,7 +117,7 @@ def assert_patient(tally: Tally, began: float, ended: float) -> None:
         assert count <= most * informers, f"{key}: {count} times in {seconds:.1f} s"
 
 
-def relists(life: Life, reason: str) -> float:
+def relists(life: ManagerProcess, reason: str) -> float:
     """How many caches were filled anew for that reason."""
     metrics = life.metrics.registry.collect()
     samples = [sample for metric in metrics if metric.name == "informer_relists" for sample in metric.samples]
@@ -135,38 +135,40 @@ def relists(life: Life, reason: str) -> float:
         pytest.param("NodeUpgrading", 15.0, id="for long"),
     ],
 )
-async def test_an_api_server_that_is_killed_and_comes_back(fragile: Fragile, phase: str, seconds: float) -> None:
+async def test_an_api_server_that_is_killed_and_comes_back(
+    server: UnreliableServer, phase: str, seconds: float
+) -> None:
     loop = asyncio.get_running_loop()
-    async with fragile.simulate() as simulation:
+    async with server.simulate() as simulation:
         on = await watched(simulation)
         async with on.stage.life():
             await on.stage.create_plan(BY_VERSION)
             await on.stage.until(phase)
             began = loop.time()
-            await fragile.outage(seconds)
+            await server.outage(seconds)
             ended = loop.time()
-            await assert_succeeds_once(on.stage, on.witness)
-    assert_patient(on.tally, began, ended)
-    assert on.tally.total() <= BOUND
+            await assert_succeeds_once(on.stage, on.creations)
+    assert_patient(on.log, began, ended)
+    assert on.log.total() <= BOUND
 
 
 @pytest.mark.servers
 @pytest.mark.parametrize("phase", ["ImagePreloading", "NodeUpgrading"])
-async def test_an_api_server_that_has_forgotten_where_the_watches_were(fragile: Fragile, phase: str) -> None:
-    async with fragile.simulate() as simulation:
+async def test_an_api_server_that_has_forgotten_where_the_watches_were(server: UnreliableServer, phase: str) -> None:
+    async with server.simulate() as simulation:
         on = await watched(simulation)
         async with on.stage.life() as life:
             await on.stage.create_plan(BY_VERSION)
             await on.stage.until(phase)
             # The manager comes back when all is ready again, and to a newer state than it knows.
             on.line.cut()
-            await fragile.forget()
+            await server.forget()
             await simulation.client().create(CONFIG_MAPS, {"metadata": {"name": phase.lower(), "namespace": "default"}})
             on.line.mend()
-            await assert_succeeds_once(on.stage, on.witness)
+            await assert_succeeds_once(on.stage, on.creations)
         # Plans, nodes, Jobs, but for the one that was the last to change.
         assert relists(life, "expired") >= 3
-    assert on.tally.total() <= BOUND
+    assert on.log.total() <= BOUND
 
 
 async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Path) -> Watched:
@@ -179,11 +181,11 @@ async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Pat
 
 @pytest.mark.servers
 @pytest.mark.timeout(400)
-async def test_two_minutes_of_silence_with_open_connections(fragile: Fragile, tmp_path: Path) -> None:
+async def test_two_minutes_of_silence_with_open_connections(server: UnreliableServer, tmp_path: Path) -> None:
     """In real time on the real server, where the limits of sockets are part of the matter."""
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
-        simulation = await stack.enter_async_context(fragile.simulate())
+        simulation = await stack.enter_async_context(server.simulate())
         on = await silenceable(simulation, stack, tmp_path)
         async with on.stage.life():
             await on.stage.create_plan(BY_VERSION)
@@ -193,16 +195,18 @@ async def test_two_minutes_of_silence_with_open_connections(fragile: Fragile, tm
             await asyncio.sleep(SILENCE)
             ended = loop.time()
             on.line.mend()
-            await assert_succeeds_once(on.stage, on.witness)
-    assert_patient(on.tally, began, ended)
-    assert on.tally.total() <= BOUND
+            await assert_succeeds_once(on.stage, on.creations)
+    assert_patient(on.log, began, ended)
+    assert on.log.total() <= BOUND
 
 
 @pytest.mark.servers
-async def test_a_leader_that_hears_nothing_gives_up_and_its_next_life_goes_on(fragile: Fragile, tmp_path: Path) -> None:
+async def test_a_leader_that_hears_nothing_gives_up_and_its_next_life_goes_on(
+    server: UnreliableServer, tmp_path: Path
+) -> None:
     """With less silence: a lease is lost after ten seconds, and what is silent longer is above."""
     async with AsyncExitStack() as stack:
-        simulation = await stack.enter_async_context(fragile.simulate())
+        simulation = await stack.enter_async_context(server.simulate())
         on = await silenceable(simulation, stack, tmp_path)
         pod = await stack.enter_async_context(kept_running(on.stage, RunOptions(leader_elect=True)))
         await on.stage.create_plan(BY_VERSION)
@@ -210,9 +214,9 @@ async def test_a_leader_that_hears_nothing_gives_up_and_its_next_life_goes_on(fr
         on.line.hush()
         await asyncio.sleep(LOSS)
         on.line.mend()
-        await assert_succeeds_once(on.stage, on.witness)
+        await assert_succeeds_once(on.stage, on.creations)
         assert [type(end) for end in pod.ends] == [LeaseLost]
-    assert on.tally.total() <= BOUND
+    assert on.log.total() <= BOUND
 
 
 async def refused(answers: Answers) -> None:
@@ -226,10 +230,10 @@ async def refused(answers: Answers) -> None:
 @pytest.mark.real_loop
 @pytest.mark.timeout(300)
 async def test_a_token_that_has_expired_and_is_exchanged_later(
-    fragile: Fragile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: UnreliableServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with AsyncExitStack() as stack:
-        simulation = await stack.enter_async_context(fragile.simulate_in_real_time())
+        simulation = await stack.enter_async_context(server.simulate_in_real_time())
         tokens = tokens_of(simulation)
         old = await tokens.issue()
         gate = await stack.enter_async_context(gated(simulation.transport(), tmp_path, token=old))
@@ -246,8 +250,8 @@ async def test_a_token_that_has_expired_and_is_exchanged_later(
             gate.write_token(new)
             release = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": []}}})
             await simulation.client().patch(UPGRADE_PLANS, on.stage.name, release)
-            await assert_succeeds_once(on.stage, on.witness)
+            await assert_succeeds_once(on.stage, on.creations)
     assert REFUSALS <= gate.answers.codes["401"] <= REFUSED
-    assert on.tally.total() <= BOUND
+    assert on.log.total() <= BOUND
     said = capsys.readouterr()
     assert [token for token in (old, new) if token in said.out + said.err] == []

@@ -14,9 +14,9 @@ import pytest
 from hack.faults.counts import NO_ANSWER
 from hack.faults.rules import Cut, LoseRequest, Match, Rule
 from hack.simulation import Simulation
-from tests.support import apifaults
+from tests.support import api_faults
 from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
-from tests.support.witness import Witness, assert_readable, assert_succeeds_once
+from tests.support.witness import CreateCounter, assert_readable, assert_succeeds_once
 from upgrade_manager.api.phases import PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal, Transient
@@ -202,20 +202,20 @@ def _fresh(obj: Object) -> Object:
 
 
 @pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
-@pytest.mark.parametrize("fault", apifaults.FAULTS)
+@pytest.mark.parametrize("fault", api_faults.FAULTS)
 async def test_an_api_server_with_faults_only_delays_the_upgrade(fault: str) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage, witness = await Stage.set_up(simulation), Witness()
+        stage, witness = await Stage.set_up(simulation), CreateCounter()
         middleware = simulation.middleware
         middleware.hook = witness
-        middleware.add(apifaults.FAULTS[fault])
+        middleware.add(api_faults.FAULTS[fault])
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await assert_succeeds_once(stage, witness)
             assert middleware.counts.total() <= BOUND
 
 
-class Outage(Witness):
+class Outage(CreateCounter):
     """Takes the API server away for a minute, as soon as a phase is recorded."""
 
     def __init__(self, simulation: Simulation, phase: str) -> None:
@@ -248,7 +248,7 @@ async def test_a_minute_without_an_api_server_only_delays_the_upgrade(phase: str
         stage, outage = await Stage.set_up(simulation), Outage(simulation, phase)
         simulation.middleware.hook = outage
         # Without that, watches that are open would outlast the outage.
-        simulation.middleware.add(apifaults.often(Cut(seconds=5, clean=False), "watch", share=1))
+        simulation.middleware.add(api_faults.often(Cut(seconds=5, clean=False), "watch", share=1))
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await assert_succeeds_once(stage, outage)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.curable import Curable
+from tests.support.repairable import RepairableScenario
 from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of, provision_generation
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -56,7 +56,7 @@ RELEASES = [
 async def test_whatever_a_release_calls_itself_its_nodes_come_back_with_it(
     simulate: Simulate, changes: dict[str, Any]
 ) -> None:
-    async with simulate(Curable.of(**changes), scale=0.2) as simulation:
+    async with simulate(RepairableScenario.of(**changes), scale=0.2) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -70,7 +70,7 @@ async def test_whatever_a_release_calls_itself_its_nodes_come_back_with_it(
 
 @pytest.mark.rule("nodes: a node with the release's OS when its post-drain Job completes is PostDrained without reboot")
 async def test_nodes_that_run_the_os_already_are_drained_and_not_rebooted(simulate: Simulate) -> None:
-    async with simulate(Curable.of(release={"os": "Harvester v1.7.1"}), scale=0.2) as simulation:
+    async with simulate(RepairableScenario.of(release={"os": "Harvester v1.7.1"}), scale=0.2) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -82,7 +82,9 @@ async def test_nodes_that_run_the_os_already_are_drained_and_not_rebooted(simula
 
 @pytest.mark.rule("nodes: a Ready node with another OS is still WaitingReboot")
 async def test_a_node_that_comes_back_with_the_old_os_is_waited_for_and_nobody_else_begins(simulate: Simulate) -> None:
-    async with simulate(Curable.of(node_faults={"unchanged_by_reboot": ["node-0"]}), scale=0.2) as simulation:
+    async with simulate(
+        RepairableScenario.of(node_faults={"unchanged_by_reboot": ["node-0"]}), scale=0.2
+    ) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)

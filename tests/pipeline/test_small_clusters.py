@@ -10,8 +10,8 @@ import pytest
 from hack.actors.kinds import INSTANCES
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.inhabitant import Inhabitant
-from tests.support.timeline import Timeline
+from tests.support.in_cluster_manager import InClusterManager
+from tests.support.node_states import StateRecorder
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED
@@ -40,10 +40,10 @@ DRAINED = ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDr
 INTERVAL = "replica-replenishment-wait-interval"
 
 
-async def upgraded(stage: Stage, spec: dict[str, Any], *, home: str) -> Inhabitant:
+async def upgraded(stage: Stage, spec: dict[str, Any], *, home: str) -> InClusterManager:
     """An upgrade by a manager that lives on that node, to its good end and until all is told."""
-    manager = Inhabitant(stage, home)
-    async with manager.living():
+    manager = InClusterManager(stage, home)
+    async with manager.running():
         await stage.create_plan(spec)
         assert await stage.until_ended() == SUCCEEDED
         await stage.settle()
@@ -82,8 +82,8 @@ async def test_the_only_node_takes_the_manager_and_the_api_server_along(
     simulate: Simulate, spec: dict[str, Any]
 ) -> None:
     async with simulate("one-node") as simulation:
-        client, timeline = simulation.client(), Timeline()
-        simulation.middleware.hook = timeline
+        client, recorder = simulation.client(), StateRecorder()
+        simulation.middleware.hook = recorder
         before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
         stage = await Stage.set_up(simulation)
         manager = await upgraded(stage, spec, home="node-0")
@@ -96,7 +96,7 @@ async def test_the_only_node_takes_the_manager_and_the_api_server_along(
     assert_complete(plan, events)
     assert objects.status(plan)["singleNode"] == "node-0"
     assert "provisionGeneration" not in objects.status(plan)
-    states = timeline.states["node-0"]
+    states = recorder.states["node-0"]
     assert [state for state in states if state != "WaitingReboot"][-4:] == [
         "SingleNodeUpgrading",
         "SingleNodeUpgraded",
@@ -127,8 +127,8 @@ async def test_a_lease_that_died_with_the_node_is_waited_for() -> None:
 
 async def test_a_manager_that_survives_sees_every_state() -> None:
     async with Simulation("one-node") as simulation:
-        timeline = Timeline()
-        simulation.middleware.hook = timeline
+        recorder = StateRecorder()
+        simulation.middleware.hook = recorder
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -136,7 +136,7 @@ async def test_a_manager_that_survives_sees_every_state() -> None:
             assert await stage.until_ended() == SUCCEEDED
             await stage.settle()
         assert_complete(await stage.plan(), await stage.events())
-    assert timeline.states["node-0"] == [
+    assert recorder.states["node-0"] == [
         "ImagePreloading",
         "ImagePreloaded",
         "SingleNodeUpgrading",
@@ -150,8 +150,8 @@ async def test_a_manager_that_survives_sees_every_state() -> None:
 async def test_a_job_that_the_reboot_killed_is_tried_again_and_ends_well() -> None:
     async with Simulation("one-node") as simulation:
         stage, hosts = await Stage.set_up(simulation), simulation.hosts
-        manager = Inhabitant(stage, "node-0")
-        async with manager.living():
+        manager = InClusterManager(stage, "node-0")
+        async with manager.running():
             await stage.create_plan(BY_VERSION)
             (pod,) = await pods_that(stage, lambda pod: objects.status(pod).get("phase") == "Running")
             # The system is installed, and somebody pulls the plug before the Pod has said so.
@@ -196,8 +196,8 @@ async def test_a_node_that_is_not_back_is_waited_for(faults: dict[str, Any], wai
     scenario = scenarios.load("one-node").changed(node_faults=faults)
     async with Simulation(scenario) as simulation:
         stage = await Stage.set_up(simulation)
-        manager = Inhabitant(stage, "node-0")
-        async with manager.living():
+        manager = InClusterManager(stage, "node-0")
+        async with manager.running():
             await stage.create_plan(BY_VERSION)
             await asyncio.sleep(300)
             if not waits:
@@ -271,8 +271,8 @@ async def test_a_failed_job_fails_the_upgrade_in_its_own_words(simulate: Simulat
 )
 async def test_a_few_nodes_are_upgraded_one_by_one(simulate: Simulate, scenario: str, spec: dict[str, Any]) -> None:
     async with simulate(scenario) as simulation:
-        timeline = Timeline()
-        simulation.middleware.hook = timeline
+        recorder = StateRecorder()
+        simulation.middleware.hook = recorder
         stage = await Stage.set_up(simulation)
         asking = asyncio.create_task(replicas_of(stage))
         manager = await upgraded(stage, spec, home="node-0")
@@ -285,7 +285,7 @@ async def test_a_few_nodes_are_upgraded_one_by_one(simulate: Simulate, scenario:
     assert objects.status(plan)["provisionGeneration"] == 4
     for node in nodes:
         assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
-        seen = [state for state in timeline.states[objects.name(node)] if state in DRAINED]
+        seen = [state for state in recorder.states[objects.name(node)] if state in DRAINED]
         assert seen == [state for state in DRAINED if state in seen]
         assert seen[-1] == "PostDrained"
 

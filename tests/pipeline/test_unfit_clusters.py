@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.cluster import scenario as scenarios
-from tests.support.manager import Life
+from tests.support.manager_process import ManagerProcess
 from tests.support.simulate import PACE
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, SimulatedClock, Stage, condition, phases_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
@@ -43,8 +43,8 @@ def cluster(*, disks: dict[str, Any] | None = None, **values: Any) -> Scenario:
     return scenarios.load("three-nodes").changed(nodes={"disks": disks or {}}, **values)
 
 
-def life(stage: Stage) -> Life:
-    return Life(
+def life(stage: Stage) -> ManagerProcess:
+    return ManagerProcess(
         transport=stage.ledger,
         repository=stage.repository,
         certificates=stage.simulation.certificates,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.simulation import Simulation
 from tests.support.leftovers import ours, settings
-from tests.support.succession import QUIET, Fate, succession
+from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.upgrade import BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import FAILED
 from upgrade_manager.kube import objects
@@ -16,7 +16,7 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from tests.support.curable import Curable
+    from tests.support.repairable import RepairableScenario
 
 #: Virtual seconds in which an event is sent again that got no answer.
 _EVENT_RETRY = 15.0
@@ -48,12 +48,12 @@ class Run:
     settings: list[Any]
 
 
-async def run(scenario: Curable, *, delete_in: str = "", fate: Fate = QUIET) -> Run:
+async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption: Interruption = UNDISTURBED) -> Run:
     """An upgrade that is deleted as soon as it has reached a phase, or that fails."""
     async with Simulation(scenario, scale=0) as simulation:
         was = await settings(simulation)
         stage = await Stage.set_up(simulation)
-        async with succession(stage, [fate]) as managers:
+        async with restarted(stage, [interruption]) as managers:
             await stage.create_plan(BY_VERSION)
             before = 0
             if delete_in:
@@ -62,7 +62,7 @@ async def run(scenario: Curable, *, delete_in: str = "", fate: Fate = QUIET) -> 
                 await simulation.client().delete(UPGRADE_PLANS, stage.name)
             await stage.until("gone" if delete_in else FAILED)
             await stage.settle()
-            if fate != QUIET:
+            if interruption != UNDISTURBED:
                 await asyncio.sleep(_EVENT_RETRY)
         writes = managers.lives[0].wire.writes
         return Run(left=await _left(stage), before=before, writes=writes, settings=was)

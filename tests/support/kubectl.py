@@ -23,7 +23,7 @@ from hack.cluster.gateway import Gateway
 from hack.control_plane import control_plane as kube
 from hack.control_plane.direct import direct
 from tests.support.accounts import ACCOUNTS
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from tests.support.tidying import tidy
 from tests.support.wire import Wire
 from upgrade_manager.api.crd import crd_manifest

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hack.control_plane.control_plane import ControlPlane
 
 
-class Fragile(Protocol):
+class UnreliableServer(Protocol):
     """The API server whose turn it is, with a cluster on it."""
 
     def simulate(self) -> Simulation:
@@ -34,7 +34,7 @@ class Fragile(Protocol):
         ...
 
 
-class FragileEmbedded:
+class UnreliableEmbedded:
     """The embedded server, whose line is cut."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class FragileEmbedded:
         return self._backend
 
 
-class FragileReal:
+class UnreliableReal:
     """The worker's kube-apiserver, which is killed; whoever uses this starts it again in the end, come what may."""
 
     def __init__(self, plane: ControlPlane) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from hack.apiserver.identity import User
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from tests.support.upgrade import ACCOUNT
 from tests.support.wire import Wire
 from upgrade_manager.kube.errors import AlreadyExists

@@ -14,8 +14,8 @@ import yaml
 
 from hack.cluster.impersonation import ActingAs
 from tests.support import titles
-from tests.support.manager import Life
-from tests.support.patience import eventually
+from tests.support.manager_process import ManagerProcess
+from tests.support.polling import eventually
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
@@ -124,9 +124,9 @@ class Stage:
         ledger = Ledger(ActingAs(simulation.transport(), user=ACCOUNT))
         return cls(simulation=simulation, name=name, ledger=ledger, repository=simulation.repository)
 
-    def life(self, *, die_at: int = 0, after: bool = False, lose_at: int = 0, seed: str = "manager") -> Life:
+    def life(self, *, die_at: int = 0, after: bool = False, lose_at: int = 0, seed: str = "manager") -> ManagerProcess:
         """A manager's process; `die_at`, `after` and `lose_at` as for `Wire`."""
-        return Life(
+        return ManagerProcess(
             transport=self.ledger,
             repository=self.repository,
             certificates=self.simulation.certificates,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, HARVESTER_SYSTEM, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

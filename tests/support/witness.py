@@ -30,7 +30,7 @@ _EXPECTED = Counter(
 )
 
 
-class Witness:
+class CreateCounter:
     """A hook that takes down what was really created."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Witness:
             self.created[f"{call.resource} {objects.name(json.loads(response.body))}"] += 1
 
 
-async def assert_succeeds_once(stage: Stage, witness: Witness) -> None:
+async def assert_succeeds_once(stage: Stage, witness: CreateCounter) -> None:
     """As if nothing had been wrong."""
     assert await stage.until_ended() == SUCCEEDED
     events = await _all_events(stage)

@@ -13,7 +13,7 @@ from hack.actors.kinds import MANAGED_CHARTS
 from hack.actors.repository import files_of
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Throttled, Transient
 from upgrade_manager.kube.patch import MergePatch

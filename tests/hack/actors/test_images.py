@@ -8,8 +8,8 @@ import pytest
 from hack.actors.images import ImageController
 from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
 from hack.cluster.scenario import load
-from tests.support.patience import eventually
-from tests.support.stage import ISO_URL, Stage
+from tests.support.actor_cluster import ISO_URL, Stage
+from tests.support.polling import eventually
 from tests.support.upgrade_script import image
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES

@@ -10,8 +10,8 @@ from hack.actors.kubelet import Kubelet
 from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.cluster.scenario import load
-from tests.support.patience import eventually
-from tests.support.stage import Stage
+from tests.support.actor_cluster import Stage
+from tests.support.polling import eventually
 from tests.support.upgrade_script import job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound

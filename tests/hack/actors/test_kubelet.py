@@ -10,7 +10,7 @@ from hack.actors.container_work import Work, env_of, option_of, work_of
 from hack.actors.pod_needs import missing_from, unset_variable
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from tests.support.upgrade_script import TOLERATIONS, job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

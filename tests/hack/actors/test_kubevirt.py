@@ -10,7 +10,7 @@ import pytest
 from hack.actors.kinds import ENGINES, INSTANCES, MIGRATIONS, VIRTUAL_MACHINES, VOLUMES
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch

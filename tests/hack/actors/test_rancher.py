@@ -9,7 +9,7 @@ import pytest
 
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from tests.support.upgrade_script import POST_HOOK, PRE_HOOK, UpgradeScript
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

@@ -13,7 +13,7 @@ from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.actors.upgrade_controller import UpgradeController
 from hack.cluster.scenario import load
-from tests.support.stage import Stage
+from tests.support.actor_cluster import Stage
 from tests.support.suc_recording import (
     Wiretap,
     bare_job,

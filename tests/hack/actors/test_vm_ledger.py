@@ -10,7 +10,7 @@ from hack.actors.vm_ledger import VMLedger
 from hack.cluster.foreign import our_crd
 from hack.cluster.seeds import Seeds
 from hack.virtual_time import virtual_now
-from tests.support.stage import ISO_URL, Stage
+from tests.support.actor_cluster import ISO_URL, Stage
 from upgrade_manager.kube.errors import Conflict, NotFound, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.apiserver.identity import User
-from tests.support.rights import grant
+from tests.support.rbac import grant
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:

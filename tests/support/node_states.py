@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _OK = 200
 
 
-class Timeline:
+class StateRecorder:
     """A hook of the middleware's that reads along what is written to the plan's status."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ class Asked:
     resource: str
 
 
-class Tally:
+class RequestLog:
     """A `Transport` that notes every request before it is sent."""
 
     def __init__(self, inner: Transport) -> None:

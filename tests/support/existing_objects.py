@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.exchange import delete, post
+from tests.support.api_calls import delete, post
 from tests.support.maps import MAPS
 from tests.support.shapes import WIDGETS, widget
 

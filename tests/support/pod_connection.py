@@ -33,7 +33,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gated:
+class PodConnection:
     """A manager's connection, as its Pod's service account has it."""
 
     transport: HttpTransport
@@ -54,7 +54,7 @@ def write_token(folder: Path, token: str) -> None:
 
 
 @asynccontextmanager
-async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[Gated]:
+async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[PodConnection]:
     """A gateway before that server, and the way through it with that token."""
     authority, line, answers = Authority(now=datetime.now(UTC)), BreakableTransport(inner), Answers()
     (folder / "ca.crt").write_bytes(authority.certificate)
@@ -62,6 +62,6 @@ async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[
     async with Gateway(line, tls=server_context(authority.server(), folder)) as gateway:
         connection = await InCluster(host="127.0.0.1", port=str(gateway.port), folder=folder).load()
         async with HttpTransport(connection, on_response=answers.on_response) as transport:
-            yield Gated(transport=transport, line=line, answers=answers, folder=folder)
+            yield PodConnection(transport=transport, line=line, answers=answers, folder=folder)
             # A gateway that waits for an answer would wait for it when it closes, too.
             line.mend()

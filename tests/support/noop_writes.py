@@ -21,7 +21,7 @@ _DONE = 200
 _BOOKKEEPING = frozenset({"resourceVersion", "managedFields"})
 
 
-class Thrift:
+class NoopWrites:
     """A hook of the middleware's that weighs every patch and update that was done."""
 
     def __init__(self, simulation: Simulation) -> None:

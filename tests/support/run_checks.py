@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from hack.simulation import Simulation
-    from tests.support.draw import Failing
+    from tests.support.random_plan import Failing
     from tests.support.upgrade import Stage
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
@@ -57,13 +57,13 @@ async def others(simulation: Simulation) -> dict[str, Any]:
     return kept
 
 
-async def of_others(simulation: Simulation, before: dict[str, Any]) -> list[str]:
+async def check_others(simulation: Simulation, before: dict[str, Any]) -> list[str]:
     """Whether all of that is as it was."""
     after = await others(simulation)
     return [f"{name} was {was}, and is {after.get(name)}" for name, was in before.items() if was != after.get(name)]
 
 
-async def of_success(stage: Stage) -> list[str]:
+async def check_success(stage: Stage) -> list[str]:
     """Whether the plan came to the end that every upgrade should have, and told of every step once."""
     plan, faults = await stage.plan(), []
     if phases_of(plan) != [*PHASE_VALUES, SUCCEEDED]:
@@ -96,7 +96,7 @@ async def _generation(simulation: Simulation) -> int | None:
     return found
 
 
-async def of_failure(stage: Stage, failing: Failing) -> list[str]:
+async def check_failure(stage: Stage, failing: Failing) -> list[str]:
     """Whether the plan failed where it had to."""
     plan = await stage.plan()
     *_, last, end = ["", *phases_of(plan)]
@@ -105,7 +105,7 @@ async def of_failure(stage: Stage, failing: Failing) -> list[str]:
     return [f"plan {stage.name} should fail for {failing.what}, and its phases are {phases_of(plan)}"]
 
 
-async def of_blocked(stage: Stage) -> list[str]:
+async def check_blocked(stage: Stage) -> list[str]:
     """Whether a plan that came second was told so, and nothing else ever."""
     plan = await stage.plan()
     if list(objects.status(plan)) == ["conditions"] and condition(plan, "Available")[:2] == _BLOCKED:
@@ -113,7 +113,7 @@ async def of_blocked(stage: Stage) -> list[str]:
     return [f"plan {stage.name} should be blocked, and its status is {json.dumps(objects.status(plan))}"]
 
 
-async def of_leftovers(simulation: Simulation, plans: Collection[str]) -> list[str]:
+async def check_leftovers(simulation: Simulation, plans: Collection[str]) -> list[str]:
     """Whether nothing of these plans is left."""
     faults = []
     for obj in await _all(simulation):

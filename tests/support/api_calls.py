@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from tests.support.shapes import GROUP, SHAPES
 from tests.support.wire import PATCHES, parse
 from upgrade_manager.kube.transport import Request

@@ -49,7 +49,7 @@ _OK = range(200, 300)
 _CREATED = 201
 
 
-class Overseer:
+class RequestAudit:
     """A transport in front of the API server."""
 
     def __init__(self, inner: Transport) -> None:
@@ -176,14 +176,14 @@ def _differences(before: Any, after: Any, path: str = "") -> list[str]:
     return [inner for key in keys for inner in _differences(before.get(key), after.get(key), f"{inside}{key}")]
 
 
-class OverseenBackend(EmbeddedBackend):
+class AuditedBackend(EmbeddedBackend):
     """The embedded server with an overseer before it."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)
-        self.overseer = Overseer(self.line)
-        self.transport = self.overseer
-        self.client_transport = self.overseer
+        self.audit = RequestAudit(self.line)
+        self.transport = self.audit
+        self.client_transport = self.audit
 
 
 _ADMIN: dict[str, str] = {"accept": "application/json"}

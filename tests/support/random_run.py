@@ -1,6 +1,6 @@
 """An upgrade of which chance decides everything, and the same seed the same.
 
-`python -m tests.support.randomrun 17` repeats the run of seed 17, with its log.
+`python -m tests.support.random_run 17` repeats the run of seed 17, with its log.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from hack import virtual_time
 from hack.simulation import Simulation
-from tests.support import verdict
-from tests.support.apifaults import FAULTS
-from tests.support.draw import Draw, draw
-from tests.support.overseer import OverseenBackend
-from tests.support.succession import succession
+from tests.support import run_checks
+from tests.support.api_faults import FAULTS
+from tests.support.manager_restarts import restarted
+from tests.support.random_plan import RandomPlan, draw
+from tests.support.request_audit import AuditedBackend
 from tests.support.upgrade import BY_VERSION, STUCK, Stage, condition, phases_of
 from upgrade_manager.api.keys import ANNOTATION_RESTORED
 from upgrade_manager.api.phases import FAILED, TERMINAL
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from typing import Any
 
-    from tests.support.draw import Instant
+    from tests.support.random_plan import Instant
     from upgrade_manager.kube.objects import Object
 
 #: Virtual seconds after the end in which all that it sets off is over, even with an API server full of faults.
@@ -48,18 +48,18 @@ RIVAL, NEXT = "rival", "next"
 class Run:
     """How it went."""
 
-    draw: Draw
+    draw: RandomPlan
     #: All that was wrong, one sentence each.
     faults: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """With the line that repeats it."""
         found = "".join(f"- {fault}\n" for fault in self.faults)
-        return f"{self.draw}\n{found}repeat it: .venv/bin/python -m tests.support.randomrun {self.draw.seed}"
+        return f"{self.draw}\n{found}repeat it: .venv/bin/python -m tests.support.random_run {self.draw.seed}"
 
 
-def play(seed: int) -> Run:
-    """Draw and let it happen, in a loop of its own; whatever becomes of it, its seed is printed."""
+def run_seed(seed: int) -> Run:
+    """RandomPlan and let it happen, in a loop of its own; whatever becomes of it, its seed is printed."""
     drawn = draw(seed)
     print(Run(draw=drawn))  # noqa: T201  # shown with a failure only
     try:
@@ -69,23 +69,23 @@ def play(seed: int) -> Run:
         raise
 
 
-async def run(drawn: Draw) -> Run:
+async def run(drawn: RandomPlan) -> Run:
     """Let it happen."""
     result = Run(draw=drawn)
-    backends: list[OverseenBackend] = []
+    backends: list[AuditedBackend] = []
 
-    def backend(seed: int) -> OverseenBackend:
-        backends.append(OverseenBackend(seed))
+    def backend(seed: int) -> AuditedBackend:
+        backends.append(AuditedBackend(seed))
         return backends[0]
 
     async with Simulation(drawn.scenario, seed=drawn.seed, backend=backend) as simulation:
         stage = await Stage.set_up(simulation)
-        await verdict.plant(simulation)
-        story = Story(stage, drawn, await verdict.others(simulation))
+        await run_checks.plant(simulation)
+        story = Story(stage, drawn, await run_checks.others(simulation))
         for name in drawn.faults:
             simulation.middleware.add(FAULTS[name])
         try:
-            async with succession(stage, drawn.fates):
+            async with restarted(stage, drawn.interruptions):
                 await story.tell()
             # One who comes when all is over finds nothing to do.
             async with stage.life(seed="life after the end"):
@@ -95,7 +95,7 @@ async def run(drawn: Draw) -> Run:
             plans = (await simulation.client().list(UPGRADE_PLANS)).items
             said = [f"{objects.name(plan)}: {json.dumps(objects.status(plan))}" for plan in plans]
             result.faults.append(f"stuck: {'; '.join(said)}")
-        result.faults += backends[0].overseer.violations
+        result.faults += backends[0].audit.violations
         result.faults += story.faults
     return result
 
@@ -103,7 +103,7 @@ async def run(drawn: Draw) -> Run:
 class Story:
     """What users do, and what they find."""
 
-    def __init__(self, stage: Stage, drawn: Draw, before: dict[str, Any]) -> None:
+    def __init__(self, stage: Stage, drawn: RandomPlan, before: dict[str, Any]) -> None:
         self._stage = stage
         self._drawn = drawn
         self._before = before
@@ -124,22 +124,22 @@ class Story:
                 await self._follow(first)
             elif await first.until_ended() == FAILED and drawn.failing is not None:
                 await _until_restored(first)
-                self.faults += await verdict.of_failure(first, drawn.failing)
-                self.faults += await verdict.of_others(first.simulation, self._before)
+                self.faults += await run_checks.check_failure(first, drawn.failing)
+                self.faults += await run_checks.check_others(first.simulation, self._before)
                 await self._follow(first, is_there=True)
             else:
                 self._last = first
         if self._blocked is not None:
-            self.faults += await verdict.of_blocked(self._blocked)
+            self.faults += await run_checks.check_blocked(self._blocked)
             await _delete(self._blocked)
         await asyncio.sleep(_FAREWELL)
 
     async def end(self) -> None:
         """Look at what is there when all is over."""
         simulation = self._stage.simulation
-        self.faults += await verdict.of_success(self._last)
-        self.faults += await verdict.of_others(simulation, self._before)
-        self.faults += await verdict.of_leftovers(simulation, [self._stage.name, RIVAL, NEXT])
+        self.faults += await run_checks.check_success(self._last)
+        self.faults += await run_checks.check_others(simulation, self._before)
+        self.faults += await run_checks.check_leftovers(simulation, [self._stage.name, RIVAL, NEXT])
 
     async def _begin(self) -> Stage:
         """The plan that has the cluster, after whatever fight for it there is."""
@@ -165,7 +165,7 @@ class Story:
     async def _follow(self, first: Stage, *, is_there: bool = False) -> None:
         """The plan after the first one, which may still be there, and has to succeed."""
         following = self._drawn.following
-        self._drawn.scenario.cure()
+        self._drawn.scenario.repair()
         await asyncio.sleep(following.pause)
         if is_there and not following.overlaps:
             await _delete(first)
@@ -229,7 +229,7 @@ async def _until(stage: Stage, is_so: Callable[[Object], bool]) -> None:
 
 
 @asynccontextmanager
-async def _pausing(stage: Stage, drawn: Draw) -> AsyncIterator[None]:
+async def _pausing(stage: Stage, drawn: RandomPlan) -> AsyncIterator[None]:
     """Nodes are held back and let go meanwhile."""
     task = asyncio.create_task(_pause(stage, drawn), name="pausing")
     try:
@@ -239,7 +239,7 @@ async def _pausing(stage: Stage, drawn: Draw) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def _pause(stage: Stage, drawn: Draw) -> None:
+async def _pause(stage: Stage, drawn: RandomPlan) -> None:
     client = stage.simulation.client()
     for seconds, nodes in (*drawn.pauses, (20.0, ())):
         await asyncio.sleep(seconds)
@@ -252,4 +252,4 @@ async def _pause(stage: Stage, drawn: Draw) -> None:
 
 if __name__ == "__main__":
     for _seed in sys.argv[1:]:
-        print(play(int(_seed)))  # noqa: T201  # a program
+        print(run_seed(int(_seed)))  # noqa: T201  # a program

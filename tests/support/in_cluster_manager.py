@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.support.manager import Life
+    from tests.support.manager_process import ManagerProcess
     from tests.support.upgrade import Stage
 
 
-class Inhabitant:
-    """Use `async with inhabitant.living():`."""
+class InClusterManager:
+    """Use `async with manager.running():`."""
 
     def __init__(self, stage: Stage, node: str) -> None:
         self._stage = stage
@@ -23,11 +23,11 @@ class Inhabitant:
         self._host = stage.simulation.hosts.of(node)
         self._changed = asyncio.Event()
         #: One for each boot of its node.
-        self.lives: list[Life] = []
+        self.lives: list[ManagerProcess] = []
         stage.simulation.hosts.subscribe(self._host_changed)
 
     @asynccontextmanager
-    async def living(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[None]:
         """From life to life, until the context is left."""
         task = asyncio.create_task(self._live(), name="inhabitant")
         try:

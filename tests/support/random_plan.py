@@ -7,9 +7,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from hack.cluster import scenario as scenarios
-from tests.support.apifaults import FAULTS
-from tests.support.curable import Curable
-from tests.support.succession import Fate
+from tests.support.api_faults import FAULTS
+from tests.support.manager_restarts import Interruption
+from tests.support.repairable import RepairableScenario
 from tests.support.upgrade import BY_IMAGE, BY_VERSION
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
@@ -71,18 +71,18 @@ class Following:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
+class RandomPlan:
     """What chance has decided."""
 
     seed: int
-    scenario: Curable
+    scenario: RepairableScenario
     spec: dict[str, Any]
     #: Of all plans.
     annotations: dict[str, str]
     #: Names of faults of the API server.
     faults: tuple[str, ...]
     #: Of each manager.
-    fates: tuple[Fate, ...]
+    interruptions: tuple[Interruption, ...]
     #: Seconds after which the list of nodes to hold back becomes this; in the end it is empty.
     pauses: tuple[tuple[float, tuple[str, ...]], ...]
     failing: Failing | None
@@ -94,8 +94,10 @@ class Draw:
 
     def __str__(self) -> str:
         """In one line, for people."""
-        fates = [f"dies {'after' if f.after else 'before'} write {f.die_at}" for f in self.fates if f.die_at]
-        lost = [f"answer {f.lose_at} of the last life lost" for f in self.fates if f.lose_at]
+        interruptions = [
+            f"dies {'after' if f.after else 'before'} write {f.die_at}" for f in self.interruptions if f.die_at
+        ]
+        lost = [f"answer {f.lose_at} of the last life lost" for f in self.interruptions if f.lose_at]
         happens = [
             *([f"fails for {self.failing.what}"] if self.failing else []),
             *([f"deleted after {self.deleted}"] if self.deleted else []),
@@ -106,7 +108,7 @@ class Draw:
             [
                 f"seed {self.seed}: {self.scenario.name}, {self.spec}",
                 *(f"API server: {name}" for name in self.faults),
-                *fates,
+                *interruptions,
                 *lost,
                 *([f"held back: {self.pauses}"] if self.pauses else []),
                 *happens,
@@ -114,7 +116,7 @@ class Draw:
         )
 
 
-def draw(seed: int) -> Draw:
+def draw(seed: int) -> RandomPlan:
     """Decide."""
     dice = Random(f"random run {seed}")
     plain = _scenario(dice)
@@ -136,13 +138,13 @@ def draw(seed: int) -> Draw:
         scenario = plain.changed(**failing.changes)
     else:
         scenario = plain.changed(**dice.choice([{}, {}, *_NUISANCES]))
-    return Draw(
+    return RandomPlan(
         seed=seed,
-        scenario=Curable.model_validate(scenario.model_dump()),
+        scenario=RepairableScenario.model_validate(scenario.model_dump()),
         spec=spec,
         annotations=_NO_DISKS if is_deaf else {},
         faults=faults,
-        fates=_fates(dice),
+        interruptions=_interruptions(dice),
         pauses=tuple((dice.uniform(0, 20), tuple(_some(dice, names))) for _ in range(dice.choice([0, 0, 1, 2]))),
         failing=failing,
         deleted=deleted,
@@ -166,17 +168,17 @@ def _following(dice: Random, failing: Failing | None) -> Following:
     )
 
 
-def _fates(dice: Random) -> tuple[Fate, ...]:
+def _interruptions(dice: Random) -> tuple[Interruption, ...]:
     """Of so many who die, and of the last one, who may not get one answer."""
     deaths = [
-        Fate(
+        Interruption(
             die_at=dice.randint(1, dice.choice(_WRITES)),
             after=dice.random() < 0.5,
             gap=dice.uniform(0, dice.choice(_GAPS)),
         )
         for _ in range(dice.choice([0, 1, 1, 2, 3]))
     ]
-    return (*deaths, Fate(lose_at=dice.choice([0, dice.randint(1, dice.choice(_WRITES))])))
+    return (*deaths, Interruption(lose_at=dice.choice([0, dice.randint(1, dice.choice(_WRITES))])))
 
 
 def _bearable(faults: list[str]) -> tuple[str, ...]:

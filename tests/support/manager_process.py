@@ -82,7 +82,7 @@ class Wire:
 
 
 @dataclass(kw_only=True)
-class Life:
+class ManagerProcess:
     """One process of the manager, from its start to its end; an async context."""
 
     transport: Transport

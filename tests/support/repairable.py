@@ -25,20 +25,20 @@ def fault(work: str, node: str = "") -> dict[str, Any]:
     return {"faults": [{"work": work, "node": node, "message": WORDS}], "upgrade_controller": _IMPATIENT}
 
 
-class Curable(Scenario):
+class RepairableScenario(Scenario):
     """Containers stop to fail once `cure` was called."""
 
-    _is_cured: bool = PrivateAttr(default=False)
+    _is_repaired: bool = PrivateAttr(default=False)
 
     @classmethod
     def of(cls, name: str = "three-nodes", **faults: Any) -> Self:
         """The scenario of that name with these changes."""
         return cls.model_validate(scenarios.load(name).changed(**faults).model_dump())
 
-    def cure(self) -> None:
+    def repair(self) -> None:
         """Repair whatever made containers fail."""
-        self._is_cured = True
+        self._is_repaired = True
 
     def fault_of(self, work: str, node: str) -> Fault | None:
         """None once they are repaired."""
-        return None if self._is_cured else super().fault_of(work, node)
+        return None if self._is_repaired else super().fault_of(work, node)

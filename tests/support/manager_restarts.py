@@ -1,0 +1,93 @@
+"""Managers that follow each other: restarted by the test at a chosen write, or by a kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from upgrade_manager.runtime.leader_election import LeaseLost
+from upgrade_manager.runtime.manager import NotReady
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Sequence
+
+    from tests.support.manager_process import ManagerProcess
+    from tests.support.upgrade import Stage
+    from upgrade_manager.cli.options import RunOptions
+
+#: Seconds before a Pod's first restart, doubled up to the last; quicker than a kubelet, which is harder on the server.
+_FIRST, _LAST = 1.0, 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """What interrupts one manager: numbers of writes, 0 for never."""
+
+    die_at: int = 0
+    after: bool = False
+    lose_at: int = 0
+    #: Virtual seconds without a manager after its death.
+    gap: float = 0.0
+
+
+UNDISTURBED = Interruption()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarts:
+    """The managers so far."""
+
+    lives: list[ManagerProcess] = field(default_factory=list)
+    #: How a Pod's managers but the last have ended.
+    ends: list[Exception] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def restarted(stage: Stage, interruptions: Sequence[Interruption]) -> AsyncIterator[Restarts]:
+    """Run a manager for each interruption, one after the other, then an undisturbed one."""
+    restarts = Restarts()
+    async with _background(_interrupt(stage, interruptions, restarts)):
+        yield restarts
+
+
+@asynccontextmanager
+async def kept_running(stage: Stage, options: RunOptions) -> AsyncIterator[Restarts]:
+    """Run a manager in a Pod: when it ends, it is started again."""
+    restarts = Restarts()
+    async with _background(_keep(stage, options, restarts)):
+        yield restarts
+
+
+@asynccontextmanager
+async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work, name="managers")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _interrupt(stage: Stage, interruptions: Sequence[Interruption], restarts: Restarts) -> None:
+    for number, each in enumerate((*interruptions, UNDISTURBED)):
+        async with stage.life(
+            die_at=each.die_at, after=each.after, lose_at=each.lose_at, seed=f"life {number}"
+        ) as life:
+            restarts.lives.append(life)
+            await life.wire.died.wait()
+        await asyncio.sleep(each.gap)
+
+
+async def _keep(stage: Stage, options: RunOptions, restarts: Restarts) -> None:
+    pause = _FIRST
+    while True:
+        life = replace(stage.life(seed=f"life {len(restarts.ends)}"), options=options)
+        try:
+            await life.manager.run()
+        except (LeaseLost, NotReady) as error:
+            restarts.ends.append(error)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LAST)

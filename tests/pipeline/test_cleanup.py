@@ -224,7 +224,7 @@ async def test_deleting_an_ended_plan_does_not_disturb_the_next(cluster: Harvest
     ctx = await everything(cluster, reached="NodeUpgrading")
     await changed(cluster, ctx)
     if ended == "succeeded":
-        ctx.status.succeed()
+        ctx.status.succeed("v1.8.0")
     else:
         ctx.status.fail("x")
         await ctx.annotate({ANNOTATION_RESTORED: "true"})

@@ -78,16 +78,16 @@ class TestEnsure:
         for _ in range(2):
             await ctx.ensure(SERVICES, repository_service(ctx.owner))
         assert await cluster.names(SERVICES, "harvester-system") == ["up-repo"]
-        assert len(ctx.written) == 2
+        assert len(ctx.writes) == 2
 
     @pytest.mark.rule("workloads: an object that another owner controls is never adopted")
     @pytest.mark.parametrize(
         ("references", "named"),
         [
-            pytest.param([], r"nobody \(it has no owner\)", id="nobody's"),
+            pytest.param([], "was not created by this plan", id="nobody's"),
             pytest.param(
                 [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}],
-                r"ConfigMap x \(uid u-9\)",
+                r"belongs to ConfigMap x \(uid u-9\)",
                 id="someone else's",
             ),
         ],
@@ -99,7 +99,7 @@ class TestEnsure:
         foreign = repository_service(ctx.owner)
         foreign["metadata"]["ownerReferences"] = references
         before = await cluster.put(SERVICES, foreign)
-        with pytest.raises(ForeignObject, match=rf"up-repo belongs to {named}, not to UpgradePlan up"):
+        with pytest.raises(ForeignObject, match=rf"up-repo already exists and {named}"):
             await ctx.ensure(SERVICES, repository_service(ctx.owner))
         assert await cluster.find(SERVICES, "up-repo", "harvester-system") == before
 
@@ -155,7 +155,7 @@ class TestPlan:
             status={"future": {"c": "d"}, "nodeUpgradeStatuses": {"n9": {"state": "Polishing"}}},
         )
         ctx = cluster.context(plan)
-        ctx.status.accept("Initializing")
+        ctx.status.accept("Initializing", "v1.8.0")
         await ctx.annotate({"a.b/c": "d"})
         await ctx.set_finalizers(["a.b/c"])
         await ctx.persist()

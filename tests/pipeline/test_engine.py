@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.pipeline.engine import PIPELINE, Engine, Row
+from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 
@@ -17,47 +17,40 @@ if TYPE_CHECKING:
 FIRST, SECOND = PhaseName.INITIALIZE, PhaseName.ISO_DOWNLOAD
 
 
-class Told(Phase):
-    """Does as it is told, and tells what it was asked."""
+class FakePhase(Phase):
+    """Returns the given results, and records its calls."""
 
     def __init__(
-        self, name: PhaseName, calls: list[str], *, outcome: PhaseResult | None = None, refusal: Failed | None = None
+        self, name: PhaseName, calls: list[str], *, result: PhaseResult | None = None, refusal: Failed | None = None
     ) -> None:
         self.name = name
+        self.activity = f"Doing {name}"
         self._calls = calls
-        self._outcome = outcome or Completed()
+        self._result = result or Completed()
         self._refusal = refusal
-        #: What it waits for before it is left.
+        #: What `exit` returns.
         self.unfinished: Waiting | None = None
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
-        """Let it in, or not."""
+        """Return the refusal."""
         self._calls.append(f"enter {self.name} at {ctx.status.phase}")
         return self._refusal
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """End as told."""
+        """Return the result."""
         self._calls.append(f"run {self.name} at {ctx.status.phase}")
-        return self._outcome
+        return self._result
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
-        """Leave."""
+        """Return `unfinished`."""
         self._calls.append(f"exit {self.name} at {ctx.status.phase}")
         return self.unfinished
 
 
-def engine(calls: list[str], *, outcome: PhaseResult | None = None, refusal: Failed | None = None) -> Engine:
-    """Two phases; `outcome` of both, `refusal` of the second."""
-    first, second = Told(FIRST, calls, outcome=outcome), Told(SECOND, calls, outcome=outcome, refusal=refusal)
-    return Engine([Row(name=FIRST, phase=first), Row(name=SECOND, phase=second)])
-
-
-REMOVAL = "waiting for the objects that UpgradePlan up made to be removed: the upgrade is done"
-
-
-def progressing(ctx: ReconcileContext) -> str:
-    (condition,) = ctx.status["conditions"]
-    return str(condition["message"])
+def engine(calls: list[str], *, result: PhaseResult | None = None, refusal: Failed | None = None) -> Engine:
+    """Make two phases; `result` is both phases', `refusal` the second one's."""
+    first, second = FakePhase(FIRST, calls, result=result), FakePhase(SECOND, calls, result=result, refusal=refusal)
+    return Engine([first, second])
 
 
 async def context_at(cluster: Harvester, phase: str) -> ReconcileContext:
@@ -80,43 +73,41 @@ WALK = [
     "pipeline: a phase is left once, after its completed value is recorded and before the next one",
 )
 @pytest.mark.parametrize(
-    ("recorded", "asked"),
+    ("recorded", "expected"),
     [
         pytest.param("Initializing", WALK, id="the first phase"),
-        pytest.param("Initialized", WALK[1:], id="its end: what comes after the record is done again"),
+        pytest.param("Initialized", WALK[1:], id="completed: exit is called again"),
         pytest.param("ISODownloading", WALK[3:], id="the second phase"),
         pytest.param("ISODownloaded", WALK[4:], id="the end of the last one"),
     ],
 )
-async def test_a_walk_begins_at_the_recorded_phase_and_ends_with_the_table(
-    cluster: Harvester, recorded: str, asked: list[str]
-) -> None:
+async def test_advance_starts_at_the_recorded_phase(cluster: Harvester, recorded: str, expected: list[str]) -> None:
     calls: list[str] = []
     ctx = await context_at(cluster, recorded)
     assert await engine(calls).advance(ctx) == Completed()
-    assert calls == asked
+    assert calls == expected
     assert ctx.status.phase == SECOND.completed
 
 
 @pytest.mark.rule("pipeline: a phase runs until it completes or fails")
 @pytest.mark.parametrize(
-    "outcome", [Waiting(message="waiting for rain"), Failed(cause="flood")], ids=["waits", "has failed"]
+    "result", [Waiting(message="waiting for a Job"), Failed(cause="disk full")], ids=["waits", "has failed"]
 )
-async def test_a_walk_stops_where_a_phase(cluster: Harvester, outcome: PhaseResult) -> None:
+async def test_advance_stops_where_a_phase(cluster: Harvester, result: PhaseResult) -> None:
     calls: list[str] = []
     ctx = await context_at(cluster, "Initializing")
-    assert await engine(calls, outcome=outcome).advance(ctx) == outcome
+    assert await engine(calls, result=result).advance(ctx) == result
     assert calls == WALK[:1]
     assert ctx.status.phase == FIRST.active
 
 
 @pytest.mark.rule("pipeline: a phase is left once, after its completed value is recorded and before the next one")
-async def test_a_phase_that_is_not_left_yet_is_over_all_the_same(cluster: Harvester) -> None:
+async def test_unfinished_exit_is_called_again(cluster: Harvester) -> None:
     calls: list[str] = []
-    first, second = Told(FIRST, calls), Told(SECOND, calls)
-    table = Engine([Row(name=FIRST, phase=first), Row(name=SECOND, phase=second)])
+    first, second = FakePhase(FIRST, calls), FakePhase(SECOND, calls)
+    table = Engine([first, second])
     ctx = await context_at(cluster, "Initializing")
-    first.unfinished = Waiting(message="waiting for the last guest")
+    first.unfinished = Waiting(message="waiting for a Job")
     assert await table.advance(ctx) == first.unfinished
     assert ctx.status.phase == FIRST.completed
     assert calls == WALK[:2]
@@ -126,31 +117,29 @@ async def test_a_phase_that_is_not_left_yet_is_over_all_the_same(cluster: Harves
 
 
 @pytest.mark.parametrize(
-    ("recorded", "outcome", "said"),
+    ("recorded", "result", "refusal", "message"),
     [
-        pytest.param("Initializing", Completed(), REMOVAL, id="after the last phase"),
         pytest.param(
-            "Initialized", Failed(cause="flood"), f"waiting for phase {SECOND}: nothing is known yet", id="at"
+            "Initializing", Completed(), None, "Removing the objects of UpgradePlan up", id="after the last phase"
+        ),
+        pytest.param("Initialized", Failed(cause="disk full"), None, "Doing ISODownload", id="in a phase"),
+        pytest.param(
+            "Initializing", None, Failed(cause="not allowed"), "Starting phase ISODownload", id="between two phases"
         ),
     ],
 )
-async def test_what_is_waited_for_is_said_before_anything_is_known_of_it(
-    cluster: Harvester, recorded: str, outcome: PhaseResult, said: str
+async def test_progressing_has_a_message_before_the_first_run(
+    cluster: Harvester, recorded: str, result: PhaseResult | None, refusal: Failed | None, message: str
 ) -> None:
     ctx = await context_at(cluster, recorded)
-    await engine([], outcome=outcome).advance(ctx)
-    assert progressing(ctx) == said
-
-
-async def test_between_two_phases_the_next_one_is_waited_for(cluster: Harvester) -> None:
-    ctx = await context_at(cluster, "Initializing")
-    await engine([], refusal=Failed(cause="not allowed")).advance(ctx)
-    assert progressing(ctx) == f"waiting for phase {SECOND} to begin"
+    await engine([], result=result, refusal=refusal).advance(ctx)
+    (condition,) = ctx.status["conditions"]
+    assert condition["message"] == message
 
 
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.parametrize(
-    ("phase", "spec", "said"),
+    ("phase", "spec", "message"),
     [
         pytest.param(
             "Initializing",
@@ -170,20 +159,18 @@ async def test_between_two_phases_the_next_one_is_waited_for(cluster: Harvester)
             "Reading http://up-repo.harvester-system/harvester-iso/harvester-release.yaml",
             id="MetadataPopulate",
         ),
-        pytest.param(
-            "NodeUpgrading", {"version": "v1.7.0"}, "waiting for phase NodeUpgrade: nothing is known yet", id="another"
-        ),
+        pytest.param("NodeUpgrading", {"version": "v1.7.0"}, "Upgrading the nodes", id="another"),
     ],
 )
-async def test_each_phase_begins_with_what_it_looks_at_first(
-    cluster: Harvester, phase: str, spec: dict[str, str], said: str
+async def test_initial_message_names_what_is_read_first(
+    cluster: Harvester, phase: str, spec: dict[str, str], message: str
 ) -> None:
     ctx = cluster.context(await cluster.plan(spec=spec, status={"currentPhase": phase}))
-    assert Engine(PIPELINE).initial_message(ctx) == said
+    assert Engine(PIPELINE).initial_message(ctx) == message
 
 
 @pytest.mark.rule("pipeline: a phase is entered once, before its active value is recorded")
-async def test_a_phase_that_may_not_begin_is_not_recorded(cluster: Harvester) -> None:
+async def test_refused_phase_is_not_recorded(cluster: Harvester) -> None:
     calls: list[str] = []
     ctx = await context_at(cluster, "Initializing")
     refusal = Failed(cause="not allowed")
@@ -193,6 +180,6 @@ async def test_a_phase_that_may_not_begin_is_not_recorded(cluster: Harvester) ->
 
 
 @pytest.mark.parametrize("phase", ["Polishing", "NodeUpgrading"], ids=["of a newer version", "not in the table"])
-async def test_a_phase_that_is_unknown_is_an_error_that_names_it(cluster: Harvester, phase: str) -> None:
-    with pytest.raises(RetryError, match=f"does not know the phase {phase}"):
+async def test_unknown_phase_is_an_error(cluster: Harvester, phase: str) -> None:
+    with pytest.raises(RetryError, match=f"unknown phase {phase}"):
         await engine([]).advance(await context_at(cluster, phase))

@@ -98,12 +98,12 @@ async def test_what_was_recorded_shortly_before_a_start_is_said_again(
         {key: value for key, value in (("phase", phase), ("phaseTransitionTimestamp", time)) if value is not None}
         for phase, time in entries
     ]
-    events.repeat_recent(plan(phaseTransitionTimestamps=timestamps))
+    events.replay(plan(phaseTransitionTimestamps=timestamps))
     assert len(heard.said) == said
 
 
 async def test_a_plan_without_a_status_has_nothing_to_repeat(events: PlanEvents, heard: Heard) -> None:
-    events.repeat_recent({"metadata": {"name": "up"}})
+    events.replay({"metadata": {"name": "up"}})
     assert heard.said == []
 
 

@@ -67,7 +67,7 @@ async def test_repetition_changes_nothing(cluster: Harvester) -> None:
     for _ in range(2):
         await take_over(ctx, Component.IMAGE_PRELOAD)
         await remove_ttl(ctx, Component.IMAGE_PRELOAD)
-    writes = [write for write in ctx.written if write.resource == JOBS]
+    writes = [write for write in ctx.writes if write.resource == JOBS]
     assert len(writes) == 2
 
 

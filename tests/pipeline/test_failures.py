@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Longer than the quarter of an hour that the system-upgrade-controller leaves to Jobs that ended.
 LONG = 3600.0
-ENDED = "Entered one of the terminal phases"
+ENDED = "The upgrade ended: Failed, see Progressing."
 LIMIT = "BackoffLimitExceeded: Job has reached the specified backoff limit"
 #: The writes of a clean-up are dealt out to so many tests.
 SHARES = 2

@@ -13,12 +13,12 @@ from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, NODES, SERVICES, Resource
 from upgrade_manager.pipeline.informers import (
-    SETTLE_TIMEOUT,
     SYNC_TIMEOUT,
+    WRITE_TIMEOUT,
     Informers,
     InformerSpec,
     PlanInformers,
-    Written,
+    Write,
     slim_job,
     slim_node,
 )
@@ -69,7 +69,7 @@ async def test_what_nobody_asked_for_since_is_no_longer_watched(cluster: Harvest
 
 
 async def test_a_lasting_watch_is_kept_until_the_end(cluster: Harvester) -> None:
-    lasting = InformerSpec(resource=NODES, lasting=True)
+    lasting = InformerSpec(resource=NODES, permanent=True)
     async with asyncio.TaskGroup() as group:
         informers = PlanInformers(group, starter(cluster))
         await informers.watch(lasting)
@@ -99,7 +99,7 @@ async def test_the_barrier_waits_until_our_own_write_has_come_back(cluster: Harv
         store = await informers.watch(ALL_NODES)
         await cluster.nodes("n1")
         version = (await cluster.find(NODES, "n1"))["metadata"]["resourceVersion"]
-        await informers.settle([Written(resource=NODES, namespace="", resource_version=version)])
+        await informers.wait_for([Write(resource=NODES, namespace="", resource_version=version)])
         found = store.get("n1")
         assert found is not None
         assert found["metadata"]["resourceVersion"] == version
@@ -107,17 +107,17 @@ async def test_the_barrier_waits_until_our_own_write_has_come_back(cluster: Harv
 
 
 async def test_the_barrier_is_bounded_and_asks_only_those_whom_it_concerns(cluster: Harvester) -> None:
-    never = Written(resource=NODES, namespace="", resource_version="999999999")
-    other = Written(resource=JOBS, namespace="cattle-system", resource_version="999999999")
+    never = Write(resource=NODES, namespace="", resource_version="999999999")
+    other = Write(resource=JOBS, namespace="cattle-system", resource_version="999999999")
     async with asyncio.TaskGroup() as group:
         informers = PlanInformers(group, starter(cluster))
         await informers.watch(ALL_NODES)
         await informers.watch(ALL_JOBS)
         began = asyncio.get_running_loop().time()
-        await informers.settle([other])
+        await informers.wait_for([other])
         assert asyncio.get_running_loop().time() == began
-        await informers.settle([never])
-        assert asyncio.get_running_loop().time() - began <= SETTLE_TIMEOUT + 0.1
+        await informers.wait_for([never])
+        assert asyncio.get_running_loop().time() - began <= WRITE_TIMEOUT + 0.1
         await informers.stop()
 
 

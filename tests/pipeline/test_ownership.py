@@ -120,9 +120,9 @@ async def test_an_object_of_somebody_else_is_named_with_both_owners_and_left_alo
             plan = await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
             status, reason, message = condition(plan, "Degraded")
             assert (await stage.phase(), status, reason) == (foreign.phase, "True", "ReconcileError")
-            assert message.startswith(f"{foreign.resource.kind} {foreign.namespace}/{foreign.name} belongs to ")
+            assert message.startswith(f"{foreign.resource.kind} {foreign.namespace}/{foreign.name} already exists and ")
             assert f"ConfigMap its-owner (uid {objects.uid(owner)})" in message
-            assert f"UpgradePlan upgrade (uid {objects.uid(plan)})" in message
+            assert f"this plan (uid {objects.uid(plan)})" in message
             found = await client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
             assert essence(found) == essence(before)
             await client.delete(foreign.resource, foreign.name, namespace=foreign.namespace)

@@ -19,7 +19,7 @@ from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize
-from upgrade_manager.pipeline.reconciler import DETAIL_SPACING, INFORMATION_SPACING
+from upgrade_manager.pipeline.status import DETAIL_INTERVAL, MESSAGE_INTERVAL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -64,7 +64,7 @@ async def test_a_phase_of_a_newer_version_is_left_as_it_is_and_said() -> None:
     assert condition(plan, "Degraded") == (
         "True",
         "ReconcileError",
-        "this version of the manager does not know the phase Polishing; run the version that wrote it",
+        "unknown phase Polishing; run the manager version that recorded it",
     )
     assert objects.status(plan)["currentPhase"] == "Polishing"
 
@@ -102,7 +102,7 @@ async def test_an_error_of_ours_is_said_without_its_text(monkeypatch: pytest.Mon
                 await asyncio.sleep(WHILE)
                 plan = await stage.plan()
         said = await stage.events("ReconcileError")
-        message = "internal error (ValueError); the manager's log has the details"
+        message = "internal error (ValueError); see the manager's log"
         assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
         assert [event["message"] for event in said] == [message]
         async with stage.life(seed="repaired"):
@@ -190,8 +190,8 @@ async def test_an_error_is_said_as_soon_as_the_status_can_be_written() -> None:
 @pytest.mark.parametrize(
     ("waits", "spacing"),
     [
-        pytest.param(lambda text: Waiting(message="waiting for rain", detail=text), DETAIL_SPACING, id="a detail"),
-        pytest.param(lambda text: Waiting(message=f"waiting for {text}"), INFORMATION_SPACING, id="a message"),
+        pytest.param(lambda text: Waiting(message="waiting for rain", detail=text), DETAIL_INTERVAL, id="a detail"),
+        pytest.param(lambda text: Waiting(message=f"waiting for {text}"), MESSAGE_INTERVAL, id="a message"),
     ],
 )
 async def test_what_only_informs_is_written_in_time_and_no_more_often(

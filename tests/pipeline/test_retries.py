@@ -143,7 +143,7 @@ async def test_a_release_file_that_cannot_be_used_is_retried_until_it_is_repaire
     assert fault in message
     assert remedy in message
     assert_readable(message)
-    assert condition(plan, "Available") == ("True", "Executable", "UpgradePlan is being executed")
+    assert condition(plan, "Available") == ("True", "Executable", "Upgrading from v1.7.1 to v1.8.0")
     assert condition(plan, "Progressing")[:2] == ("True", "MetadataPopulating")
     assert_patient([time for time in asked if time < asked[0] + BROKEN])
     assert [event["message"] for event in warnings] == [message]

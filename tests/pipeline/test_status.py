@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def _accepted(made: StatusPatch) -> None:
-    made.accept("Initializing")
-    made.waiting("waiting for a Node")
+def _accepted(patch: StatusPatch) -> None:
+    patch.accept("Initializing", "v1.8.0")
+    patch.waiting("waiting for a Node")
 
 
 class Clock:
@@ -33,7 +33,7 @@ class Clock:
         return self.time
 
 
-def draft(status: dict[str, Any] | None = None, *, now: Any = lambda: EPOCH) -> StatusPatch:
+def new_patch(status: dict[str, Any] | None = None, *, now: Any = lambda: EPOCH) -> StatusPatch:
     return StatusPatch({"metadata": {"generation": 3}, "status": status}, now=now)
 
 
@@ -54,50 +54,52 @@ def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     return {c["type"]: (c["status"], c["reason"], c["message"]) for c in status["conditions"]}
 
 
-def written(made: StatusPatch, before: dict[str, Any] | None = None) -> dict[str, Any]:
-    result: dict[str, Any] = apply(before or {}, made.difference())
+def written(patch: StatusPatch, before: dict[str, Any] | None = None) -> dict[str, Any]:
+    result: dict[str, Any] = apply(before or {}, patch.difference())
     return result
 
 
-#: The rows of the contract's table: what is done, and what the conditions are then; None where one is not there.
+#: By moment: the method called, and the conditions after it; None where one is absent.
 HEALTHY = {
-    "Available": ("True", "Executable", "UpgradePlan is being executed"),
+    "Available": ("True", "Executable", "Upgrading to v1.8.0"),
     "Progressing": ("True", "Initializing", "waiting for a Node"),
     "Degraded": ("False", "ReconcileSuccess", ""),
 }
 DEGRADED = HEALTHY | {"Degraded": ("True", "ReconcileError", "the last error")}
-#: A plan that nobody has accepted yet, but whose first steps went wrong.
+#: A plan whose first reconciles failed before it was accepted.
 REFUSED = {"Degraded": DEGRADED["Degraded"]}
 BLOCKED = (
     "False",
     "ConcurrentUpgradeBlocked",
-    "UpgradePlan first is in progress; delete this plan and create it again when that one has ended",
+    "UpgradePlan first is in progress; delete this plan, and create it again after that one has ended",
 )
-EXECUTED = ("False", "Executed", "Entered one of the terminal phases")
 MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, str, str] | None]]] = {
     "accepted": (_accepted, HEALTHY),
     "an error": (
-        lambda made: made.degraded("the repository\nis gone"),
+        lambda patch: patch.degraded("the repository\nis gone"),
         {"Degraded": ("True", "ReconcileError", "the repository is gone")},
     ),
-    "blocked": (lambda made: made.block("first"), {"Available": BLOCKED, "Progressing": None}),
+    "blocked": (lambda patch: patch.block("first"), {"Available": BLOCKED, "Progressing": None}),
     "succeeded": (
-        StatusPatch.succeed,
+        lambda patch: patch.succeed("v1.8.0"),
         {
-            "Available": EXECUTED,
-            "Progressing": ("False", "Succeeded", "UpgradePlan has completed"),
+            "Available": ("False", "Executed", "The upgrade ended: Succeeded."),
+            "Progressing": ("False", "Succeeded", "Upgraded to v1.8.0 in 0 s (0 nodes)"),
             "Degraded": ("False", "ReconcileSuccess", ""),
         },
     ),
     "failed": (
-        lambda made: made.fail("the disk is full"),
-        {"Available": EXECUTED, "Progressing": ("False", "Failed", "the disk is full")},
+        lambda patch: patch.fail("the disk is full"),
+        {
+            "Available": ("False", "Executed", "The upgrade ended: Failed, see Progressing."),
+            "Progressing": ("False", "Failed", "the disk is full"),
+        },
     ),
 }
 
 
 class TestConditions:
-    """The contract's table, moment by moment."""
+    """The table of api.md."""
 
     @pytest.mark.rule(
         "api: the conditions are Available, Progressing and Degraded",
@@ -133,8 +135,8 @@ class TestConditions:
             pytest.param("failed", DEGRADED, id="failed in an error"),
         ],
     )
-    def test_each_moment_has_its_row(self, moment: str, before: dict[str, tuple[str, str, str]]) -> None:
-        """What the row does not speak of is unchanged; all are judged by this generation; times move with statuses."""
+    def test_conditions_match_the_table(self, moment: str, before: dict[str, tuple[str, str, str]]) -> None:
+        """Other conditions are unchanged, all have the generation, and transition times follow statuses."""
         since, now = "2025-12-31T00:00:00Z", "2026-01-01T00:00:00Z"
         old = {
             "conditions": [
@@ -143,10 +145,10 @@ class TestConditions:
             ]
         }
         deed, row = MOMENTS[moment]
-        made = draft(old)
-        deed(made)
-        made.observe_generation()
-        after = written(made, old)
+        patch = new_patch(old)
+        deed(patch)
+        patch.observe_generation()
+        after = written(patch, old)
         expected = {type_: said for type_, said in {**before, **row}.items() if said is not None}
         assert conditions(after) == expected
         assert {c["observedGeneration"] for c in after["conditions"]} == {3}
@@ -156,41 +158,41 @@ class TestConditions:
         }
 
     @pytest.mark.rule("api: failed: Progressing=False (Failed) with the cause as message")
-    def test_a_cause_that_names_a_thousand_nodes_is_kept_whole(self) -> None:
-        made = draft()
-        made.accept("Initializing")
-        made.fail("node, " * 5000)
-        assert conditions(written(made))["Progressing"][2] == ("node, " * 5000).strip()
-        made.fail("node, " * 9000)
-        assert len(conditions(written(made))["Progressing"][2]) <= 32768
+    def test_long_cause_is_kept_up_to_the_api_limit(self) -> None:
+        patch = new_patch()
+        patch.accept("Initializing", "v1.8.0")
+        patch.fail("node, " * 5000)
+        assert conditions(written(patch))["Progressing"][2] == ("node, " * 5000).strip()
+        patch.fail("node, " * 9000)
+        assert len(conditions(written(patch))["Progressing"][2]) <= 32768
 
     @pytest.mark.rule("api: a condition's observedGeneration is the generation it was computed from")
-    def test_each_says_by_which_generation_it_was_judged(self) -> None:
-        made = draft()
-        made.accept("Initializing")
-        assert {c["observedGeneration"] for c in written(made)["conditions"]} == {3}
+    def test_conditions_have_the_observed_generation(self) -> None:
+        patch = new_patch()
+        patch.accept("Initializing", "v1.8.0")
+        assert {c["observedGeneration"] for c in written(patch)["conditions"]} == {3}
 
     @pytest.mark.rule("api: a condition's observedGeneration is the generation it was computed from")
-    def test_a_spec_that_changes_makes_none_of_them_out_of_date(self) -> None:
-        first = draft()
-        first.accept("Initializing")
-        first.succeed()
+    def test_spec_change_keeps_conditions_up_to_date(self) -> None:
+        first = new_patch()
+        first.accept("Initializing", "v1.8.0")
+        first.succeed("v1.8.0")
         before = written(first)
-        made = StatusPatch({"metadata": {"generation": 4}, "status": before}, now=lambda: EPOCH + timedelta(hours=1))
-        made.observe_generation()
-        after = written(made, before)["conditions"]
+        patch = StatusPatch({"metadata": {"generation": 4}, "status": before}, now=lambda: EPOCH + timedelta(hours=1))
+        patch.observe_generation()
+        after = written(patch, before)["conditions"]
         assert [c.pop("observedGeneration") for c in after] == [4, 4, 4]
         assert after == [{k: v for k, v in c.items() if k != "observedGeneration"} for c in before["conditions"]]
 
     @pytest.mark.rule("api: lastTransitionTime changes only with the condition's status")
-    def test_its_time_moves_with_its_status_only(self) -> None:
+    def test_transition_time_changes_with_the_status_only(self) -> None:
         clock = Clock()
-        made = draft(now=clock)
-        made.accept("Initializing")
+        patch = new_patch(now=clock)
+        patch.accept("Initializing", "v1.8.0")
         clock.time += timedelta(hours=1)
-        made.waiting("something else")
-        made.degraded("x")
-        times = {c["type"]: c["lastTransitionTime"] for c in written(made)["conditions"]}
+        patch.waiting("something else")
+        patch.degraded("x")
+        times = {c["type"]: c["lastTransitionTime"] for c in written(patch)["conditions"]}
         assert times == {
             "Available": "2026-01-01T00:00:00Z",
             "Progressing": "2026-01-01T00:00:00Z",
@@ -198,184 +200,133 @@ class TestConditions:
         }
 
     @pytest.mark.rule("api: lastTransitionTime changes only with the condition's status")
-    def test_a_status_that_went_and_came_back_unwritten_has_its_old_time(self) -> None:
+    def test_restored_condition_status_keeps_its_time(self) -> None:
         clock = Clock()
-        first = draft(now=clock)
-        first.accept("Initializing")
+        first = new_patch(now=clock)
+        first.accept("Initializing", "v1.8.0")
         first.degraded("x")
         before = written(first)
         clock.time += timedelta(hours=1)
-        made = draft(before, now=clock)
-        made.healthy()
+        patch = new_patch(before, now=clock)
+        patch.healthy()
         clock.time += timedelta(hours=1)
-        made.degraded("x")
-        assert made.difference() == {}
+        patch.degraded("x")
+        assert patch.difference() == {}
 
-    def test_those_of_others_stay(self) -> None:
+    def test_conditions_of_other_controllers_are_kept(self) -> None:
         other = {"type": "Paused", "status": "True", "severity": "low"}
-        made = draft({"conditions": [other]})
-        made.accept("Initializing")
-        assert written(made)["conditions"][0] == other
+        patch = new_patch({"conditions": [other]})
+        patch.accept("Initializing", "v1.8.0")
+        assert written(patch)["conditions"][0] == other
 
 
 class TestPhases:
     @pytest.mark.rule("api: each phase value is recorded once")
-    def test_a_value_is_recorded_once(self) -> None:
+    def test_phase_value_is_recorded_once(self) -> None:
         clock = Clock()
-        made = draft(now=clock)
-        made.record("Initializing")
+        patch = new_patch(now=clock)
+        patch.record("Initializing")
         clock.time += timedelta(hours=1)
-        made.record("Initializing")
-        assert written(made)["phaseTransitionTimestamps"] == [
+        patch.record("Initializing")
+        assert written(patch)["phaseTransitionTimestamps"] == [
             {"phase": "Initializing", "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"}
         ]
 
-    def test_only_what_is_new_is_unwritten(self) -> None:
+    def test_unwritten_phases_are_the_new_ones(self) -> None:
         old = [{"phase": "Initializing", "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"}]
-        made = draft({"phaseTransitionTimestamps": old})
-        made.record("Initialized")
-        made.record("ISODownloading")
-        assert made.unwritten_phases() == ["Initialized", "ISODownloading"]
+        patch = new_patch({"phaseTransitionTimestamps": old})
+        patch.record("Initialized")
+        patch.record("ISODownloading")
+        assert patch.unwritten_phases() == ["Initialized", "ISODownloading"]
 
-    def test_entries_of_another_form_are_kept_and_passed_over(self) -> None:
+    def test_malformed_timestamps_are_kept(self) -> None:
         odd = {"phaseTransitionTimestamp": "2026-01-01T00:00:00Z"}
-        made = draft({"phaseTransitionTimestamps": [odd]})
-        made.record("Initializing")
-        assert made.unwritten_phases() == ["Initializing"]
-        assert written(made)["phaseTransitionTimestamps"][0] == odd
+        patch = new_patch({"phaseTransitionTimestamps": [odd]})
+        patch.record("Initializing")
+        assert patch.unwritten_phases() == ["Initializing"]
+        assert written(patch)["phaseTransitionTimestamps"][0] == odd
 
-    def test_the_clock_may_go_back(self) -> None:
+    def test_phases_are_recorded_while_the_clock_goes_back(self) -> None:
         clock = Clock()
-        made = draft(now=clock)
-        made.record("Initializing")
+        patch = new_patch(now=clock)
+        patch.record("Initializing")
         clock.time -= timedelta(days=1)
-        made.record("Initialized")
-        assert made.recorded_phases() == ["Initializing", "Initialized"]
+        patch.record("Initialized")
+        assert patch.recorded_phases() == ["Initializing", "Initialized"]
 
 
 class TestNodes:
     @pytest.mark.rule("api: nodeUpgradeStatuses map a node to state and optional reason and message")
-    def test_a_message_belongs_to_its_state(self) -> None:
-        made = draft()
-        made.move_node("n1", NodeState.PRE_DRAINING, message="1 failed\nattempt")
-        assert written(made)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDraining", "message": "1 failed attempt"}}
-        made.move_node("n1", NodeState.PRE_DRAINED)
-        assert written(made)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDrained"}}
+    def test_node_message_is_dropped_with_the_next_state(self) -> None:
+        patch = new_patch()
+        patch.move_node("n1", NodeState.PRE_DRAINING, message="1 failed\nattempt")
+        assert written(patch)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDraining", "message": "1 failed attempt"}}
+        patch.move_node("n1", NodeState.PRE_DRAINED)
+        assert written(patch)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDrained"}}
 
     @pytest.mark.rule(
         "api: a node's state group never decreases",
         "pipeline: node states are merged into the status forward only",
     )
-    def test_no_node_goes_back(self) -> None:
-        made = draft({"nodeUpgradeStatuses": {"n1": {"state": "WaitingReboot", "message": "m"}}})
-        made.move_node("n1", NodeState.PRE_DRAINED, message="x")
-        assert made.difference() == {}
+    def test_node_state_never_moves_back(self) -> None:
+        patch = new_patch({"nodeUpgradeStatuses": {"n1": {"state": "WaitingReboot", "message": "m"}}})
+        patch.move_node("n1", NodeState.PRE_DRAINED, message="x")
+        assert patch.difference() == {}
 
-    def test_what_a_newer_version_wrote_stays(self) -> None:
-        made = draft({"nodeUpgradeStatuses": {"n1": {"state": "Polishing", "message": "m", "percent": 3}}})
-        assert made.node_state("n1") is None
-        assert made.has_node("n1")
-        made.move_node("n1", NodeState.POST_DRAINED)
-        assert made.difference() == {}
+    def test_unknown_node_state_is_kept(self) -> None:
+        patch = new_patch({"nodeUpgradeStatuses": {"n1": {"state": "Polishing", "message": "m", "percent": 3}}})
+        assert patch.node_state("n1") is None
+        assert patch.has_node("n1")
+        patch.move_node("n1", NodeState.POST_DRAINED)
+        assert patch.difference() == {}
 
-    def test_fields_of_a_newer_version_stay_beside_ours(self) -> None:
-        made = draft({"nodeUpgradeStatuses": {"n1": {"state": "PreDraining", "percent": 3}}})
-        made.move_node("n1", NodeState.PRE_DRAINED)
-        assert made.difference() == {"nodeUpgradeStatuses": {"n1": {"state": "PreDrained"}}}
+    def test_unknown_node_fields_are_kept(self) -> None:
+        patch = new_patch({"nodeUpgradeStatuses": {"n1": {"state": "PreDraining", "percent": 3}}})
+        patch.move_node("n1", NodeState.PRE_DRAINED)
+        assert patch.difference() == {"nodeUpgradeStatuses": {"n1": {"state": "PreDrained"}}}
 
-    def test_nothing_stands_where_null_does(self) -> None:
-        made = draft({"nodeUpgradeStatuses": None})
-        assert not made.has_node("n1")
-        made.move_node("n1", NodeState.PRE_DRAINED)
-        assert made.node_state("n1") is NodeState.PRE_DRAINED
-
-
-class TestInformation:
-    def test_messages_and_node_states_only_inform(self) -> None:
-        made = draft()
-        made.accept("Initializing")
-        again = draft(written(made))
-        again.waiting("1 of 3")
-        again.move_node("n1", NodeState.PRE_DRAINING)
-        assert again.only_informs()
-
-    @pytest.mark.parametrize("change", ["degraded", "fail", "record"])
-    def test_a_verdict_or_a_phase_is_more(self, change: str) -> None:
-        made = draft()
-        made.accept("Initializing")
-        again = draft(written(made))
-        getattr(again, change)("Initialized")
-        assert not again.only_informs()
-
-    def test_what_follows_a_message_is_a_detail(self) -> None:
-        made = draft()
-        made.accept("Initializing")
-        made.waiting("waiting for a Job", "no Pod yet")
-        assert conditions(written(made))["Progressing"][2] == "waiting for a Job; no Pod yet"
-        again = draft(written(made))
-        again.waiting("waiting for a Job", "running")
-        assert again.only_details("waiting for a Job")
-        again.waiting("waiting for a Job")
-        assert again.only_details("waiting for a Job")
-
-    @pytest.mark.parametrize(
-        ("deed", "message"),
-        [
-            pytest.param(lambda _: None, "waiting for a Job", id="nothing"),
-            pytest.param(lambda made: made.waiting("waiting for a Node"), "waiting for a Node", id="the message"),
-            pytest.param(lambda made: made.degraded("x"), "waiting for a Job", id="a verdict"),
-            pytest.param(lambda made: made.move_node("n", NodeState.PRE_DRAINING), "waiting for a Job", id="a node"),
-            pytest.param(lambda made: made.record("Initialized"), "waiting for a Job", id="a phase"),
-        ],
-    )
-    def test_anything_else_is_more_than_a_detail(self, deed: Callable[[StatusPatch], None], message: str) -> None:
-        first = draft()
-        first.accept("Initializing")
-        first.waiting("waiting for a Job", "no Pod yet")
-        made = draft(written(first))
-        deed(made)
-        assert not made.only_details(message)
-
-    @pytest.mark.parametrize("old", [None, {"conditions": None}, {"conditions": ["odd"]}], ids=["none", "null", "odd"])
-    def test_where_no_condition_was_there_is_no_detail_of_one(self, old: dict[str, Any] | None) -> None:
-        made = draft(old)
-        made.accept("Initializing")
-        assert not made.only_details("")
-        made = draft(old)
-        made.healthy()
-        assert not made.only_details("")
-
-    def test_a_new_generation_is_more_than_a_detail(self) -> None:
-        first = draft()
-        first.accept("Initializing")
-        first.waiting("waiting for a Job", "no Pod yet")
-        made = StatusPatch({"metadata": {"generation": 4}, "status": written(first)}, now=lambda: EPOCH)
-        made.waiting("waiting for a Job", "running")
-        assert not made.only_details("waiting for a Job")
+    def test_null_node_statuses_are_empty(self) -> None:
+        patch = new_patch({"nodeUpgradeStatuses": None})
+        assert not patch.has_node("n1")
+        patch.move_node("n1", NodeState.PRE_DRAINED)
+        assert patch.node_state("n1") is NodeState.PRE_DRAINED
 
 
-def test_a_field_is_taken_away_by_none() -> None:
-    made = draft({"singleNode": "n1", "futureField": {"a": None}})
-    made["singleNode"] = None
-    assert made.difference() == {"singleNode": None}
+def test_success_message_summarises_the_upgrade() -> None:
+    clock = Clock()
+    patch = new_patch(now=clock)
+    patch.accept("Initializing", "v1.8.0")
+    patch["previousVersion"] = "v1.7.1"
+    patch.move_node("n1", NodeState.IMAGE_CLEANED)
+    for hours, duration in ((0, "12 min 5 s"), (3, "3 h 12 min")):
+        clock.time = EPOCH + timedelta(hours=hours, minutes=12, seconds=5)
+        patch.succeed("v1.8.0")
+        message = conditions(written(patch))["Progressing"][2]
+        assert message == f"Upgraded from v1.7.1 to v1.8.0 in {duration} (1 node)"
 
 
-def test_the_object_that_was_read_is_never_changed() -> None:
+def test_none_removes_a_field() -> None:
+    patch = new_patch({"singleNode": "n1", "futureField": {"a": None}})
+    patch["singleNode"] = None
+    assert patch.difference() == {"singleNode": None}
+
+
+def test_cached_plan_is_not_modified() -> None:
     status: dict[str, Any] = {"nodeUpgradeStatuses": {"n1": {"state": "PreDraining"}}, "conditions": []}
     kept = copy.deepcopy(status)
-    made = draft(status)
-    made.accept("Initializing")
-    made.move_node("n1", NodeState.PRE_DRAINED)
+    patch = new_patch(status)
+    patch.accept("Initializing", "v1.8.0")
+    patch.move_node("n1", NodeState.PRE_DRAINED)
     assert status == kept
 
 
-def test_rebasing_keeps_what_is_not_written_where_it_is_told_to() -> None:
-    made = draft()
-    made.record("Initializing")
-    made.rebase({"metadata": {"generation": 4}}, keep=True)
-    assert made.unwritten_phases() == ["Initializing"]
-    made.rebase({"metadata": {"generation": 4}})
-    assert made.difference() == {}
+def test_rebase_keeps_unwritten_changes_on_request() -> None:
+    patch = new_patch()
+    patch.record("Initializing")
+    patch.rebase({"metadata": {"generation": 4}}, keep=True)
+    assert patch.unwritten_phases() == ["Initializing"]
+    patch.rebase({"metadata": {"generation": 4}})
+    assert patch.difference() == {}
 
 
 UNKNOWN = st.recursive(
@@ -412,23 +363,21 @@ ACTIONS = st.one_of(
     st.tuples(st.just("fail"), st.text(max_size=9)),
     st.tuples(st.just("move_node"), st.sampled_from(["n1", "n2"]), st.sampled_from(list(NodeState))),
     st.tuples(st.just("healthy")),
-    st.tuples(st.just("succeed")),
-    st.tuples(st.just("accept"), st.sampled_from(PHASE_VALUES)),
+    st.tuples(st.just("succeed"), st.just("v1.8.0")),
+    st.tuples(st.just("accept"), st.sampled_from(PHASE_VALUES), st.just("v1.8.0")),
 )
 
 
 @settings(max_examples=100)
 @given(STATUSES, st.lists(ACTIONS, max_size=12))
-def test_the_difference_makes_the_new_status_of_the_old_one(
-    status: dict[str, Any], actions: list[tuple[Any, ...]]
-) -> None:
-    made = draft(copy.deepcopy(status))
+def test_difference_patches_the_old_status_to_the_new(status: dict[str, Any], actions: list[tuple[Any, ...]]) -> None:
+    patch = new_patch(copy.deepcopy(status))
     for name, *arguments in actions:
-        getattr(made, name)(*arguments)
-    after = written(made, status)
+        getattr(patch, name)(*arguments)
+    after = written(patch, status)
     assert after.get("future") == status.get("future")
-    assert draft(after).difference() == {}
-    again = draft(after)
+    assert new_patch(after).difference() == {}
+    again = new_patch(after)
     for name, *arguments in actions:
         if name in {"record", "move_node"}:
             getattr(again, name)(*arguments)
@@ -441,16 +390,16 @@ def test_the_difference_makes_the_new_status_of_the_old_one(
 )
 @settings(max_examples=100)
 @given(STATUSES, st.lists(ACTIONS, max_size=12))
-def test_history_only_grows_and_nodes_only_go_forward(status: dict[str, Any], actions: list[tuple[Any, ...]]) -> None:
-    made = draft(copy.deepcopy(status))
+def test_phases_are_append_only_and_nodes_move_forward(status: dict[str, Any], actions: list[tuple[Any, ...]]) -> None:
+    patch = new_patch(copy.deepcopy(status))
     recorded: list[str] = []
     groups: dict[str, int] = {}
     for name, *arguments in actions:
-        getattr(made, name)(*arguments)
-        assert made.recorded_phases()[: len(recorded)] == recorded
-        recorded = made.recorded_phases()
+        getattr(patch, name)(*arguments)
+        assert patch.recorded_phases()[: len(recorded)] == recorded
+        recorded = patch.recorded_phases()
         assert len(recorded) == len(set(recorded))
         for node in ("n1", "n2"):
-            state = made.node_state(node)
+            state = patch.node_state(node)
             assert (state.group if state else -1) >= groups.get(node, -1)
             groups[node] = state.group if state else -1

@@ -71,7 +71,7 @@ async def fail(stage: Stage, **metadata: Any) -> str:
     status, reason, cause = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
     assert phases_of(plan) == ["Initializing", "Failed"]
-    assert condition(plan, "Available") == ("False", "Executed", "Entered one of the terminal phases")
+    assert condition(plan, "Available") == ("False", "Executed", "The upgrade ended: Failed, see Progressing.")
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     assert [(event["type"], event["reason"]) for event in events] == [
         ("Normal", "PhaseTransition"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,8 +52,10 @@ async def test_a_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str,
             assert await stage.until_ended() == SUCCEEDED
         plan = await stage.plan()
     assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
-    assert condition(plan, "Available") == ("False", "Executed", "Entered one of the terminal phases")
-    assert condition(plan, "Progressing") == ("False", "Succeeded", "UpgradePlan has completed")
+    assert condition(plan, "Available") == ("False", "Executed", "The upgrade ended: Succeeded.")
+    verdict, reason, message = condition(plan, "Progressing")
+    assert (verdict, reason) == ("False", "Succeeded")
+    assert re.fullmatch(r"Upgraded from v1\.7\.1 to v1\.8\.0 in [\dhmins ]+ \(3 nodes\)", message)
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     status = objects.status(plan)
     assert {entry["state"] for entry in status["nodeUpgradeStatuses"].values()} == {"ImageCleaned"}

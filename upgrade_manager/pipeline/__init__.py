@@ -1,1 +1,1 @@
-"""The upgrade itself: the table of phases, the engine that walks it, and one file per phase."""
+"""The upgrade: the reconciler of UpgradePlans, the engine and its table of phases, and a package of the phases."""

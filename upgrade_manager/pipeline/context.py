@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
@@ -14,7 +14,8 @@ from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
-from upgrade_manager.pipeline.informers import Written
+from upgrade_manager.pipeline.informers import Write
+from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.jobs import JobSettings
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import PlanSettings
@@ -22,6 +23,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.patch import Patch
     from upgrade_manager.kube.resources import Resource
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.repository_client import RepositoryClient
-    from upgrade_manager.pipeline.status import StatusPatch
     from upgrade_manager.preflight.check import Preflight
 
 
@@ -59,11 +60,24 @@ class ParsedPlan:
     annotations: PlanAnnotations
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What the reconciles of all plans share."""
+
+    client: Client
+    repository: RepositoryClient
+    events: PlanEvents
+    metrics: UpgradeMetrics
+    preflight: Preflight
+    settings: Settings
+    clock: Clock
+
+
 @dataclass(slots=True, kw_only=True)
 class ReconcileContext:
-    """One reconcile of one plan: what the phases see of it, and the few ways in which they may act."""
+    """One reconcile of one plan: what the phases read, and the ways in which they write."""
 
-    #: As the API server last answered; replaced by every write.
+    #: The plan as the API server last returned it.
     raw: Object
     plan: ParsedPlan
     status: StatusPatch
@@ -74,104 +88,126 @@ class ReconcileContext:
     metrics: UpgradeMetrics
     preflight: Preflight
     settings: Settings
-    #: Rancher's provisioning cluster, once it was read; writes are pinned to the version of that moment.
+    #: Rancher's provisioning cluster, once read; writes are pinned to its resourceVersion.
     cluster: Object | None = None
-    #: Writes that the caches must have seen before this plan is looked at again.
-    written: list[Written] = field(default_factory=list)
+    #: Writes of this reconcile, which the caches must show before the next one.
+    writes: list[Write] = field(default_factory=list)
 
-    @property
-    def owner(self) -> Owner:
-        """The plan as the owner of what is created."""
-        return Owner(name=objects.name(self.raw), uid=objects.uid(self.raw))
-
-    @property
-    def toolkit(self) -> ToolkitImage:
-        """The image that does the work; its tag follows the release as soon as that is known. Raises RetryError."""
-        release = (self.status["releaseMetadata"] or {}).get("harvester")
-        repository = self.plan.annotations.toolkit_image
-        if isinstance(repository, BadAnnotation):
-            raise RetryError(str(repository))
-        return ToolkitImage(
-            repository=repository,
-            tag=self.plan.spec.upgrade or release or self.settings.version,
+    @classmethod
+    def of(cls, plan: Object, services: Services, informers: PlanInformers) -> Self:
+        """Begin a reconcile of the plan."""
+        return cls(
+            raw=plan,
+            plan=parse_plan(plan),
+            status=StatusPatch(plan, now=services.clock.now),
+            client=services.client,
+            repository=services.repository,
+            informers=informers,
+            events=services.events,
+            metrics=services.metrics,
+            preflight=services.preflight,
+            settings=services.settings,
         )
 
     @property
+    def owner(self) -> Owner:
+        """The plan as the owner of the objects created for it."""
+        return Owner(name=objects.name(self.raw), uid=objects.uid(self.raw))
+
+    @property
+    def target(self) -> str:
+        """The release to upgrade to, as far as it is known: its version, else the plan's version or image."""
+        return self._release or self.plan.spec.version or f"image {self.plan.spec.image}"
+
+    @property
+    def toolkit(self) -> ToolkitImage:
+        """The image that the Jobs run; its tag is the release once that is known. Raises RetryError."""
+        repository = self.plan.annotations.toolkit_image
+        if isinstance(repository, BadAnnotation):
+            raise RetryError(str(repository))
+        return ToolkitImage(repository=repository, tag=self.plan.spec.upgrade or self._release or self.settings.version)
+
+    @property
+    def _release(self) -> str:
+        return (self.status["releaseMetadata"] or {}).get("harvester") or ""
+
+    @property
     def job_settings(self) -> JobSettings:
-        """For the builders of Jobs."""
+        """Settings of the Jobs that the manager creates."""
         return JobSettings(image=self.toolkit, service_account=self.settings.job_service_account)
 
     @property
     def plan_settings(self) -> PlanSettings:
-        """For the builders of the system-upgrade-controller's Plans."""
+        """Settings of the system-upgrade-controller Plans."""
         return PlanSettings(image=self.toolkit, service_account=self.settings.plan_service_account)
 
     @property
     def repo_url(self) -> str:
-        """The upgrade repository's address, without the path and without a slash at its end."""
+        """The upgrade repository's base URL, without a trailing slash."""
         service = repo_service_name(self.owner.name)
         url = self.settings.repo_url.replace("{plan}", self.owner.name).replace("{service}", service)
         return url.rstrip("/")
 
     async def watch(self, spec: InformerSpec) -> Store:
-        """The objects of that selection, and a look at the plan again whenever one of them changes."""
+        """Return the store of these objects; each change of one triggers a reconcile of the plan."""
         return await self.informers.watch(spec)
 
     async def watch_all(self, *specs: InformerSpec) -> list[Store]:
-        """The same for selections that are needed together: a phase that begins waits for their first lists once."""
+        """Return several stores, whose first lists run concurrently."""
         return await self.informers.watch_all(*specs)
 
     async def ensure(self, resource: Resource, manifest: Object) -> None:
-        """Create it, once; an object of that name that is not ours is never adopted. Raises ForeignObject."""
+        """Create the object if it does not exist. Raises ForeignObject if another one has its name."""
         try:
             created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
         except AlreadyExists:
             name, namespace = objects.name(manifest), objects.namespace(manifest)
             found = await self.find(resource, name, namespace=namespace, metadata_only=True)
             if found is None:
-                # Gone between the two requests: the next look makes it anew.
+                # Deleted between the two requests: the next reconcile creates it.
                 return
-            self.check_ours(resource, found)
+            self.check_owned(resource, found)
             created = found
-        self.note(resource, created)
+        self._record_write(resource, created)
 
     async def ensure_unread(self, resource: Resource, manifest: Object) -> None:
-        """Create it, once; for kinds that we may not read, under a name that has the plan's uid in it."""
+        """Create an object of a kind that the manager may not read; its name must contain the plan's uid."""
         try:
-            self.note(resource, await self.client.create(resource, manifest, namespace=objects.namespace(manifest)))
+            created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
         except AlreadyExists:
             return
+        self._record_write(resource, created)
 
     async def patch(
         self, resource: Resource, name: str, patch: Patch, *, namespace: str = "", metadata_only: bool = False
     ) -> None:
-        """Patch an object of someone else, in the fields that are ours to set."""
+        """Patch an object that another controller owns."""
         patched = await self.client.patch(resource, name, patch, namespace=namespace, metadata_only=metadata_only)
-        self.note(resource, patched)
+        self._record_write(resource, patched)
 
     async def mark(self, resource: Resource, name: str, metadata: Object, *, namespace: str = "") -> None:
-        """Set labels or annotations of a Node or Secret; one that has just left needs them no more."""
+        """Set labels or annotations of a Node or Secret, if it still exists."""
         try:
             patch = MergePatch({"metadata": metadata})
             await self.patch(resource, name, patch, namespace=namespace, metadata_only=True)
         except NotFound:
-            log.info("gone, so not marked", kind=resource.kind, object=name)
+            log.info("object not found, not marked", kind=resource.kind, object=name)
 
     async def find(
         self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False
     ) -> Object | None:
-        """Read one object that nobody watches; None where it, its kind or its namespace is absent."""
+        """Read an object that is not watched; None if it, its kind or its namespace does not exist."""
         try:
             return await self.client.get(resource, name, namespace=namespace, metadata_only=metadata_only)
         except NotFound:
             return None
 
     async def annotate(self, values: dict[str, str]) -> None:
-        """Note something on the plan itself; only if nobody has changed it since we read it. Raises Conflict."""
+        """Annotate the plan. Raises Conflict if it has changed since it was read, as do all writes of the plan."""
         await self._write_plan(MergePatch({"metadata": {"annotations": values}}), subresource="")
 
-    async def take_possession(self, finalizer: str) -> None:
-        """Put the finalizer on the plan and take off notes that were copied with its manifest. Raises Conflict."""
+    async def claim(self, finalizer: str) -> None:
+        """Add the finalizer and remove annotations that were copied with the manifest of an earlier plan."""
         present = objects.annotations_of(self.raw)
         copied: dict[str, Any] = {key: None for key in MANAGER_ANNOTATIONS if key in present}
         others = [name for name in objects.finalizers(self.raw) if name != finalizer]
@@ -179,64 +215,67 @@ class ReconcileContext:
         await self._write_plan(MergePatch({"metadata": metadata}), subresource="")
 
     async def set_finalizers(self, finalizers: list[str]) -> None:
-        """Replace the plan's finalizers, on the same terms."""
+        """Replace the plan's finalizers."""
         await self._write_plan(MergePatch({"metadata": {"finalizers": finalizers}}), subresource="")
 
     async def persist(self) -> bool:
-        """Write what has changed of the status, and announce the phases that this records; whether anything had."""
+        """Write the status if it has changed, and record events and metrics of new phases; return whether it had."""
         difference = self.status.difference()
         if not difference:
             return False
-        reached = self.status.unwritten_phases()
+        before, reached = self.raw, self.status.unwritten_phases()
         await self._write_plan(MergePatch({"status": difference}), subresource="status")
-        _log_progress(reached, difference)
-        self.events.phases(self.raw, reached)
-        self.metrics.recorded(self.raw, reached)
+        _log_changes(before, reached, difference)
+        if reached:
+            self.events.phases(self.raw, reached)
+            self.metrics.recorded(self.raw, reached)
         return True
 
     async def _write_plan(self, patch: MergePatch, *, subresource: str) -> None:
-        answer = await self.client.patch(
-            UPGRADE_PLANS, self.owner.name, patch.at(objects.resource_version(self.raw)), subresource=subresource
-        )
-        self.raw = answer
-        self.plan = parse_plan(answer)
-        # The patch was pinned to the version that this patch began with, so nobody else wrote a status in between.
-        self.status.rebase(answer, keep=not subresource)
-        self.note(UPGRADE_PLANS, answer)
+        pinned = patch.at(objects.resource_version(self.raw))
+        self.raw = await self.client.patch(UPGRADE_PLANS, self.owner.name, pinned, subresource=subresource)
+        self.plan = parse_plan(self.raw)
+        # The patch was pinned to a resourceVersion, so its response has no other status changes.
+        self.status.rebase(self.raw, keep=not subresource)
+        self._record_write(UPGRADE_PLANS, self.raw)
 
-    def note(self, resource: Resource, answer: Object) -> None:
-        """Remember a write for the barrier at the end of the reconcile."""
-        version = objects.resource_version(answer)
-        self.written.append(Written(resource=resource, namespace=objects.namespace(answer), resource_version=version))
+    def _record_write(self, resource: Resource, written: Object) -> None:
+        version = objects.resource_version(written)
+        self.writes.append(Write(resource=resource, namespace=objects.namespace(written), resource_version=version))
 
-    def check_ours(self, resource: Resource, found: Object) -> None:
-        """Raise ForeignObject where it has another owner, or none."""
+    def check_owned(self, resource: Resource, found: Object) -> None:
+        """Raise ForeignObject unless the plan owns the object."""
         if objects.owner_uid(found) == self.owner.uid:
             return
-        raise ForeignObject(
-            f"{resource.kind} {objects.namespace(found)}/{objects.name(found)} belongs to {_owners(found)}, not to "
-            f"UpgradePlan {self.owner.name} (uid {self.owner.uid}); it is left alone: delete or rename it, then the "
-            "upgrade goes on"
+        owners = _owners(found)
+        whose = (
+            f"belongs to {owners}, not to this plan (uid {self.owner.uid})"
+            if owners
+            else "was not created by this plan"
         )
+        name = f"{objects.namespace(found)}/{objects.name(found)}".lstrip("/")
+        raise ForeignObject(f"{resource.kind} {name} already exists and {whose}; delete it to continue")
 
 
 def parse_plan(raw: Object) -> ParsedPlan:
     """Parse spec and annotations; the status, which grows with the cluster, is left to `StatusPatch`."""
-    return ParsedPlan(
-        spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=PlanAnnotations(objects.annotations_of(raw))
-    )
+    annotations = PlanAnnotations(objects.annotations_of(raw))
+    return ParsedPlan(spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=annotations)
 
 
 def _owners(found: Object) -> str:
     references: list[dict[str, Any]] = objects.metadata(found).get("ownerReferences") or []
-    if not references:
-        return "nobody (it has no owner)"
     return ", ".join(f"{owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')})" for owner in references)
 
 
-def _log_progress(reached: list[str], difference: Object) -> None:
+def _log_changes(plan: Object, reached: list[str], difference: Object) -> None:
+    before = objects.status(plan)
+    previous = before.get("currentPhase") or ""
     for value in reached:
-        log.info("phase reached", reached=value)
+        log.info("phase changed", **{"from": previous, "to": value})
+        previous = value
+    nodes = before.get("nodeUpgradeStatuses") or {}
     for node, entry in (difference.get("nodeUpgradeStatuses") or {}).items():
         if entry and "state" in entry:
-            log.info("node moved", node=node, state=entry["state"])
+            states = {"from": (nodes.get(node) or {}).get("state", ""), "to": entry["state"]}
+            log.info("node state changed", node=node, **states)

@@ -13,6 +13,7 @@ from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
+from upgrade_manager.pipeline.context import Services
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents
 from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_job, slim_node
@@ -24,7 +25,7 @@ from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.workqueue import ItemExponentialFailureRateLimiter, WorkQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from random import Random
 
     from upgrade_manager.kube.client import Client
@@ -39,25 +40,25 @@ if TYPE_CHECKING:
 
 NAME = "upgradeplan"
 COMPONENT = "upgradeplan-controller"
-#: Seconds before the first retry, and between later ones at most: whatever a step waits for is retried this often.
+#: Seconds before the first retry, and between two retries at most, jitter included.
 RETRY_BASE = 0.2
 RETRY_CAP = 10.0
-#: By so much of itself a wait is prolonged at random, which the cap includes.
+#: The largest share of a delay that jitter adds.
 RETRY_SPREAD = 0.2
-#: Seconds that a stopping manager gives its last events.
-FLUSH = 2.0
-#: Seconds that a new leader waits for its cache of plans, and between two tries.
-CATCH_UP = 10.0
-CATCH_UP_PAUSE = 1.0
-#: What of an object's metadata changes with every write, of the status too.
-_WRITTEN_ALONG = frozenset({"resourceVersion", "managedFields"})
+#: Seconds for sending the last events when the manager stops.
+FLUSH_TIMEOUT = 2.0
+#: Seconds that a new leader waits for its cache of plans, and between two attempts.
+CACHE_TIMEOUT = 10.0
+CACHE_RETRY_INTERVAL = 1.0
+#: Metadata that every write of an object changes.
+_WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
 _TRANSFORMS = {NODES: slim_node, JOBS: slim_job}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """Everything that the controller needs and does not make itself."""
+    """What the controller is constructed from."""
 
     client: Client
     repository: RepositoryClient
@@ -70,7 +71,7 @@ class Dependencies:
 
 
 class PlanController:
-    """Everything that turns UpgradePlans into upgrades: the cache of plans, the queue, the one worker."""
+    """Reconciles UpgradePlans: their informer, the work queue and one worker."""
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
@@ -85,15 +86,8 @@ class PlanController:
             metrics=deps.metrics,
         )
         self._events = EventRecorder(deps.client, component=COMPONENT, now=deps.clock.now, random=deps.random)
-        #: Runs in every replica, so that a new leader begins with a warm cache.
-        self.plans = Informer(
-            deps.client,
-            Selection(resource=UPGRADE_PLANS),
-            handlers=(self._plan_changed,),
-            random=deps.random,
-            on_restart=deps.informer_metrics.on_restart,
-            on_progress=deps.informer_metrics.on_progress,
-        )
+        #: Runs in every replica, so that a new leader starts with a warm cache.
+        self.plans = self._informer(Selection(resource=UPGRADE_PLANS), self._plan_changed)
         self._upgrades = UpgradeMetrics(deps.metrics)
         collector = PlanCollector(self.plans.store, now=deps.clock.now)
         deps.metrics.on_scrape(collector.refresh)
@@ -101,112 +95,99 @@ class PlanController:
         self._controller: Controller | None = None
 
     async def run(self) -> None:
-        """Work until cancelled; only the leader may."""
+        """Reconcile until cancelled; only the leader may run it."""
         async with asyncio.TaskGroup() as group:
             sender = group.create_task(self._events.run(), name="events")
-            informers = Informers(group, self._informer)
+            informers = Informers(group, self._plan_informer)
             self._controller = self._new_controller(informers)
             try:
-                await self._catch_up()
+                await self._wait_for_current_plans()
                 await self._controller.run()
             finally:
                 await informers.stop()
-                await self._events.flush(FLUSH)
+                await self._events.flush(FLUSH_TIMEOUT)
                 sender.cancel()
 
     async def check(self) -> None:
-        """Liveness: raises Unhealthy while a reconcile hangs."""
+        """Check liveness. Raises Unhealthy while a reconcile hangs."""
         if self._controller is not None:
             await self._controller.check()
 
-    async def _catch_up(self) -> None:
-        """Begin with plans as new as the API server's: another leader may have written what our watch still holds back.
-
-        A watch that hangs is noticed late, and acting on an old plan would do again what has been done.
-        """
+    async def _wait_for_current_plans(self) -> None:
+        """Wait until the cache is as new as the API server: the previous leader's last writes may be missing in it."""
         while True:
             try:
                 newest = await self._deps.client.list(UPGRADE_PLANS)
             except KubeError as error:
-                log.warning("the plans cannot be listed", error=str(error))
+                log.warning("cannot list plans", error=str(error))
             else:
                 if await self._have_seen(newest.items):
                     return
-                log.warning("the cache of plans is behind the API server", resource_version=newest.resource_version)
-            await asyncio.sleep(CATCH_UP_PAUSE)
+                log.warning("cache of plans is behind the API server", resource_version=newest.resource_version)
+            await asyncio.sleep(CACHE_RETRY_INTERVAL)
 
     async def _have_seen(self, plans: Iterable[Object]) -> bool:
-        """Whether the cache is as new as these. As new as the list it gets with the next bookmark, a minute later."""
+        """Return whether the cache shows these plans; the list's own version comes a minute later, with a bookmark."""
         for plan in plans:
-            if not await self.plans.wait_for_version(objects.resource_version(plan), timeout=CATCH_UP):
+            if not await self.plans.wait_for_version(objects.resource_version(plan), timeout=CACHE_TIMEOUT):
                 return False
         return True
 
     async def ready(self) -> None:
-        """Readiness: raises Unhealthy until the plans are known."""
+        """Check readiness. Raises Unhealthy until the plans are listed."""
         if not self.plans.has_synced:
-            raise Unhealthy("the UpgradePlans are not listed yet")
+            raise Unhealthy("UpgradePlans not listed yet")
 
     def _new_controller(self, informers: Informers) -> Controller:
         deps = self._deps
-        reconciler = PlanReconciler(
+        services = Services(
             client=deps.client,
-            plans=self.plans,
-            informers=informers,
-            engine=Engine(PIPELINE),
-            events=PlanEvents(self._events, now=deps.clock.now),
             repository=deps.repository,
-            settings=deps.settings,
+            events=PlanEvents(self._events, now=deps.clock.now),
             metrics=self._upgrades,
             preflight=Preflight(probe=deps.certificates, clock=deps.clock),
-            now=deps.clock.now,
+            settings=deps.settings,
+            clock=deps.clock,
         )
-
+        reconciler = PlanReconciler(plans=self.plans, informers=informers, engine=Engine(PIPELINE), services=services)
         return Controller(
-            NAME,
-            reconcile=reconciler.reconcile,
-            queue=self._queue,
-            random=deps.random,
-            metrics=deps.metrics,
+            NAME, reconcile=reconciler.reconcile, queue=self._queue, random=deps.random, metrics=deps.metrics
         )
 
-    def _informer(self, plan: str, spec: InformerSpec) -> Informer:
-        """An informer that has the plan looked at again whenever something changes."""
+    def _plan_informer(self, plan: str, spec: InformerSpec) -> Informer:
+        """Make an informer whose events enqueue the plan."""
 
         def changed(change: Change) -> None:
             if not _is_heartbeat(change):
                 self._queue.add(plan)
 
+        return self._informer(spec, changed)
+
+    def _informer(self, selection: Selection, handler: Callable[[Change], None]) -> Informer:
         return Informer(
             self._deps.client,
-            Selection(
-                resource=spec.resource,
-                namespace=spec.namespace,
-                label_selector=spec.label_selector,
-                field_selector=spec.field_selector,
-                metadata_only=spec.metadata_only,
-            ),
-            transform=_TRANSFORMS.get(spec.resource, without_managed_fields),
-            handlers=(changed,),
+            selection,
+            transform=_TRANSFORMS.get(selection.resource, without_managed_fields),
+            handlers=(handler,),
             random=self._deps.random,
             on_restart=self._deps.informer_metrics.on_restart,
             on_progress=self._deps.informer_metrics.on_progress,
         )
 
     def _plan_changed(self, change: Change) -> None:
-        """Only what others change: looking again at our own status would try again at once what has just failed."""
-        if change.kind is not ChangeKind.UPDATED or change.old is None or _asked(change.old) != _asked(change.obj):
+        """Enqueue a plan that others have changed; the manager's own status writes would defeat the backoff."""
+        if change.kind is not ChangeKind.UPDATED or change.old is None or _desired(change.old) != _desired(change.obj):
             self._queue.add(objects.name(change.obj))
 
 
-def _asked(plan: Object) -> Object:
-    """What users and other controllers say in a plan."""
-    metadata = {key: value for key, value in objects.metadata(plan).items() if key not in _WRITTEN_ALONG}
+def _desired(plan: Object) -> Object:
+    """Return the parts of a plan that users and other controllers write."""
+    metadata = {key: value for key, value in objects.metadata(plan).items() if key not in _WRITE_METADATA}
     return {"metadata": metadata, "spec": objects.spec(plan)}
 
 
 def _is_heartbeat(change: Change) -> bool:
-    """Whether nothing has changed that anybody reads: the transforms leave out what nobody does."""
+    """Return whether an update changes nothing that is read: the transforms drop the rest."""
     if change.old is None or change.kind is not ChangeKind.UPDATED:
         return False
     return _without_version(change.obj) == _without_version(change.old)

@@ -1,12 +1,12 @@
-"""What can be wrong with an upgrade without ending it.
+"""Errors that are retried; the plan is Degraded with their text meanwhile.
 
-    RetryError          the plan is Degraded with this sentence, and the step is tried again
-    ├── MissingObject   something the step reads is not there, and nobody is about to make it
-    ├── ForeignObject   an object under our name belongs to someone else
-    ├── BadCluster      the cluster is in a state in which going on would do harm
-    └── BadRepository   the upgrade repository does not answer, or answers nonsense
+    RetryError          any of them
+    ├── MissingObject   an object that the upgrade requires does not exist
+    ├── ForeignObject   an object of the upgrade's name belongs to another owner
+    ├── BadCluster      continuing would damage the cluster in its current state
+    └── BadRepository   the upgrade repository is unreachable or returns invalid files
 
-Whatever ends an upgrade is no exception but an outcome: `Failed` in phase.py.
+An error that ends the upgrade is no exception but a phase's result, `Failed`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["BadCluster", "BadRepository", "ForeignObject", "MissingObject", "Ret
 
 
 class MissingObject(RetryError):
-    """Raised where waiting for the object is not what the user expects."""
+    """A user has to create the object."""
 
 
 class ForeignObject(RetryError):
-    """Raised before anything is adopted or overwritten."""
+    """The object is neither adopted nor overwritten."""
 
 
 class BadCluster(RetryError):
-    """Raised before anything is changed."""
+    """Raised before any change."""
 
 
 class BadRepository(RetryError):
-    """Raised for connection failures, HTTP errors and files that cannot be read as what they should be."""
+    """A connection failure, an HTTP error, or a file that cannot be parsed."""

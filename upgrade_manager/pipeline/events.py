@@ -1,8 +1,7 @@
-"""The events of an upgrade: each phase is announced when it is recorded, once, whatever crashes when.
+"""The events of an UpgradePlan: one for each phase reached, exactly once even after a crash.
 
-An event's name is made of the plan's uid and of what it says, so that saying it again is refused by the API server and
-not shown twice. A manager that starts says again what was recorded shortly before, for its predecessor may have died
-between the record and the event.
+An event's name is made from the plan's uid and its content, so the API server refuses duplicates. A manager that starts
+records the events of recent phases again: its predecessor may have died before it sent them.
 """
 
 from __future__ import annotations
@@ -26,30 +25,33 @@ if TYPE_CHECKING:
 
 NORMAL = "Normal"
 WARNING = "Warning"
-#: What was recorded longer ago has been announced, or nobody is waiting for it any more: the API server itself forgets
-#: events after an hour.
-RECENT = timedelta(minutes=50)
-#: Characters of the plan's name in an event's name, which may have 253.
+#: Phases reached earlier are not replayed: the API server keeps events for an hour.
+REPLAY_WINDOW = timedelta(minutes=50)
+#: Characters of the plan's name, of up to 253, in an event's name.
 _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"
 
 
 class PlanEvents:
-    """Says what happens to plans; never blocks, never fails."""
+    """Records events of plans; never blocks and never raises."""
 
     def __init__(self, recorder: EventRecorder, *, now: Callable[[], datetime]) -> None:
         self._recorder = recorder
         self._now = now
-        #: Names of the warnings that were given.
-        self._said: set[str] = set()
+        #: By the plan's uid: the phase values that this process has handled.
+        self._handled: dict[str, set[str]] = {}
+        #: Names of the warnings that this process has recorded.
+        self._warned: set[str] = set()
 
     def phases(self, plan: Object, values: Iterable[str]) -> None:
-        """Announce phase values that have just been recorded, in their order."""
+        """Record events of phase values that were reached just now, in order."""
+        handled = self._handled.setdefault(objects.uid(plan), set())
         for value in values:
+            handled.add(value)
             if phase_of(value) is None and value not in TERMINAL:
-                # A newer version wrote it, and has announced it in its own words.
+                # A newer version recorded this phase and its event.
                 continue
-            reason, message = self._words(plan, value)
+            reason, message = _phase_event(plan, value)
             self._recorder.record(
                 plan,
                 type_=WARNING if value == FAILED else NORMAL,
@@ -58,19 +60,28 @@ class PlanEvents:
                 name=_unique_name(plan, value),
             )
 
-    def repeat_recent(self, plan: Object) -> None:
-        """Announce again what was recorded shortly before this process began."""
-        since = self._now() - RECENT
+    def replay(self, plan: Object) -> None:
+        """Record events of recent phases of the plan, once for each plan and process.
+
+        That includes phases of this process whose write succeeded although its response was lost.
+        """
+        handled = self._handled.setdefault(objects.uid(plan), set())
         entries = objects.status(plan).get("phaseTransitionTimestamps") or []
-        recent = [e.get("phase") or "" for e in entries if (parse_time(e.get(_TIME)) or since) > since]
-        self.phases(plan, recent)
+        missing = {
+            e["phase"]: parse_time(e.get(_TIME)) for e in entries if e.get("phase") and e["phase"] not in handled
+        }
+        if not missing:
+            return
+        since = self._now() - REPLAY_WINDOW
+        self.phases(plan, [phase for phase, time in missing.items() if time is not None and time > since])
+        handled.update(missing)
 
     def error(self, plan: Object, message: str) -> None:
-        """A step raised an error that is retried; equal ones are counted, not repeated."""
+        """Record an error that is retried; equal ones are counted in one event."""
         self._recorder.record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=one_line(message))
 
     def blocked(self, plan: Object) -> None:
-        """Another plan holds the cluster; the words are those of the record."""
+        """Record that another plan holds the cluster, with the message of the Available condition."""
         message = (objects.condition(plan, AVAILABLE) or {}).get("message") or "another UpgradePlan is in progress"
         self._recorder.record(
             plan,
@@ -81,26 +92,27 @@ class PlanEvents:
         )
 
     def warning(self, plan: Object, reason: str, message: str, *, about: str = "") -> None:
-        """Something is not as it should be, and the upgrade goes on all the same; said once, or once about each."""
+        """Record a warning, once for each plan, reason and `about`."""
         name = _unique_name(plan, f"{reason}/{about}" if about else reason)
-        self._said.add(name)
+        self._warned.add(name)
         self._recorder.record(plan, type_=WARNING, reason=reason, message=one_line(message), name=name)
 
     def has_warned(self, plan: Object, reason: str, *, about: str = "") -> bool:
-        """Whether this process has said that already; an earlier one may have."""
-        return _unique_name(plan, f"{reason}/{about}" if about else reason) in self._said
+        """Return whether this process has recorded the warning."""
+        return _unique_name(plan, f"{reason}/{about}" if about else reason) in self._warned
 
-    @staticmethod
-    def _words(plan: Object, value: str) -> tuple[str, str]:
-        phase = phase_of(value)
-        if value == SUCCEEDED:
-            return "UpgradeSucceeded", "Upgrade completed successfully"
-        if phase is None:
-            cause = (objects.condition(plan, "Progressing") or {}).get("message", "")
-            return "UpgradeFailed", one_line(f"Upgrade failed: {cause}")
-        if value == phase.active:
-            return "PhaseTransition", f"Entering phase {phase}"
-        return "PhaseCompleted", f"Completed phase {phase}"
+
+def _phase_event(plan: Object, value: str) -> tuple[str, str]:
+    """Return reason and message."""
+    phase = phase_of(value)
+    if value == SUCCEEDED:
+        return "UpgradeSucceeded", "Upgrade completed successfully"
+    if phase is None:
+        cause = (objects.condition(plan, "Progressing") or {}).get("message", "")
+        return "UpgradeFailed", one_line(f"Upgrade failed: {cause}")
+    if value == phase.active:
+        return "PhaseTransition", f"Entering phase {phase}"
+    return "PhaseCompleted", f"Completed phase {phase}"
 
 
 def _unique_name(plan: Object, what: str) -> str:

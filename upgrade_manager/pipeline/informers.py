@@ -1,7 +1,7 @@
-"""What the pipeline watches, and only while it looks at it.
+"""The informers of the plans.
 
-A phase asks for what it needs in every run. Whatever no phase has asked for in a whole reconcile is no longer watched:
-so a kind that one phase needs is watched during that phase, with nothing to remember and nothing to switch off.
+A phase names the objects that it reads in every run. An informer that no phase has named during a whole reconcile is
+stopped, so each kind is watched only during the phases that read it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import LABEL_COMPONENT, Component
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.pager import Selection
 from upgrade_manager.pipeline.diagnostics import TTLCache
 
 if TYPE_CHECKING:
@@ -22,34 +23,29 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Store
 
-#: Seconds for the first list of a kind; longer is an error that names it, and the informer keeps trying meanwhile.
+#: Seconds for an informer's first list; after that the reconcile fails, and the informer keeps trying.
 SYNC_TIMEOUT = 10.0
-#: Seconds that a reconcile waits at its end until the caches have what it wrote.
-SETTLE_TIMEOUT = 5.0
-#: What a Job's status tells of its Pods.
-_OF_PODS = ("active", "ready", "startTime", "succeeded")
+#: Seconds that a reconcile waits for the caches to show its writes.
+WRITE_TIMEOUT = 5.0
+#: Fields of a Job's status about its Pods.
+_POD_FIELDS = ("active", "ready", "startTime", "succeeded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InformerSpec:
-    """A selection of objects; equal selections share one informer."""
+class InformerSpec(Selection):
+    """The objects that an informer watches; equal specs share one informer."""
 
-    resource: Resource
-    namespace: str = ""
-    label_selector: str = ""
-    field_selector: str = ""
-    metadata_only: bool = False
-    #: Kept until the plan ends, although not every phase looks at it.
-    lasting: bool = False
+    #: Kept until the plan ends, even through phases that do not read it.
+    permanent: bool = False
 
     def covers(self, resource: Resource, namespace: str) -> bool:
-        """Whether a write to such an object may come back through this watch."""
+        """Return whether a written object of that kind and namespace may be among the watched ones."""
         return self.resource == resource and self.namespace in {"", namespace}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A write of ours that the caches should have seen before the next decision."""
+class Write:
+    """A write of the manager that the caches must show before the next reconcile."""
 
     resource: Resource
     namespace: str
@@ -63,7 +59,7 @@ class _Running:
 
 
 class PlanInformers:
-    """The informers of one plan; used by one worker, started and stopped inside its TaskGroup."""
+    """The informers of one plan; their tasks run in the controller's TaskGroup."""
 
     def __init__(self, group: asyncio.TaskGroup, start: Callable[[InformerSpec], Informer]) -> None:
         self._group = group
@@ -76,28 +72,28 @@ class PlanInformers:
 
     @property
     def specs(self) -> frozenset[InformerSpec]:
-        """What is watched now."""
+        """What is watched."""
         return frozenset(self._running)
 
     async def watch(self, spec: InformerSpec) -> Store:
-        """The objects of that selection, current; starts to watch where nobody does yet. Raises Transient."""
-        running = self._begun(spec)
+        """Return a synced store of these objects; starts their informer if necessary. Raises Transient."""
+        running = self._started(spec)
         try:
             async with asyncio.timeout(SYNC_TIMEOUT):
                 await running.informer.wait_for_sync()
         except TimeoutError as error:
             where = f" in namespace {spec.namespace}" if spec.namespace else ""
-            why = running.informer.last_error or f"no answer within {SYNC_TIMEOUT:.0f} s"
+            why = running.informer.last_error or f"no response within {SYNC_TIMEOUT:.0f} s"
             raise Transient(f"cannot list {spec.resource.name}{where}: {why}") from error
         return running.informer.store
 
     async def watch_all(self, *specs: InformerSpec) -> list[Store]:
-        """The same for several, which are listed at the same time where that is due. Raises Transient."""
+        """Return several stores, whose first lists run concurrently. Raises Transient."""
         for spec in specs:
-            self._begun(spec)
+            self._started(spec)
         return [await self.watch(spec) for spec in specs]
 
-    def _begun(self, spec: InformerSpec) -> _Running:
+    def _started(self, spec: InformerSpec) -> _Running:
         self._used.add(spec)
         running = self._running.get(spec)
         if running is None:
@@ -106,27 +102,27 @@ class PlanInformers:
             running = self._running[spec] = _Running(informer, task)
         return running
 
-    async def settle(self, written: Iterable[Written]) -> bool:
-        """Wait, within bounds, until the caches have seen our own writes; whether all of them have."""
+    async def wait_for(self, writes: Iterable[Write]) -> bool:
+        """Wait until the stores show the writes; return whether all of them do in time."""
         newest: dict[InformerSpec, str] = {}
-        for write in written:
+        for write in writes:
             for spec in self._running:
                 if spec.covers(write.resource, write.namespace):
                     newest[spec] = write.resource_version
         waits = [
-            self._running[spec].informer.wait_for_version(version, timeout=SETTLE_TIMEOUT)
+            self._running[spec].informer.wait_for_version(version, timeout=WRITE_TIMEOUT)
             for spec, version in newest.items()
         ]
         return all(await asyncio.gather(*waits))
 
     async def prune(self) -> None:
-        """Stop what nobody has asked for since the last call."""
-        unused = {spec for spec in self._running if not spec.lasting} - self._used
+        """Stop the informers that were not used since the last call, except permanent ones."""
+        unused = {spec for spec in self._running if not spec.permanent} - self._used
         self._used = set()
         await self._stop(unused)
 
     async def stop(self) -> None:
-        """Stop everything."""
+        """Stop all informers."""
         self._used = set()
         await self._stop(set(self._running))
 
@@ -138,7 +134,7 @@ class PlanInformers:
 
 
 class Informers:
-    """The informers of every plan that looks at something: each plan has its own, so none can close another's."""
+    """The informers of all plans; each plan has its own, so that none stops another's."""
 
     def __init__(self, group: asyncio.TaskGroup, start: Callable[[str, InformerSpec], Informer]) -> None:
         self._group = group
@@ -146,25 +142,25 @@ class Informers:
         self._plans: dict[str, PlanInformers] = {}
 
     def of(self, plan: str) -> PlanInformers:
-        """The plan's informers; its informers are started with its name, to say whom to wake."""
+        """Return the plan's informers, whose events trigger its reconcile."""
         if plan not in self._plans:
             self._plans[plan] = PlanInformers(self._group, partial(self._start, plan))
         return self._plans[plan]
 
     async def drop(self, plan: str) -> None:
-        """The plan has ended or is gone."""
+        """Stop the informers of a plan that has ended or is deleted."""
         informers = self._plans.pop(plan, None)
         if informers is not None:
             await informers.stop()
 
     async def stop(self) -> None:
-        """Stop everything."""
+        """Stop all informers of all plans."""
         for plan in list(self._plans):
             await self.drop(plan)
 
 
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:
-    """Keep of a Node what decisions read; its images and addresses would be most of the cache."""
+    """Drop the fields of a Node that no decision reads; images and addresses would be most of the cache."""
     metadata, status = node["metadata"], node.get("status") or {}
     return {
         "metadata": {
@@ -173,26 +169,26 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
             if key in metadata
         },
         "status": {
-            "conditions": [_lasting(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
+            "conditions": [_without_heartbeat(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
             "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in ("osImage", "kubeletVersion")},
         },
     }
 
 
-def _lasting(condition: dict[str, Any]) -> dict[str, Any]:
-    """Without the time of the kubelet's last report, which changes every five minutes and says nothing else."""
+def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
+    """Drop the time of the kubelet's last report, which changes every five minutes."""
     return {key: value for key, value in condition.items() if key != "lastHeartbeatTime"}
 
 
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Keep of a Job what decisions read; its Pod template would be most of the cache.
+    """Drop the fields of a Job that no decision reads; its Pod template would be most of the cache.
 
-    Of the nodes' many Jobs nobody reads whether their Pods have started, and each change is a look at everything.
+    The Pods of the nodes' many Jobs are dropped too, because each change triggers a reconcile.
     """
     metadata, status = job["metadata"], job.get("status") or {}
     spec = job.get("spec") or {}
     alone = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
-    kept = ("conditions", "failed", *(_OF_PODS if alone else ()))
+    kept = ("conditions", "failed", *(_POD_FIELDS if alone else ()))
     limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
     return {
         "kind": "Job",

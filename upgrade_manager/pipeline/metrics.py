@@ -1,4 +1,4 @@
-"""What Prometheus learns of upgrades: durations as phases end, and gauges read from the plans at every scrape."""
+"""Metrics of upgrades: phase durations, recorded as phases end, and gauges computed from the plans at each scrape."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Store
     from upgrade_manager.runtime.metrics import Metrics
 
-#: Seconds: from a phase that only looks around to one that takes the nodes of a large cluster through their reboots.
+#: Seconds: from a phase of a few reads to one that reboots the nodes of a large cluster.
 DURATION_BUCKETS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14400.0)
 _CONDITIONS = ("Available", "Progressing", "Degraded")
 _STATUSES = ("True", "False", "Unknown")
 
 
 class UpgradeMetrics:
-    """The upgrade's metrics on the manager's registry."""
+    """Metrics that are recorded as phases end."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._durations = Histogram(
@@ -46,7 +46,7 @@ class UpgradeMetrics:
             self._ended.labels(outcome.lower())
 
     def recorded(self, plan: Object, values: Iterable[str]) -> None:
-        """Phase values have been written to the plan, by us and just now."""
+        """Record phase values that were just written to the plan."""
         times = _times(plan)
         for value in values:
             if value in TERMINAL:
@@ -59,7 +59,7 @@ class UpgradeMetrics:
 
 
 class PlanCollector(Collector):
-    """Gauges of every plan there is; a deleted plan's series are gone with it.
+    """Gauges of all plans; a deleted plan has no series.
 
     `refresh` reads the plans on the event loop, `collect` may run in any thread.
     """
@@ -70,17 +70,17 @@ class PlanCollector(Collector):
         self._families: list[GaugeMetricFamily] = []
 
     def refresh(self) -> None:
-        """Take a new reading."""
+        """Compute the gauges."""
         plans = self._plans.list()
         now = self._now()
         self._families = [_info(plans), _phase(plans), _seconds(plans, now), _nodes(plans), _conditions(plans)]
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Nothing is known before there are plans."""
+        """Return nothing: there may be no plans yet."""
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The last reading."""
+        """Yield the gauges last computed."""
         yield from self._families
 
 
@@ -150,12 +150,12 @@ def _conditions(plans: Iterable[Object]) -> GaugeMetricFamily:
 
 
 def _unfinished(times: Mapping[str, datetime]) -> PhaseName | None:
-    """The phase in which a plan failed; None where it ended between two, because the next one refused to begin."""
+    """Return the phase in which a plan failed; None if the next phase refused to start."""
     return next((phase for phase in PHASES if phase.active in times and phase.completed not in times), None)
 
 
 def _times(plan: Object) -> dict[str, datetime]:
-    """When each phase value was reached, in order."""
+    """Return when each phase value was reached, in order."""
     entries = objects.status(plan).get("phaseTransitionTimestamps") or []
     read = ((entry.get("phase") or "", parse_time(entry.get("phaseTransitionTimestamp"))) for entry in entries)
     return {phase: time for phase, time in read if time is not None}

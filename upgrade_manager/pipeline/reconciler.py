@@ -9,124 +9,90 @@ from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN, FINALIZER
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.cleanup import clean_up
-from upgrade_manager.pipeline.context import ReconcileContext, parse_plan
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
-from upgrade_manager.pipeline.status import StatusPatch
+from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Settings
+    from upgrade_manager.pipeline.context import Services
     from upgrade_manager.pipeline.engine import Engine
-    from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import Informers
-    from upgrade_manager.pipeline.metrics import UpgradeMetrics
     from upgrade_manager.pipeline.phases.base import PhaseResult
-    from upgrade_manager.pipeline.repository_client import RepositoryClient
-    from upgrade_manager.preflight.check import Preflight
     from upgrade_manager.runtime.result import Result
 
-#: Seconds between two writes that only inform: what becomes known within one of them is written together. A status
-#: grows with the cluster, so a thousand nodes that preload images at once must not make for a write each.
-INFORMATION_SPACING = 1.0
-#: The same for a write of nothing but details of what is waited for, such as that a Job's Pod has started.
-DETAIL_SPACING = 5.0
-#: Seconds for one step, so that with its record it stays below the minute after which a reconcile counts as hung.
-STEP_LIMIT = 35.0
-#: Seconds for the record of an error, without which it goes as well.
-RECORD_LIMIT = 10.0
-#: Seconds until the next look where the caches have not shown our own writes in time: they may still.
-UNSETTLED = 1.0
+#: Seconds for the phases of one reconcile. With the record of the error it stays below the minute after which the
+#: liveness probe reports a hung reconcile.
+RECONCILE_TIMEOUT = 35.0
+#: Seconds for the write that records an error.
+RECORD_TIMEOUT = 10.0
+#: Seconds until the next reconcile where the caches do not show the manager's own writes in time.
+STALE_CACHE_RETRY = 1.0
 log = structlog.get_logger(__name__)
 
 
 class PlanReconciler:
-    """Brings one UpgradePlan a step further, for the controller: called with its name, whenever anything has changed.
+    """Reconciles one UpgradePlan by name: reads the cached plan, advances the engine, writes the status.
 
-    It is the only writer of a plan's status. What to do follows from the plan and from what is observed, never from
-    what an earlier call has seen; two plans are never looked at at the same time (one worker).
+    It is the only writer of a plan's status, and decides from the plan and the caches alone. One worker calls it, so
+    plans are reconciled one at a time.
     """
 
-    def __init__(  # noqa: PLR0913  # wired once, by name
-        self,
-        *,
-        client: Client,
-        plans: Informer,
-        informers: Informers,
-        engine: Engine,
-        events: PlanEvents,
-        repository: RepositoryClient,
-        settings: Settings,
-        metrics: UpgradeMetrics,
-        preflight: Preflight,
-        now: Callable[[], datetime],
-    ) -> None:
-        self._client = client
+    def __init__(self, *, plans: Informer, informers: Informers, engine: Engine, services: Services) -> None:
         self._plans = plans
         self._informers = informers
         self._engine = engine
-        self._events = events
-        self._repository = repository
-        self._settings = settings
-        self._metrics = metrics
-        self._preflight = preflight
-        self._now = now
-        #: Loop time of the last write of a status.
-        self._last_write = float("-inf")
-        #: By plan: the version of our newest write of it that the cache has not shown yet.
+        self._services = services
+        self._throttle = StatusThrottle(now=services.clock.monotonic)
+        #: By plan: resourceVersion of its newest write, until the cache shows it.
         self._unseen: dict[str, str] = {}
 
     async def reconcile(self, name: str) -> Result:
-        """One look at the plan of that name. Raises what is worth another try, after having written down why."""
+        """Reconcile the plan of that name. Errors that are retried are recorded on the plan, then raised."""
         if not await self._is_fresh(name):
-            return RequeueAfter(UNSETTLED)
+            return RequeueAfter(STALE_CACHE_RETRY)
         plan = self._plans.store.get(name)
         if plan is None:
             await self._informers.drop(name)
             return Done()
         structlog.contextvars.bind_contextvars(plan=name)
-        return await self._look(plan)
+        return await self._reconcile_plan(plan)
 
     async def _is_fresh(self, name: str) -> bool:
-        """Whether the cache shows what we have written: by an older plan, an upgrade that has ended would go on."""
+        """Return whether the cache shows the manager's last write: an older plan would resume an ended upgrade."""
         if name in self._unseen and not await self._plans.wait_for_version(self._unseen[name]):
             return False
         self._unseen.pop(name, None)
         return True
 
-    async def _look(self, plan: Object) -> Result:
-        ctx = self._context(plan)
+    async def _reconcile_plan(self, plan: Object) -> Result:
+        ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
         structlog.contextvars.bind_contextvars(phase=ctx.status.phase)
-        # Whoever recorded a phase may not have lived to announce it, or not have got the answer to the record.
-        self._events.repeat_recent(plan)
+        # A crash or a lost response may have left recorded phases without their events.
+        ctx.events.replay(plan)
         try:
-            outcome = await self._bounded_step(ctx)
+            result = await self._step_with_timeout(ctx)
         except Conflict:
-            log.info("someone else wrote first, looking again")
-            outcome = Requeue()
+            log.info("plan changed concurrently, requeued")
+            result = Requeue()
         except (KubeError, RetryError) as error:
             await self._degrade(ctx, str(error))
-            await self._settle(ctx)
+            await self._wait_for_caches(ctx)
             raise
         except Exception as error:
-            await self._degrade(ctx, f"internal error ({type(error).__name__}); the manager's log has the details")
-            await self._settle(ctx)
+            await self._degrade(ctx, f"internal error ({type(error).__name__}); see the manager's log")
+            await self._wait_for_caches(ctx)
             raise
-        return outcome if await self._settle(ctx) else RequeueAfter(UNSETTLED)
+        return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY)
 
-    async def _bounded_step(self, ctx: ReconcileContext) -> Result:
-        """One step, cut off where it takes so long that it would look like a hang: the next one goes on from there."""
-        limit = asyncio.timeout(STEP_LIMIT)
+    async def _step_with_timeout(self, ctx: ReconcileContext) -> Result:
+        limit = asyncio.timeout(RECONCILE_TIMEOUT)
         try:
             async with limit:
                 return await self._step(ctx)
@@ -134,74 +100,73 @@ class PlanReconciler:
             if not limit.expired():
                 raise
             raise ReconcileTimeout(
-                f"a step was not done within {STEP_LIMIT:.0f} s, because the API server answers very slowly; it is "
-                "taken up again"
+                f"reconcile timed out after {RECONCILE_TIMEOUT:.0f} s (API server is slow); retrying"
             ) from error
 
     async def _step(self, ctx: ReconcileContext) -> Result:
         if objects.is_deleting(ctx.raw):
             return await self._finalize(ctx)
         if ctx.status.ended:
-            return await self._rest(ctx)
+            return await self._clean_up_failed(ctx)
         if not ctx.status.phase and not await self._accept(ctx):
             return Done()
-        return await self._go_on(ctx, await self._engine.advance(ctx))
+        return await self._finish_step(ctx, await self._engine.advance(ctx))
 
-    async def _go_on(self, ctx: ReconcileContext, outcome: PhaseResult) -> Result:
-        if isinstance(outcome, Failed):
-            ctx.status.fail(outcome.cause)
+    async def _finish_step(self, ctx: ReconcileContext, result: PhaseResult) -> Result:
+        if isinstance(result, Failed):
+            ctx.status.fail(result.cause)
             await self._persist(ctx)
-            log.error("upgrade failed", cause=outcome.cause)
-            return await self._rest(ctx)
+            log.error("upgrade failed", cause=result.cause)
+            return await self._clean_up_failed(ctx)
         ctx.status.healthy()
-        if isinstance(outcome, Waiting):
-            return await self._wait(ctx, outcome)
-        # The end of the last phase is on record before anything is removed that would be made again without it.
+        if isinstance(result, Waiting):
+            return await self._wait(ctx, result)
+        # Recorded before the clean-up: a phase that ran again would create what it removes.
         await self._persist(ctx)
         await clean_up(ctx, keep_failed_jobs=False)
-        ctx.status.succeed()
+        ctx.status.succeed(ctx.target)
         await self._persist(ctx)
         log.info("upgrade succeeded")
         await self._informers.drop(ctx.owner.name)
         return Done()
 
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
+        ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)
-        spacing = DETAIL_SPACING if ctx.status.only_details(waiting.message) else INFORMATION_SPACING
-        too_early = self._last_write + spacing - loop_time()
-        if too_early > 0 and ctx.status.only_informs():
-            return RequeueAfter(too_early if waiting.after is None else min(too_early, waiting.after))
+        delay = self._throttle.delay(ctx.status, waiting.message)
+        if delay > 0:
+            return RequeueAfter(delay if waiting.after is None else min(delay, waiting.after))
         await self._persist(ctx)
         await ctx.informers.prune()
         return Done() if waiting.after is None else RequeueAfter(waiting.after)
 
     async def _accept(self, ctx: ReconcileContext) -> bool:
-        """Whether the plan may have the cluster; a plan that may not is told so once, and for good."""
+        """Start the upgrade, or block the plan for good while another one holds the cluster."""
         if _is_blocked(ctx.raw):
-            # Said once, however often: the record may be older than this process.
-            self._events.blocked(ctx.raw)
+            # The process that blocked the plan may have died before it sent the event.
+            ctx.events.blocked(ctx.raw)
             return False
         other = await self._holder(ctx)
         if other:
             ctx.status.block(other)
             await self._persist(ctx)
-            self._events.blocked(ctx.raw)
-            log.warning("blocked by another plan", other=other)
+            ctx.events.blocked(ctx.raw)
+            log.warning("upgrade blocked", other=other)
             return False
-        await ctx.take_possession(FINALIZER)
-        ctx.status.accept(PhaseName.INITIALIZE.active)
+        await ctx.claim(FINALIZER)
+        ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target)
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
-        log.info("accepted")
+        log.info("upgrade started")
         return True
 
     async def _holder(self, ctx: ReconcileContext) -> str:
-        """The plan that has the cluster, asked of the API server itself: a cache may lag behind another leader."""
-        others = [o for o in (await self._client.list(UPGRADE_PLANS)).items if objects.uid(o) != ctx.owner.uid]
-        return next((objects.name(other) for other in others if _holds(other)), "")
+        """Return the plan that holds the cluster, by the API server: the cache may lag behind another leader."""
+        plans = (await ctx.client.list(UPGRADE_PLANS)).items
+        return next((objects.name(p) for p in plans if objects.uid(p) != ctx.owner.uid and _holds_cluster(p)), "")
 
-    async def _rest(self, ctx: ReconcileContext) -> Result:
-        """A plan that has ended: a failed one leaves things to put back, at its end or after a crash."""
+    async def _clean_up_failed(self, ctx: ReconcileContext) -> Result:
+        """Clean up after a failed plan, at its end or after a crash; a succeeded one is clean already."""
         if ctx.status.phase == FAILED and objects.annotations_of(ctx.raw).get(ANNOTATION_TORN_DOWN) != "true":
             await clean_up(ctx, keep_failed_jobs=True)
             await ctx.annotate({ANNOTATION_TORN_DOWN: "true"})
@@ -210,74 +175,60 @@ class PlanReconciler:
         return Done()
 
     async def _finalize(self, ctx: ReconcileContext) -> Result:
-        """A plan that is being deleted: what it did is undone, if it ever did anything, then it may go."""
+        """Clean up after a plan that is being deleted, if it was ever accepted, then remove the finalizer."""
         if FINALIZER not in objects.finalizers(ctx.raw):
             return Done()
         if ctx.status.phase:
-            if not await self._is_there(ctx):
-                log.info("the plan was gone already, and is not cleaned up after again")
+            if not await self._is_finalizing(ctx):
+                log.info("plan already deleted, clean-up skipped")
                 return Done()
             await clean_up(ctx, keep_failed_jobs=False)
             await self._informers.drop(ctx.owner.name)
         try:
             await ctx.set_finalizers([name for name in objects.finalizers(ctx.raw) if name != FINALIZER])
         except NotFound:
-            log.info("the plan was gone already")
-        log.info("finalized")
+            log.info("plan already deleted")
+        log.info("plan deleted")
         return Done()
 
-    async def _is_there(self, ctx: ReconcileContext) -> bool:
-        """Whether the plan waits for us, by the API server itself: the answer to its release may have got lost.
+    async def _is_finalizing(self, ctx: ReconcileContext) -> bool:
+        """Return whether the plan still has the finalizer, by the API server.
 
-        What is removed is found by the plan's name, which another one may have by now.
+        If the response to its removal was lost, another plan of that name may own the objects by now.
         """
         selector = f"metadata.name={ctx.owner.name}"
-        found = (await self._client.list(UPGRADE_PLANS, field_selector=selector, metadata_only=True)).items
+        found = (await ctx.client.list(UPGRADE_PLANS, field_selector=selector, metadata_only=True)).items
         return any(objects.uid(one) == ctx.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
     async def _degrade(self, ctx: ReconcileContext, message: str) -> None:
-        """Say on the plan what went wrong. That this may fail too must not hide the error itself."""
+        """Record the error on the plan; a failure to do so must not hide the error."""
         if objects.is_deleting(ctx.raw) and FINALIZER not in objects.finalizers(ctx.raw):
             return
         if not ctx.status.ended:
             ctx.status.degraded(message)
-        self._events.error(ctx.raw, message)
+        ctx.events.error(ctx.raw, message)
         try:
-            async with asyncio.timeout(RECORD_LIMIT):
+            async with asyncio.timeout(RECORD_TIMEOUT):
                 await self._persist(ctx)
         except (KubeError, TimeoutError) as error:
-            log.warning("the plan's status could not be written", error=str(error))
+            log.warning("cannot write status", error=str(error))
 
     async def _persist(self, ctx: ReconcileContext) -> None:
         ctx.status.observe_generation()
         if await ctx.persist():
-            self._last_write = loop_time()
+            self._throttle.written()
 
-    async def _settle(self, ctx: ReconcileContext) -> bool:
-        """The barrier: the next look must not be older than what this one has written; whether it will not be."""
-        seen = await ctx.informers.settle(ctx.written)
-        newest = [write.resource_version for write in ctx.written if write.resource == UPGRADE_PLANS][-1:]
-        for version in newest:
-            self._unseen[ctx.owner.name] = version
+    async def _wait_for_caches(self, ctx: ReconcileContext) -> bool:
+        """Wait until the caches show this reconcile's writes; return whether they do."""
+        seen = await ctx.informers.wait_for(ctx.writes)
+        for write in ctx.writes:
+            if write.resource == UPGRADE_PLANS:
+                self._unseen[ctx.owner.name] = write.resource_version
         return await self._is_fresh(ctx.owner.name) and seen
 
-    def _context(self, plan: Object) -> ReconcileContext:
-        return ReconcileContext(
-            raw=plan,
-            plan=parse_plan(plan),
-            status=StatusPatch(plan, now=self._now),
-            client=self._client,
-            repository=self._repository,
-            informers=self._informers.of(objects.name(plan)),
-            events=self._events,
-            metrics=self._metrics,
-            preflight=self._preflight,
-            settings=self._settings,
-        )
 
-
-def _holds(plan: Object) -> bool:
-    """Whether the plan has the cluster: it is in progress, or has failed and not put back yet what it changed."""
+def _holds_cluster(plan: Object) -> bool:
+    """Return whether the plan is in progress, or has failed and not yet restored the settings."""
     if (objects.condition(plan, PROGRESSING) or {}).get("status") == "True":
         return True
     restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"
@@ -285,5 +236,4 @@ def _holds(plan: Object) -> bool:
 
 
 def _is_blocked(plan: Object) -> bool:
-    available = objects.condition(plan, AVAILABLE) or {}
-    return available.get("reason") == CONCURRENT_UPGRADE_BLOCKED
+    return (objects.condition(plan, AVAILABLE) or {}).get("reason") == CONCURRENT_UPGRADE_BLOCKED

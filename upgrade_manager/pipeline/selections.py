@@ -1,4 +1,4 @@
-"""The selections that the phases look at: as narrow as the API's selectors allow."""
+"""The objects that the phases read, as narrow as the API's selectors allow."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from upgrade_manager.pipeline.informers import InformerSpec
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
 
-#: The nodes that Harvester manages, and so the ones to upgrade: nearly every phase looks at them.
-MANAGED_NODES = InformerSpec(resource=NODES, label_selector=f"{MANAGED_LABEL}=true", lasting=True)
-#: Rancher's questions; their metadata only, for the data is none of our business.
+#: The nodes to upgrade: those that Harvester manages.
+MANAGED_NODES = InformerSpec(resource=NODES, label_selector=f"{MANAGED_LABEL}=true", permanent=True)
+#: Machine-plan Secrets, which carry Rancher's drain hooks in annotations; their data is secret and not read.
 MACHINE_PLANS = InformerSpec(
     resource=SECRETS, namespace=FLEET_LOCAL, field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}", metadata_only=True
 )
-#: Which Machine is which node.
+#: Machines, which map machine-plan Secrets to nodes.
 LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL)
 
 
@@ -45,12 +45,12 @@ def one_image(namespace: str, name: str) -> InformerSpec:
 
 
 def repository_deployments(owner: Owner) -> InformerSpec:
-    """The repository's Deployment."""
+    """The upgrade repository's Deployment."""
     return InformerSpec(resource=DEPLOYMENTS, namespace=HARVESTER_SYSTEM, label_selector=owner.selector(Component.REPO))
 
 
 def repository_endpoints(owner: Owner) -> InformerSpec:
-    """The EndpointSlices of the repository's Service."""
+    """The EndpointSlices of the upgrade repository's Service."""
     return InformerSpec(
         resource=ENDPOINT_SLICES,
         namespace=HARVESTER_SYSTEM,
@@ -59,15 +59,15 @@ def repository_endpoints(owner: Owner) -> InformerSpec:
 
 
 def suc_plans(owner: Owner) -> InformerSpec:
-    """The system-upgrade-controller's Plans; needed early and late, and an idle watch costs less than a second list."""
-    return InformerSpec(resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), lasting=True)
+    """The system-upgrade-controller Plans; permanent, as an idle watch is cheaper than a second list."""
+    return InformerSpec(resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), permanent=True)
 
 
 def suc_jobs(owner: Owner) -> InformerSpec:
-    """The Jobs that the system-upgrade-controller made for them: it copies the Plans' labels."""
-    return InformerSpec(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), lasting=True)
+    """The Jobs of these Plans: the system-upgrade-controller copies the Plans' labels."""
+    return InformerSpec(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), permanent=True)
 
 
 def own_jobs(owner: Owner) -> InformerSpec:
-    """The Jobs that the manager made itself."""
+    """The Jobs that the manager creates."""
     return InformerSpec(resource=JOBS, namespace=HARVESTER_SYSTEM, label_selector=owner.selector())

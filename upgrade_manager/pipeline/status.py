@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 #: Characters of a condition's or event's message, as a rule.
 MESSAGE_LIMIT = 1000
+#: Seconds between two writes that change messages and node states only. A status grows with the cluster: 1,000 nodes
+#: that preload images at once must not cause a write each.
+MESSAGE_INTERVAL = 1.0
+#: Seconds between two writes that change only the details of what the phase waits for, such as a Pod that has started.
+DETAIL_INTERVAL = 5.0
 
 
 def one_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:
@@ -44,10 +49,10 @@ def one_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:
 
 
 class StatusPatch:
-    """The status as one reconcile will have it, for the engine and the phases; written as the difference only.
+    """The status during one reconcile; only its difference from the stored one is written.
 
     Invariants: `phaseTransitionTimestamps` only grows and holds each value once; node states only move forward; a
-    condition's time moves only with its status; what this version does not know stays as it is.
+    condition's transition time changes only with its status; unknown fields and values are kept.
     """
 
     def __init__(self, plan: Mapping[str, Any], *, now: Callable[[], datetime]) -> None:
@@ -58,18 +63,18 @@ class StatusPatch:
         self.rebase(plan)
 
     def rebase(self, plan: Mapping[str, Any], *, keep: bool = False) -> None:
-        """Start over from what the API server now holds; `keep` what is not written yet, else drop it."""
+        """Continue from the stored plan; `keep` the changes that are not written yet, else drop them."""
         self._written = plan.get("status") or {}
         if not keep:
             self._status = _copied(self._written)
         self._generation = plan["metadata"].get("generation", 0)
 
     def difference(self) -> dict[str, Any]:
-        """The merge patch of the status that would write what has changed; empty where nothing has."""
+        """Return the changes as a merge patch of the status; empty if there are none."""
         return merge_diff(self._written, self._status)
 
     def __getitem__(self, field: str) -> Any:
-        """A field's value, None where it is absent."""
+        """Return a field's value, or None."""
         return self._status.get(field)
 
     def __setitem__(self, field: str, value: Any) -> None:
@@ -83,118 +88,127 @@ class StatusPatch:
 
     @property
     def ended(self) -> bool:
-        """Whether a terminal phase is reached."""
+        """True in a terminal phase."""
         return self.phase in TERMINAL
 
     def only_informs(self) -> bool:
-        """Whether the changes are node states and messages only: nothing that anyone may wait for or build upon."""
+        """Return whether only messages and node states have changed, which no client waits for."""
         if not self.difference().keys() <= {"conditions", "nodeUpgradeStatuses"}:
             return False
-        return self._verdicts(self._written) == self._verdicts(self._status)
-
-    @staticmethod
-    def _verdicts(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or []]
+        return _without_messages(self._written) == _without_messages(self._status)
 
     def unwritten_phases(self) -> list[str]:
-        """Phase values recorded since the last write, in order."""
+        """Return the phase values recorded since the last write, in order."""
         written = _phases(self._written)
         return [phase for phase in self.recorded_phases() if phase not in written]
 
     def recorded_phases(self) -> list[str]:
-        """All phase values recorded, in order."""
+        """Return all recorded phase values, in order."""
         return _phases(self._status)
 
     def record(self, phase: str) -> None:
-        """Make it the current phase; a value that is recorded already is not recorded again."""
+        """Set the current phase and its timestamp, unless that value has one already."""
         self._status["currentPhase"] = phase
         timestamps = record_phase(self._status.get("phaseTransitionTimestamps"), phase, self._now())
         self._status["phaseTransitionTimestamps"] = timestamps
 
     def node_state(self, node: str) -> NodeState | None:
-        """The node's state; None where it has none, or one that only a newer version knows."""
+        """Return the node's state; None if it has none or one that this version does not know."""
         return state_of((self._nodes().get(node) or {}).get("state") or "")
 
     def has_node(self, node: str) -> bool:
-        """Whether the node takes part, in whatever state."""
+        """Return whether the node has an entry."""
         return node in self._nodes()
 
     def known_nodes(self) -> frozenset[str]:
-        """Names of the nodes that take part."""
+        """Return the names of the nodes that have an entry."""
         return frozenset(self._nodes())
 
     def move_node(self, node: str, state: NodeState, *, message: str = "") -> None:
-        """Move a node forward; a move back is no move."""
+        """Move a node forward and set its message; a state never moves back."""
         nodes = self._nodes()
         if not message and nodes.get(node) == {"state": state}:
-            # Of a thousand nodes nearly all are where they were.
+            # The usual case, so it comes first: most nodes are unchanged.
             return
         self._status["nodeUpgradeStatuses"] = nodes
         nodes[node] = node_entry(nodes.get(node), state, message=one_line(message))
 
     def age(self, obj: Mapping[str, Any]) -> float:
-        """Seconds since the object was created; none where that cannot be read, and never below zero."""
+        """Return the seconds since the object was created; 0 if that cannot be parsed."""
         return self.seconds_since(obj["metadata"].get("creationTimestamp"))
 
     def seconds_since(self, moment: object) -> float:
-        """Seconds since that time; none where it cannot be read, and never below zero."""
+        """Return the seconds since that time; 0 if it cannot be parsed or lies ahead."""
         parsed = parse_time(moment)
         return seconds_between(parsed, self._now()) if parsed else 0.0
 
-    def accept(self, phase: str) -> None:
-        """The plan may run: it holds the cluster from now on."""
+    def accept(self, phase: str, target: str) -> None:
+        """Start the upgrade in its first phase."""
         self.record(phase)
-        self._condition(AVAILABLE, TRUE, EXECUTABLE, "UpgradePlan is being executed")
+        self.upgrading(target)
         self.waiting("")
         self.healthy()
 
     def block(self, other: str) -> None:
-        """Another plan holds the cluster."""
-        text = f"UpgradePlan {other} is in progress; delete this plan and create it again when that one has ended"
+        """Refuse the plan: another one holds the cluster."""
+        text = f"UpgradePlan {other} is in progress; delete this plan, and create it again after that one has ended"
         self._condition(AVAILABLE, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)
 
+    def upgrading(self, target: str) -> None:
+        """Set Available: the plan holds the cluster."""
+        self._condition(AVAILABLE, TRUE, EXECUTABLE, f"Upgrading {self._route(target)}")
+
     def waiting(self, message: str, detail: str = "") -> None:
-        """What the current phase waits for, and what else is known of it."""
+        """Set Progressing to what the current phase waits for."""
         self._condition(PROGRESSING, TRUE, self.phase, f"{message}; {detail}" if detail else message)
 
     def only_details(self, message: str) -> bool:
-        """Whether nothing has changed but what is said after `message` of what the current phase waits for."""
+        """Return whether only the detail behind `message` in Progressing has changed."""
         if self.difference().keys() != {"conditions"}:
             return False
         before, after = (_by_type(status) for status in (self._written, self._status))
-        said = before.get(PROGRESSING, {}).pop("message", "")
+        written = before.get(PROGRESSING, {}).pop("message", "")
         after.get(PROGRESSING, {}).pop("message", "")
-        return before == after and said.startswith(one_line(message))
+        return before == after and written.startswith(one_line(message))
 
     def healthy(self) -> None:
-        """The last step raised no error."""
+        """Clear Degraded."""
         self._condition(DEGRADED, FALSE, RECONCILE_SUCCESS, "")
 
     def degraded(self, message: str) -> None:
-        """The last step raised an error, and will be tried again."""
+        """Set Degraded: the last reconcile raised an error that is retried."""
         self._condition(DEGRADED, TRUE, RECONCILE_ERROR, message)
 
     def observe_generation(self) -> None:
-        """The conditions are true of the spec as it is now; to `kubectl wait`, older ones are not met."""
+        """Mark all conditions as up to date with the spec; `kubectl wait` ignores older ones."""
         conditions = self._status.get("conditions")
         if isinstance(conditions, list):
             seen = {"observedGeneration": self._generation}
             self._status["conditions"] = [{**c, **seen} if isinstance(c, dict) else c for c in conditions]
 
-    def succeed(self) -> None:
-        """The end that everyone hopes for."""
-        self._end(SUCCEEDED, "UpgradePlan has completed")
+    def succeed(self, target: str) -> None:
+        """End the upgrade: it has succeeded."""
+        self.record(SUCCEEDED)
+        self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade ended: Succeeded.")
+        nodes, duration = len(self._nodes()), _duration(self._seconds_since_start())
+        count = f"{nodes} node{'s' if nodes != 1 else ''}"
+        self._condition(PROGRESSING, FALSE, SUCCEEDED, f"Upgraded {self._route(target)} in {duration} ({count})")
         self.healthy()
 
     def fail(self, cause: str) -> None:
-        """The other end; the Degraded condition stays as it is."""
-        self._end(FAILED, cause)
+        """End the upgrade: it has failed. Degraded stays as it is."""
+        self.record(FAILED)
+        self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade ended: Failed, see Progressing.")
+        # The cause names everything that failed, which may be 1,000 nodes.
+        self._condition(PROGRESSING, FALSE, FAILED, cause, limit=MAX_MESSAGE)
 
-    def _end(self, phase: str, message: str) -> None:
-        self.record(phase)
-        self._condition(AVAILABLE, FALSE, EXECUTED, "Entered one of the terminal phases")
-        # The cause names all that failed, which may be a thousand nodes.
-        self._condition(PROGRESSING, FALSE, phase, message, limit=MAX_MESSAGE)
+    def _route(self, target: str) -> str:
+        previous = self["previousVersion"]
+        return f"from {previous} to {target}" if previous else f"to {target}"
+
+    def _seconds_since_start(self) -> float:
+        entries = self._status.get("phaseTransitionTimestamps") or [{}]
+        return self.seconds_since(entries[0].get("phaseTransitionTimestamp"))
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
         condition = Condition(
@@ -207,7 +221,7 @@ class StatusPatch:
         self._status["conditions"] = set_condition(self._since(type_, status), condition, self._now())
 
     def _since(self, type_: str, status: str) -> list[Any]:
-        """The conditions; one that is back at what is written, which nobody saw leave, has the time that is written."""
+        """Return the conditions; one whose status is back at the stored one keeps its stored transition time."""
         conditions = self._status.get("conditions") or []
         written = find_condition(self._written.get("conditions"), type_)
         if written is None or written.get("status") != status:
@@ -218,6 +232,24 @@ class StatusPatch:
         return self._status.get("nodeUpgradeStatuses") or {}
 
 
+class StatusThrottle:
+    """Limits how often a status is written that only informs."""
+
+    def __init__(self, *, now: Callable[[], float]) -> None:
+        self._now = now
+        self._last_write = float("-inf")
+
+    def written(self) -> None:
+        """Start the interval: a status was written."""
+        self._last_write = self._now()
+
+    def delay(self, status: StatusPatch, message: str) -> float:
+        """Return the seconds until the status may be written, if `message` is what the phase waits for."""
+        interval = DETAIL_INTERVAL if status.only_details(message) else MESSAGE_INTERVAL
+        delay = self._last_write + interval - self._now()
+        return delay if delay > 0 and status.only_informs() else 0.0
+
+
 def _phases(status: Mapping[str, Any]) -> list[str]:
     return [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or [] if entry.get("phase")]
 
@@ -226,6 +258,19 @@ def _by_type(status: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
     return {c.get("type"): dict(c) for c in status.get("conditions") or [] if isinstance(c, dict)}
 
 
+def _without_messages(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or []]
+
+
+def _duration(seconds: float) -> str:
+    """Format a duration with its two largest units, such as 3 h 12 min."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def _copied(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Deep enough: what stands inside a list or a map of the status is replaced as a whole, never changed."""
+    """Copy two levels: values inside a list or map of the status are replaced, never changed."""
     return {key: value.copy() if isinstance(value, dict | list) else value for key, value in status.items()}

@@ -164,5 +164,5 @@ async def test_the_image_controllers_verdict_decides(
 
 async def test_an_image_of_that_name_that_is_not_ours_is_not_adopted(cluster: Harvester) -> None:
     await image(cluster, "up-iso", true("Imported"))
-    with pytest.raises(ForeignObject, match="belongs to nobody"):
+    with pytest.raises(ForeignObject, match="was not created by this plan"):
         await ISODownload().run(cluster.context(await cluster.plan(status=SOURCE)))

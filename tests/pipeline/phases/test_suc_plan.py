@@ -360,7 +360,7 @@ class TestPrepare:
         found = {objects.name(node): objects.labels(node) for node in (await cluster.client.list(NODES)).items}
         assert "plan.upgrade.cattle.io/up-image-preload" not in found["n1"]
         assert "plan.upgrade.cattle.io/other" in found["n2"]
-        assert len(ctx.written) == 1
+        assert len(ctx.writes) == 1
 
     async def test_no_nodes_is_an_error(self, cluster: Harvester) -> None:
         with pytest.raises(BadCluster, match="no Node carries the label"):
@@ -384,13 +384,13 @@ class TestPrepare:
             await prepare_nodes(ctx, nodes, "up-image-preload")
             nodes = (await cluster.client.list(NODES)).items
         assert [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade")] == []
-        assert len(ctx.written) == 2
+        assert len(ctx.writes) == 2
 
     async def test_deleted_node_needs_no_label_removed(self, cluster: Harvester) -> None:
         labels = {"kubernetes.io/hostname": "gone", "plan.upgrade.cattle.io/up-image-preload": "hash"}
         ctx = cluster.context(await cluster.plan())
         await prepare_nodes(ctx, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
-        assert ctx.written == []
+        assert ctx.writes == []
 
     @pytest.mark.parametrize("length", [64, 200, 253])
     async def test_name_too_long_for_a_label_is_an_error(self, cluster: Harvester, length: int) -> None:

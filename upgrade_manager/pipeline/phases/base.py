@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from upgrade_manager.api.phases import PhaseName
@@ -10,53 +10,55 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """The phase has reached its end."""
+    """The phase is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Nothing to do until something that is watched changes; `message` says what, for the Progressing condition."""
+    """The phase waits for a change; `message` becomes the Progressing condition."""
 
     message: str
-    #: What else is known of it and decides nothing, so that it need not be on record at once; may be empty.
+    #: Further information, which is written less often; may be empty.
     detail: str = ""
-    #: Seconds after which to look again at something that cannot be watched; None where it is watched.
+    #: Seconds until the next reconcile where a change cannot be watched.
     after: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The upgrade cannot go on; `cause` is its last word to the user."""
+    """The upgrade ends; `cause` becomes the Progressing condition."""
 
     cause: str
 
 
-PhaseResult = Completed | Waiting | Failed
+PhaseResult: TypeAlias = Completed | Waiting | Failed
 
 
 class Phase:
-    """One step of the upgrade, for the engine; a subclass says what is special about it.
+    """One step of the upgrade. The engine calls `enter`, `run` until it completes, and `exit`.
 
-    Each of the three may be cut off at any await and run again from its start, with the same outcome. Errors that are
-    worth another try are raised: `KubeError`, `RetryError`.
+    Each method may be cancelled at any await and called again, with the same result. Errors that are retried are
+    raised: `KubeError` and `RetryError`.
     """
 
     name: PhaseName
+    #: What the phase does, as Progressing shows it before the first `run` returns.
+    activity: str
 
     def initial_message(self, ctx: ReconcileContext) -> str:
-        """What is waited for until the first look has told more: on record only where that look fails."""
+        """Return `activity`, or something more specific."""
         _ = ctx
-        return f"waiting for phase {self.name}: nothing is known yet"
+        return self.activity
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
-        """Once, before the active value is recorded: what must hold, or be remembered, before the phase begins."""
+        """Check or record what must hold before the phase is recorded as current."""
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Again and again until it is completed or failed."""
+        """Bring the phase forward; called on every reconcile until it returns Completed or Failed."""
         raise NotImplementedError
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
-        """Once, before the next phase is entered; one that acts calls `ctx.persist()` first, to record the end.
+        """Finish the phase before the next one is entered; called until it returns None.
 
-        What still has to come to an end by then is waited for, and asked about again.
+        Call `ctx.persist()` before acting, so that the completion is recorded.
         """

@@ -21,6 +21,7 @@ class ClusterUpgrade(Phase):
     """Upgrades Rancher, Harvester and the other components of the cluster, in one Job."""
 
     name = PhaseName.CLUSTER_UPGRADE
+    activity = "Upgrading the cluster's components"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Job once, then wait until it finishes."""

@@ -43,6 +43,7 @@ class ImageCleanup(Phase):
     """Removes from every node the images that only the previous release needed."""
 
     name = PhaseName.IMAGE_CLEANUP
+    activity = "Removing the previous release's images from the nodes"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create a Plan with the list of images once, then follow it."""

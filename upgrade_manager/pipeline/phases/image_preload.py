@@ -27,6 +27,7 @@ class ImagePreload(Phase):
     """Loads the new release's images on every node before anything is changed."""
 
     name = PhaseName.IMAGE_PRELOAD
+    activity = "Preloading images on the nodes"
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Fail an upgrade that Harvester's rules do not allow, unless it is forced."""

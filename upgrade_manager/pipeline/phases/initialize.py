@@ -26,6 +26,7 @@ class Initialize(Phase):
     """Records the Version, the running version and the kind of cluster, then runs the pre-flight checks."""
 
     name = PhaseName.INITIALIZE
+    activity = "Checking the nodes"
 
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Name the first object that is read."""

@@ -26,6 +26,7 @@ class ISODownload(Phase):
     """Imports the ISO as a VirtualMachineImage, or adopts the one that the plan names."""
 
     name = PhaseName.ISO_DOWNLOAD
+    activity = "Importing the ISO"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the image, unless the plan names one, then wait for its import."""

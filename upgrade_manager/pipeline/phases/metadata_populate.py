@@ -18,6 +18,7 @@ class MetadataPopulate(Phase):
     """Reads from the repository what the new release consists of."""
 
     name = PhaseName.METADATA_POPULATE
+    activity = "Reading the release's metadata"
 
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Name the file that is read."""

@@ -66,6 +66,7 @@ class NodeUpgrade(Phase):
     """
 
     name = PhaseName.NODE_UPGRADE
+    activity = "Upgrading the nodes"
 
     def __init__(self) -> None:
         self._anomalies = AnomalyLog()

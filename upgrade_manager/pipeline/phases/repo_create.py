@@ -28,6 +28,7 @@ class RepoCreate(Phase):
     """Serves the ISO's content inside the cluster, by a Deployment that mounts it and a Service."""
 
     name = PhaseName.REPO_CREATE
+    activity = "Creating the upgrade repository"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create both, then wait for the replicas and for an endpoint."""

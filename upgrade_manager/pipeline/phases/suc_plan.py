@@ -234,7 +234,7 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
     existing = await ctx.find(SUC_PLANS, plan, namespace=CATTLE_SYSTEM, metadata_only=True)
     if existing is not None:
         # The labels are this Plan's: without them it would run on all nodes again.
-        ctx.check_ours(SUC_PLANS, existing)
+        ctx.check_owned(SUC_PLANS, existing)
         return
     for name in labelled:
         await ctx.mark(NODES, name, {"labels": {label: None}})

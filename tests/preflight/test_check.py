@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.apiserver import make_server
-from tests.support.fitness import (
+from tests.support.preflight import (
     CONFIGURATION,
     GIB,
     REFUSED,
@@ -21,8 +21,8 @@ from tests.support.fitness import (
     VirtualClock,
     api_servers,
     configuration,
-    lasting,
     summary,
+    valid_for,
 )
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.client import Client
@@ -96,8 +96,8 @@ async def setup(bare: Setup) -> Setup:
 @pytest.mark.rule("pipeline: the kubelet of each managed node reports usage and threshold")
 async def test_a_healthy_cluster_passes_with_minimal_requests(setup: Setup) -> None:
     assert await setup.decide() == (Passed(), [])
-    assert sorted(setup.kubelets.asked) == sorted((node, path) for node in NODES for path in (CONFIGURATION, STATS))
-    assert sorted(setup.probe.asked) == [("10.0.0.1", 6443), ("10.0.0.2", 6443)]
+    assert sorted(setup.kubelets.requests) == sorted((node, path) for node in NODES for path in (CONFIGURATION, STATS))
+    assert sorted(setup.probe.requests) == [("10.0.0.1", 6443), ("10.0.0.2", 6443)]
 
 
 DISK_ROWS = [
@@ -126,11 +126,11 @@ DISK_ROWS = [
     "pipeline: the default threshold is 85",
     "pipeline: the message has node, projected percentage and threshold",
 )
-@pytest.mark.parametrize(("answers", "named"), DISK_ROWS)
+@pytest.mark.parametrize(("responses", "named"), DISK_ROWS)
 async def test_full_disks_are_reported_by_node(
-    setup: Setup, answers: dict[tuple[str, str], Any], named: list[str]
+    setup: Setup, responses: dict[tuple[str, str], Any], named: list[str]
 ) -> None:
-    setup.kubelets.answers = answers
+    setup.kubelets.responses = responses
     verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert f": {', '.join(named)}. Free disk space there" in verdict.cause
@@ -144,16 +144,16 @@ async def test_full_disks_are_reported_by_node(
 )
 @pytest.mark.parametrize("value", ["true", "True", "1", "t"])
 async def test_an_annotation_skips_the_disk_check(setup: Setup, value: str) -> None:
-    setup.kubelets.answers = {("n1", STATS): FULL}
+    setup.kubelets.responses = {("n1", STATS): FULL}
     setup.annotations = {SKIP: value}
     assert await setup.decide() == (Passed(), [])
-    assert setup.kubelets.asked == []
+    assert setup.kubelets.requests == []
 
 
 @pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')
 @pytest.mark.parametrize("value", ["false", "0", "F"])
 async def test_a_false_annotation_does_not_skip_the_disk_check(setup: Setup, value: str) -> None:
-    setup.kubelets.answers = {("n1", STATS): FULL}
+    setup.kubelets.responses = {("n1", STATS): FULL}
     setup.annotations = {SKIP: value}
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
@@ -177,8 +177,8 @@ async def test_a_false_annotation_does_not_skip_the_disk_check(setup: Setup, val
     ],
 )
 async def test_an_invalid_annotation_fails_its_check_only(setup: Setup, key: str, value: str, expected: str) -> None:
-    setup.kubelets.answers = {("n2", STATS): FULL}
-    setup.probe.shown = {"10.0.0.2": [lasting(days=1)]}
+    setup.kubelets.responses = {("n2", STATS): FULL}
+    setup.probe.chains = {"10.0.0.2": [valid_for(days=1)]}
     setup.annotations = {key: value}
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
@@ -194,7 +194,7 @@ async def test_two_invalid_annotations_are_both_reported(setup: Setup) -> None:
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert verdict.cause.count("; must be") == 2
-    assert (setup.kubelets.asked, setup.probe.asked) == ([], [])
+    assert (setup.kubelets.requests, setup.probe.requests) == ([], [])
 
 
 @pytest.mark.rule(
@@ -217,7 +217,7 @@ async def test_two_invalid_annotations_are_both_reported(setup: Setup) -> None:
 async def test_certificates_must_outlast_the_required_days(
     setup: Setup, days: int, annotation: str | None, words: str
 ) -> None:
-    setup.probe.shown = {"10.0.0.2": [lasting(days=days)]}
+    setup.probe.chains = {"10.0.0.2": [valid_for(days=days)]}
     await asyncio.sleep(0.5)
     setup.annotations = {} if annotation is None else {DAYS: annotation}
     verdict, _ = await setup.decide()
@@ -232,7 +232,7 @@ async def test_certificates_must_outlast_the_required_days(
 
 @pytest.mark.rule("pipeline: the message has endpoint, earliest expiry and days")
 async def test_the_earliest_expiry_in_a_chain_counts(setup: Setup) -> None:
-    setup.probe.shown = {"10.0.0.1": [lasting(days=365), lasting(days=3), lasting(days=5)]}
+    setup.probe.chains = {"10.0.0.1": [valid_for(days=365), valid_for(days=3), valid_for(days=5)]}
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert "endpoint 10.0.0.1:6443 (in 3 days, 2026-01-04T00:00:00Z)" in verdict.cause
@@ -241,7 +241,7 @@ async def test_the_earliest_expiry_in_a_chain_counts(setup: Setup) -> None:
 @pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
 async def test_every_endpoint_with_a_short_certificate_is_reported(bare: Setup) -> None:
     await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"), api_servers("10.0.0.3", name="more"))
-    bare.probe.shown = {host: [lasting(days=1)] for host in ("10.0.0.1", "10.0.0.3")}
+    bare.probe.chains = {host: [valid_for(days=1)] for host in ("10.0.0.1", "10.0.0.3")}
     verdict, _ = await bare.decide()
     assert isinstance(verdict, Rejected)
     assert verdict.cause.count(":6443 (in 1 day, 2026-01-02T00:00:00Z") == 2
@@ -253,11 +253,11 @@ async def test_slices_of_other_services_are_ignored(setup: Setup) -> None:
     other["metadata"]["labels"] = {"kubernetes.io/service-name": "other"}
     await setup.endpoints(other)
     await setup.decide()
-    assert ("10.0.0.9", 6443) not in setup.probe.asked
+    assert ("10.0.0.9", 6443) not in setup.probe.requests
 
 
 async def test_a_certificate_not_yet_valid_fails_after_a_minute(setup: Setup) -> None:
-    setup.probe.shown = {"10.0.0.2": [lasting(days=365, since=-1)]}
+    setup.probe.chains = {"10.0.0.2": [valid_for(days=365, since=-1)]}
     verdict, waited = await setup.decide()
     words = "endpoint 10.0.0.2:6443 (not valid before 2026-01-02T00:00:00Z; check the clocks)"
     assert isinstance(verdict, Rejected)
@@ -266,7 +266,7 @@ async def test_a_certificate_not_yet_valid_fails_after_a_minute(setup: Setup) ->
 
 
 async def test_a_certificate_that_becomes_valid_in_time_passes(setup: Setup) -> None:
-    setup.probe.shown = {"10.0.0.2": [lasting(days=365, since=-20 / 86400)]}
+    setup.probe.chains = {"10.0.0.2": [valid_for(days=365, since=-20 / 86400)]}
     verdict, waited = await setup.decide()
     assert verdict == Passed()
     assert waited
@@ -289,7 +289,7 @@ async def test_endpoints_that_appear_in_time_are_probed(bare: Setup) -> None:
 
 @pytest.mark.rule("pipeline: an unreachable kubelet is retried for a minute before the check fails")
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("response", "reason"),
     [
         pytest.param(503, "error trying to reach service", id="unreachable"),
         pytest.param(403, "error trying to reach service", id="refused"),
@@ -298,8 +298,8 @@ async def test_endpoints_that_appear_in_time_are_probed(bare: Setup) -> None:
         pytest.param(b"<html>", "invalid JSON", id="invalid JSON"),
     ],
 )
-async def test_an_unreachable_kubelet_fails_after_a_minute(setup: Setup, answer: Any, reason: str) -> None:
-    setup.kubelets.answers = {("n2", STATS): answer}
+async def test_an_unreachable_kubelet_fails_after_a_minute(setup: Setup, response: Any, reason: str) -> None:
+    setup.kubelets.responses = {("n2", STATS): response}
     verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert "Kubelet did not respond for 1 min: node n2 (" in verdict.cause
@@ -308,17 +308,17 @@ async def test_an_unreachable_kubelet_fails_after_a_minute(setup: Setup, answer:
     assert waited[0].startswith("Checking nodes and API servers: waiting for the kubelet of node n2 (")
     assert reason in waited[0]
     assert 60 <= asyncio.get_running_loop().time() <= 85
-    assert setup.kubelets.asked.count(("n1", STATS)) == 1
+    assert setup.kubelets.requests.count(("n1", STATS)) == 1
 
 
 @pytest.mark.rule("pipeline: a response within the minute only delays the upgrade")
 async def test_targets_that_recover_in_time_pass(setup: Setup) -> None:
-    setup.kubelets.answers = {("n2", STATS): 503}
-    setup.probe.shown = {"10.0.0.2": REFUSED}
+    setup.kubelets.responses = {("n2", STATS): 503}
+    setup.probe.chains = {"10.0.0.2": REFUSED}
     assert isinstance(await setup.check(), Pending)
     await asyncio.sleep(40)
-    setup.kubelets.answers = {}
-    setup.probe.shown = {}
+    setup.kubelets.responses = {}
+    setup.probe.chains = {}
     verdict, _ = await setup.decide()
     assert verdict == Passed()
 
@@ -330,21 +330,21 @@ async def test_targets_that_recover_in_time_pass(setup: Setup) -> None:
      "TLS handshake timed out after 10 s", "name cannot be resolved: Name or service not known"],
 )  # fmt: skip
 async def test_an_unreadable_certificate_fails_after_a_minute(setup: Setup, reason: str) -> None:
-    setup.probe.shown = {"10.0.0.2": Transient(reason)}
+    setup.probe.chains = {"10.0.0.2": Transient(reason)}
     verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert f"for 1 min: endpoint 10.0.0.2:6443 ({reason})" in verdict.cause
     assert set(waited) == {
         f"Checking nodes and API servers: waiting for the certificate of endpoint 10.0.0.2:6443 ({reason})"
     }
-    assert setup.probe.asked.count(("10.0.0.1", 6443)) == 1
+    assert setup.probe.requests.count(("10.0.0.1", 6443)) == 1
 
 
 @pytest.mark.rule("pipeline: all checks run, and the message names all that failed")
 async def test_every_failure_of_every_check_is_reported(setup: Setup) -> None:
     setup.nodes = ("n1", "n2", "n3", "n4")
-    setup.kubelets.answers = {("n1", STATS): FULL, ("n4", STATS): FULL, ("n2", CONFIGURATION): 503}
-    setup.probe.shown = {"10.0.0.1": [lasting(days=-3)], "10.0.0.2": REFUSED}
+    setup.kubelets.responses = {("n1", STATS): FULL, ("n4", STATS): FULL, ("n2", CONFIGURATION): 503}
+    setup.probe.chains = {"10.0.0.1": [valid_for(days=-3)], "10.0.0.2": REFUSED}
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     for named in ("node n1 (", "node n4 (", "node n2 (", "10.0.0.1:6443 (expired", "10.0.0.2:6443 (connection"):
@@ -352,7 +352,7 @@ async def test_every_failure_of_every_check_is_reported(setup: Setup) -> None:
 
 
 async def test_a_restart_starts_the_minute_over(setup: Setup) -> None:
-    setup.kubelets.answers = {("n2", STATS): 503}
+    setup.kubelets.responses = {("n2", STATS): 503}
     assert isinstance(await setup.check(), Pending)
     await asyncio.sleep(59)
     setup.restart()
@@ -363,21 +363,21 @@ async def test_a_restart_starts_the_minute_over(setup: Setup) -> None:
 
 
 async def test_another_plan_starts_without_results(setup: Setup) -> None:
-    setup.kubelets.answers = {("n2", STATS): 503}
+    setup.kubelets.responses = {("n2", STATS): 503}
     assert isinstance(await setup.check(plan="one"), Pending)
     await asyncio.sleep(61)
     assert isinstance(await setup.check(plan="two"), Pending)
 
 
 async def test_a_skip_annotation_ends_the_wait(setup: Setup) -> None:
-    setup.kubelets.answers = {("n2", STATS): 503}
+    setup.kubelets.responses = {("n2", STATS): 503}
     assert isinstance(await setup.check(), Pending)
     setup.annotations = {SKIP: "true"}
     assert await setup.check() == Passed()
 
 
 async def test_a_removed_node_is_not_waited_for(setup: Setup) -> None:
-    setup.kubelets.answers = {("n2", STATS): 503}
+    setup.kubelets.responses = {("n2", STATS): 503}
     assert isinstance(await setup.check(), Pending)
     setup.nodes = ("n1", "n3")
     assert await setup.check() == Passed()
@@ -386,14 +386,14 @@ async def test_a_removed_node_is_not_waited_for(setup: Setup) -> None:
 async def test_1000_nodes_cost_two_requests_each_16_at_a_time(setup: Setup) -> None:
     setup.nodes = tuple(f"node-{number}" for number in range(1000))
     assert await setup.decide() == (Passed(), [])
-    assert len(setup.kubelets.asked) == 2000
-    assert setup.kubelets.most == 16
+    assert len(setup.kubelets.requests) == 2000
+    assert setup.kubelets.max_running == 16
 
 
 @pytest.mark.rule("pipeline: every node that fails is named")
 async def test_1000_full_disks_fit_into_a_condition(setup: Setup) -> None:
     setup.nodes = tuple(f"node-{number}" for number in range(1000))
-    setup.kubelets.answers = {(node, STATS): FULL for node in setup.nodes}
+    setup.kubelets.responses = {(node, STATS): FULL for node in setup.nodes}
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert all(f"node {node} (87.7 % > 85 %)" in verdict.cause for node in setup.nodes)
@@ -402,13 +402,13 @@ async def test_1000_full_disks_fit_into_a_condition(setup: Setup) -> None:
 
 async def test_1000_failing_kubelets_are_all_reported(setup: Setup) -> None:
     setup.nodes = tuple(f"node-{number}" for number in range(1000))
-    setup.kubelets.answers = {(node, CONFIGURATION): 503 for node in setup.nodes}
+    setup.kubelets.responses = {(node, CONFIGURATION): 503 for node in setup.nodes}
     verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert all(node in verdict.cause for node in setup.nodes)
     assert len(verdict.cause) <= 32768
     assert "and 997 more" in waited[0]
-    assert len(setup.kubelets.asked) <= 11 * 1000
+    assert len(setup.kubelets.requests) <= 11 * 1000
 
 
 async def test_a_failing_list_of_endpoints_is_retried(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +441,7 @@ async def test_an_api_server_outage_does_not_count_as_kubelet_failure(
 
 async def test_long_kubelet_errors_are_truncated(setup: Setup) -> None:
     message = json.dumps({"kind": "Status", "status": "Failure", "message": "x" * 100_000}).encode()
-    setup.kubelets.answers = {("n1", STATS): message}
+    setup.kubelets.responses = {("n1", STATS): message}
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
     assert len(verdict.cause) < 1000

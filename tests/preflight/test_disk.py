@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.apiserver import make_server
-from tests.support.fitness import CONFIGURATION, GIB, STATS, Kubelets, configuration, summary
+from tests.support.preflight import CONFIGURATION, GIB, STATS, Kubelets, configuration, summary
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED, KubeError, Throttled, Transient
 from upgrade_manager.preflight.disk import HEAD, TIMEOUT, Disk, read_disk, read_threshold, read_usage
@@ -192,19 +192,19 @@ async def client(kubelets: Kubelets) -> Client:
 
 @pytest.mark.rule("pipeline: the kubelet of each managed node reports usage and threshold")
 async def test_summary_and_configz_are_read_once(client: Client, kubelets: Kubelets) -> None:
-    kubelets.answers = {("n1", CONFIGURATION): configuration(imageGCHighThresholdPercent=60)}
+    kubelets.responses = {("n1", CONFIGURATION): configuration(imageGCHighThresholdPercent=60)}
     assert await read_disk(client, "n1") == Disk(used=90 * GIB, capacity=300 * GIB, threshold=60)
-    assert kubelets.asked == [("n1", CONFIGURATION), ("n1", STATS)]
+    assert kubelets.requests == [("n1", CONFIGURATION), ("n1", STATS)]
 
 
 async def test_a_long_response_is_truncated(client: Client, kubelets: Kubelets) -> None:
-    kubelets.answers = {("n1", STATS): {**summary(), "pods": [{"podRef": {"name": "x" * 1000}}] * (2 * HEAD // 1000)}}
+    kubelets.responses = {("n1", STATS): {**summary(), "pods": [{"podRef": {"name": "x" * 1000}}] * (2 * HEAD // 1000)}}
     assert (await read_disk(client, "n1")).used == 90 * GIB
 
 
 @pytest.mark.parametrize("path", [STATS, CONFIGURATION])
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("response", "reason"),
     [
         pytest.param(503, "error trying to reach service", id="no connection"),
         pytest.param(502, "error trying to reach service", id="bad gateway"),
@@ -219,9 +219,9 @@ async def test_a_long_response_is_truncated(client: Client, kubelets: Kubelets) 
     ],
 )
 async def test_an_unusable_response_is_a_probe_error(
-    client: Client, kubelets: Kubelets, path: str, answer: Any, reason: str
+    client: Client, kubelets: Kubelets, path: str, response: Any, reason: str
 ) -> None:
-    kubelets.answers = {("n1", path): answer}
+    kubelets.responses = {("n1", path): response}
     with pytest.raises(ProbeError, match=reason):
         await read_disk(client, "n1")
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server
-from tests.support.fitness import Kubelets, Probe, VirtualClock, api_servers
+from tests.support.preflight import Kubelets, Probe, VirtualClock, api_servers
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.api.keys import MANAGED_LABEL
 from upgrade_manager.kube import objects

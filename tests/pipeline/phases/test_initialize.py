@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.fitness import GIB, STATS, summary
+from tests.support.preflight import GIB, STATS, summary
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
@@ -101,7 +101,7 @@ async def test_what_is_missing_is_named_and_waited_for(
     ctx = cluster.context(await cluster.plan(spec=spec or None))
     with pytest.raises(error, match=text):
         await Initialize().run(ctx)
-    assert (cluster.kubelets.asked, cluster.probe.asked) == ([], [])
+    assert (cluster.kubelets.requests, cluster.probe.requests) == ([], [])
 
 
 @pytest.mark.rule(
@@ -121,7 +121,7 @@ async def test_the_checks_before_the_upgrade_have_the_last_word(
 ) -> None:
     await prepared(cluster)
     await cluster.nodes("n1")
-    cluster.kubelets.answers = {("n1", STATS): answer}
+    cluster.kubelets.responses = {("n1", STATS): answer}
     ctx = cluster.context(await cluster.plan())
     found = await Initialize().run(ctx)
     assert isinstance(found, outcome)

@@ -1,4 +1,4 @@
-"""Kubelets and API servers as the checks before an upgrade find them: all is well, unless a test says otherwise."""
+"""Simulated kubelets and API server certificates for preflight tests; healthy by default."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATS, CONFIGURATION = "stats/summary", "configz"
 
 
 class VirtualClock:
-    """The loop's time as a calendar and as a clock."""
+    """A Clock that follows the event loop's time."""
 
     def now(self) -> datetime:
         return virtual_now()
@@ -34,72 +34,73 @@ class VirtualClock:
 
 
 def summary(*, used: Any = 90 * GIB, capacity: Any = 300 * GIB, **others: Any) -> dict[str, Any]:
-    """What /stats/summary holds."""
+    """Build a /stats/summary response."""
     return {"node": {"nodeName": "n", "fs": {"usedBytes": used, "capacityBytes": capacity, **others}}, "pods": []}
 
 
 def configuration(**values: Any) -> dict[str, Any]:
-    """What /configz holds."""
+    """Build a /configz response."""
     return {"kubeletconfig": values}
 
 
 @dataclass
 class Kubelets:
-    """Answers behind the API server: a document, a status, seconds of silence before a good answer, or text."""
+    """Kubelets behind the API server's proxy."""
 
-    answers: dict[tuple[str, str], Any] = field(default_factory=dict)
-    #: Node and path of every question, in order; how many were open at a time, at most.
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    most: int = 0
-    _open: int = 0
+    #: By node and path: a document, a status code, a delay in seconds, or bytes.
+    responses: dict[tuple[str, str], Any] = field(default_factory=dict)
+    #: Node and path of every request, in order.
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    max_running: int = 0
+    _running: int = 0
 
     def serve(self, handlers: Handlers) -> None:
-        """Be asked behind this API server."""
-        handlers.register("/api/v1/nodes/{name}/proxy/{path:rest}", self._answer)
+        """Register with an API server."""
+        handlers.register("/api/v1/nodes/{name}/proxy/{path:rest}", self._respond)
 
-    async def _answer(self, _: Request, values: Mapping[str, str]) -> Response:
+    async def _respond(self, _: Request, values: Mapping[str, str]) -> Response:
         key = (values["name"], values["path"])
-        self.asked.append(key)
-        self._open += 1
-        self.most = max(self.most, self._open)
+        self.requests.append(key)
+        self._running += 1
+        self.max_running = max(self.max_running, self._running)
         try:
             await asyncio.sleep(0.01)
             good = summary() if key[1] == STATS else configuration(imageGCHighThresholdPercent=85)
-            answer = self.answers.get(key, good)
-            if isinstance(answer, float):
-                await asyncio.sleep(answer)
-                answer = good
+            response = self.responses.get(key, good)
+            if isinstance(response, float):
+                await asyncio.sleep(response)
+                response = good
         finally:
-            self._open -= 1
-        if isinstance(answer, int):
+            self._running -= 1
+        if isinstance(response, int):
             refusal = {
                 "kind": "Status",
                 "status": "Failure",
-                "code": answer,
+                "code": response,
                 "message": "error trying to reach service",
             }
-            return Response(status=answer, body=json.dumps(refusal).encode())
-        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            return Response(status=response, body=json.dumps(refusal).encode())
+        body = response if isinstance(response, bytes) else json.dumps(response).encode()
         return Response(status=200, body=body)
 
 
 @dataclass
 class Probe:
-    """What API servers show, by host; certificates that are good for a year where nothing else is said."""
+    """Certificate chains of API servers, by host; valid for a year by default."""
 
-    shown: dict[str, Sequence[Validity] | Exception] = field(default_factory=dict)
-    asked: list[tuple[str, int]] = field(default_factory=list)
+    chains: dict[str, Sequence[Validity] | Exception] = field(default_factory=dict)
+    requests: list[tuple[str, int]] = field(default_factory=list)
 
     async def read(self, host: str, port: int) -> Sequence[Validity]:
-        self.asked.append((host, port))
-        shown = self.shown.get(host) or [lasting(days=365)]
-        if isinstance(shown, Exception):
-            raise shown
-        return shown
+        self.requests.append((host, port))
+        chain = self.chains.get(host) or [valid_for(days=365)]
+        if isinstance(chain, Exception):
+            raise chain
+        return chain
 
 
-def lasting(*, days: float, since: float = 30) -> Validity:
-    """Valid since so many days, and for so many."""
+def valid_for(*, days: float, since: float = 30) -> Validity:
+    """Return a validity from `since` days ago for `days` days."""
     now = virtual_now().replace(microsecond=0)
     return Validity(not_before=now - timedelta(days=since), not_after=now + timedelta(days=days))
 
@@ -108,7 +109,7 @@ REFUSED = Transient("connection failed: Connection refused")
 
 
 def api_servers(*hosts: str, name: str = "kubernetes", port: int = 6443) -> dict[str, Any]:
-    """An EndpointSlice of default/kubernetes."""
+    """Build an EndpointSlice of Service default/kubernetes."""
     return {
         "metadata": {"name": name, "namespace": "default", "labels": {"kubernetes.io/service-name": "kubernetes"}},
         "addressType": "IPv4",

@@ -1,4 +1,4 @@
-"""Which plan has the cluster, as its statuses tell whoever sees them written; never two at the same time."""
+"""Which plan has the cluster, according to the written statuses; never two at the same time."""
 
 from __future__ import annotations
 
@@ -15,66 +15,66 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: After those an upgrade makes nothing any more, and takes away what it has made.
-_OVER = {PhaseName.IMAGE_CLEANUP.completed, SUCCEEDED, FAILED}
+#: Phases after which an upgrade creates nothing and removes its objects.
+_ENDED = {PhaseName.IMAGE_CLEANUP.completed, SUCCEEDED, FAILED}
 
 
 @dataclass(kw_only=True)
 class Tenant:
-    """One plan that was accepted or blocked."""
+    """A plan that was accepted or blocked."""
 
     name: str
     uid: str
     history: History = field(default_factory=History)
     is_restored: bool = False
+    is_deleting: bool = False
     is_deleted: bool = False
-    is_gone: bool = False
 
     @property
     def has_cluster(self) -> bool:
-        """Whether nobody else may have it."""
+        """True while no other plan may have the cluster."""
         last = self.history.last
-        if self.is_gone or last in {"", SUCCEEDED}:
+        if self.is_deleted or last in {"", SUCCEEDED}:
             return False
         return last != FAILED or not self.is_restored
 
     @property
     def may_remove(self) -> bool:
-        """Whether it may take away what it has made."""
-        return self.is_deleted or self.history.last in _OVER
+        """True when the plan may remove its objects."""
+        return self.is_deleting or self.history.last in _ENDED
 
     @property
     def may_create(self) -> bool:
-        """Whether there is something left to do."""
-        return not self.is_gone and self.history.last not in {"", *_OVER}
+        """True while the plan may create objects."""
+        return not self.is_deleted and self.history.last not in {"", *_ENDED}
 
 
 class Tenure:
-    """All plans, by uid: a name may be used again."""
+    """All plans by uid, because a name may be used again."""
 
     def __init__(self) -> None:
         self._tenants: dict[str, Tenant] = {}
 
     @property
     def living(self) -> list[Tenant]:
-        """Those that are not gone, and not blocked."""
-        return [one for one in self._tenants.values() if not (one.is_gone or one.history.is_blocked)]
+        """Return the plans that are neither deleted nor blocked."""
+        return [one for one in self._tenants.values() if not (one.is_deleted or one.history.is_blocked)]
 
     def named(self, name: str) -> Tenant | None:
-        """The living one of that name."""
+        """Return the living plan with this name."""
         return next((one for one in self.living if one.name == name), None)
 
     def of(self, uid: str) -> Tenant | None:
-        """The one with that uid."""
+        """Return the plan with this uid."""
         return self._tenants.get(uid)
 
     def deleted(self, name: str) -> None:
-        """Somebody wants the plan gone."""
+        """Record a request to delete the plan."""
         for one in self._tenants.values():
-            one.is_deleted = one.is_deleted or one.name == name
+            one.is_deleting = one.is_deleting or one.name == name
 
     def status(self, plan: Object) -> Iterator[str]:
-        """The plan's status was written; what is wrong with it."""
+        """Record a write of the plan's status and yield its violations."""
         tenant = self._tenant(plan)
         yield from tenant.history.see(plan)
         self._look(tenant, plan)
@@ -83,9 +83,9 @@ class Tenure:
             yield f"plans {holders} have the cluster at the same time"
 
     def changed(self, plan: Object) -> Iterator[str]:
-        """Something else of the plan was written; what is wrong with it."""
+        """Record another write of the plan and yield its violations."""
         tenant = self._tenant(plan)
-        if tenant.history.is_blocked and not tenant.is_deleted:
+        if tenant.history.is_blocked and not tenant.is_deleting:
             yield "touches a plan that is blocked for good"
         self._look(tenant, plan)
 
@@ -96,5 +96,5 @@ class Tenure:
     def _look(self, tenant: Tenant, plan: Object) -> None:
         metadata = objects.metadata(plan)
         tenant.is_restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"
-        tenant.is_deleted = objects.is_deleting(plan)
-        tenant.is_gone = tenant.is_deleted and not metadata.get("finalizers")
+        tenant.is_deleting = objects.is_deleting(plan)
+        tenant.is_deleted = tenant.is_deleting and not metadata.get("finalizers")

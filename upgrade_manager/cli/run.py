@@ -96,4 +96,4 @@ async def _check_api_server(environment: Environment, server: str) -> None:
     except TimeoutError as error:
         raise StartError(f"the API server at {server} did not respond within {STARTUP_TIMEOUT:.0f} s") from error
     except KubeError as error:
-        raise StartError(f"the API server at {server} refused a request: {error}") from error
+        raise StartError(f"request to the API server at {server} failed: {error}") from error

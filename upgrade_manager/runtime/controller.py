@@ -11,7 +11,7 @@ import structlog
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.runtime.error_log import EXPECTED, ErrorLog
-from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.healthz import HANG_TIMEOUT, Unhealthy
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, Result, TerminalError
 from upgrade_manager.runtime.workqueue import ShutDown
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.metrics import Metrics
     from upgrade_manager.runtime.workqueue import WorkQueue
 
-#: Seconds after which a reconcile counts as hung (observability.md, probes).
-HANG_TIMEOUT = 60.0
 #: Seconds for running and queued reconciles to end when the controller stops.
 DRAIN_TIMEOUT = 0.5
 

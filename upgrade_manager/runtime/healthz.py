@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
 
+#: Seconds after which a reconcile or the event loop counts as hung (observability.md, probes).
+HANG_TIMEOUT = 60.0
 #: Seconds for one check.
 CHECK_TIMEOUT = 5.0
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
-#: Seconds for running requests to end when the server stops.
-SHUTDOWN_TIMEOUT = 5.0
+#: Seconds for running requests when the server stops.
+_DRAIN_TIMEOUT = 5.0
 
 
 class BindError(Exception):
@@ -21,7 +21,7 @@ class BindError(Exception):
 
 
 async def no_tls() -> None:
-    """Return the TLS context of a plain server."""
+    """Return None: a plain server has no TLS context."""
 
 
 class HttpServer:
@@ -47,7 +47,7 @@ class HttpServer:
 
     async def run(self) -> None:
         """Serve until cancelled, then wait for running requests. Raises BindError."""
-        runner = web.AppRunner(self._app, handle_signals=False, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT)
+        runner = web.AppRunner(self._app, handle_signals=False, access_log=None, shutdown_timeout=_DRAIN_TIMEOUT)
         await runner.setup()
         try:
             await self._start(runner)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.healthz import HANG_TIMEOUT, Unhealthy
 
 if TYPE_CHECKING:
     from prometheus_client import Histogram
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 INTERVAL = 0.5
 #: Seconds of lag from which a measurement is logged.
 LOGGED_LAG = 1.0
-#: Seconds without a measurement after which the loop counts as hung (observability.md, probes).
-HANG_TIMEOUT = 60.0
 
 
 class LoopWatchdog:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.leader_election import LeaderElector
 
 #: Seconds for an orderly stop (controller-runtime's default, as the next one).
-SHUTDOWN_TIMEOUT = 30.0
+GRACEFUL_SHUTDOWN_TIMEOUT = 30.0
 #: Seconds for a runnable to become ready, such as a cache to sync.
 READY_TIMEOUT = 120.0
 #: Seconds for cancelled work to end in a forced stop: less than a lease outlives its last renewal.
@@ -59,7 +59,7 @@ class NotReady(Exception):
 
 
 class ShutdownTimeout(Exception):
-    """The manager did not stop within SHUTDOWN_TIMEOUT."""
+    """The manager did not stop within GRACEFUL_SHUTDOWN_TIMEOUT."""
 
 
 class ForcedStop(Exception):
@@ -211,17 +211,17 @@ class Manager:
         self._stopping.set()
 
     async def _stop(self, tasks: asyncio.TaskGroup, starter: asyncio.Task[None]) -> None:
-        """Stop in order; when forced or after SHUTDOWN_TIMEOUT, cancel everything."""
+        """Stop in order; when forced or after GRACEFUL_SHUTDOWN_TIMEOUT, cancel everything."""
         self._log.info("manager stopping")
         orderly = tasks.create_task(self._guard("stop", partial(self._stop_in_order, starter)), name="manager-stop")
         forced = tasks.create_task(self._forced.wait(), name="manager-forced")
-        await asyncio.wait({orderly, forced}, timeout=SHUTDOWN_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({orderly, forced}, timeout=GRACEFUL_SHUTDOWN_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         forced.cancel()
         if orderly.done():
             return
         if not self._forced.is_set():
             names = ", ".join(sorted(task.get_name() for task in self._running())) or "release of the lease"
-            self._failures.append(ShutdownTimeout(f"shutdown timed out after {SHUTDOWN_TIMEOUT:g} s: {names}"))
+            self._failures.append(ShutdownTimeout(f"shutdown timed out after {GRACEFUL_SHUTDOWN_TIMEOUT:g} s: {names}"))
         await self._cancel_all({starter, orderly, *self._running()})
 
     async def _stop_in_order(self, starter: asyncio.Task[None]) -> None:

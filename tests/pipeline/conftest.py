@@ -35,7 +35,7 @@ async def stage(cluster: Harvester) -> Stage:
 
 @pytest.fixture
 def sweep(request: pytest.FixtureRequest) -> Sweep:
-    return Sweep(every=request.config.getoption("tier") == tiers.SWEEP)
+    return Sweep(tier=request.config.getoption("tier"))
 
 
 @pytest.fixture

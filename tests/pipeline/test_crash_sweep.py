@@ -53,6 +53,10 @@ Points: TypeAlias = "Callable[[int, int], range]"
 User: TypeAlias = "Callable[[Stage], Coroutine[None, None, None]]"
 
 
+SPECS = [
+    pytest.param(BY_VERSION, id="by-version"),
+    pytest.param(BY_IMAGE, id="by-image", marks=pytest.mark.full),
+]
 #: Whether a crash comes after the write. A crash after one write is much like a crash before the next one.
 WHEN = [pytest.param(False, id="before", marks=pytest.mark.full), pytest.param(True, id="after")]
 
@@ -153,7 +157,7 @@ async def _ending(stage: Stage, phase: str, *, writes: list[str]) -> Ending:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("after", WHEN)
-@pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
+@pytest.mark.parametrize("spec", SPECS)
 async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep) -> None:
     await _sweep(spec, "three-nodes", after=after, points=partial(sweep.points, share=share, shares=SHARES))
 
@@ -165,7 +169,7 @@ async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool,
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SMALL_SHARES))
 @pytest.mark.parametrize("after", WHEN)
-@pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
+@pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("scenario", SMALL)
 async def test_a_crash_only_delays_the_end_of_few_nodes_too(
     scenario: str, spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep
@@ -228,7 +232,7 @@ async def test_an_answer_that_gets_lost_changes_nothing(share: int, sweep: Sweep
 
 @pytest.mark.rule("pipeline: a lost API response does not change the outcome")
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
+@pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("scenario", SMALL)
 async def test_an_answer_that_gets_lost_changes_nothing_on_few_nodes_either(
     scenario: str, spec: dict[str, Any], sweep: Sweep

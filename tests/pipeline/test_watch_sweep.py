@@ -23,7 +23,11 @@ from upgrade_manager.kube import objects
 MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
 #: The events are dealt out to so many tests, which may run at the same time.
 SHARES = 2
-#: Between two events of a sweep that is not to take all: there are far more of them than of writes.
+SPECS = [
+    pytest.param(BY_VERSION, id="by-version"),
+    pytest.param(BY_IMAGE, id="by-image", marks=pytest.mark.full),
+]
+#: The distance between two events: there are far more of them than of writes.
 STRIDE = 10
 
 
@@ -63,7 +67,7 @@ async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "lat
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("mishap", MISHAPS)
-@pytest.mark.parametrize("spec", [BY_VERSION, BY_IMAGE], ids=["by-version", "by-image"])
+@pytest.mark.parametrize("spec", SPECS)
 async def test_an_event_that_is_late_lost_or_double_changes_nothing(
     spec: dict[str, Any], mishap: Mishap, share: int, sweep: Sweep
 ) -> None:

@@ -1,4 +1,7 @@
-"""How dense a sweep is: every point of a run in the tier `sweep`, else every few, the same ones each time."""
+"""How dense a sweep is: every point of a run in the tier `sweep`, else every few, the same ones each time.
+
+The default tier visits a fifth of these, at most.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from tests.support import tiers
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,6 +19,8 @@ if TYPE_CHECKING:
 
 #: The distance between two points of the full tier.
 STRIDE = 5
+#: The distance between two points of the default tier, in strides.
+THIN = 5
 _Point = TypeVar("_Point")
 
 
@@ -26,13 +33,23 @@ def shares(number: int) -> list[ParameterSet]:
 class Sweep:
     """A sweep in the tier that runs."""
 
-    every: bool
+    tier: str
+
+    @property
+    def every(self) -> bool:
+        """Whether to visit every point."""
+        return self.tier == tiers.SWEEP
 
     def points(self, first: int, last: int, *, share: int = 0, shares: int = 1, stride: int = STRIDE) -> range:
         """Return one share of the numbers from first to last, or of every few of them."""
         step = 1 if self.every else stride
-        return range(first + share * step, last + 1, shares * step)
+        distance = shares * step
+        return range(
+            first + share * step, last + 1, max(distance, THIN * stride) if self.tier == tiers.DEFAULT else distance
+        )
 
     def some(self, of: Sequence[_Point], *, beginning: int, stride: int = STRIDE) -> Sequence[_Point]:
         """Return all of them, or every few from that one on: sweeps that begin apart visit others."""
+        if self.tier == tiers.DEFAULT:
+            stride = THIN * stride
         return of if self.every else of[beginning % stride :: stride]

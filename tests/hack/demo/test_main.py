@@ -57,7 +57,8 @@ def left_behind(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [pytest.param((), id="from a Version"), pytest.param(("--image",), id="from an image")]
+    "arguments",
+    [pytest.param((), id="from a Version"), pytest.param(("--image",), id="from an image", marks=pytest.mark.full)],
 )
 def test_an_upgrade_succeeds_and_leaves_nothing_behind(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     status, output = run(tmp_path, "--instant", *arguments)
@@ -81,6 +82,7 @@ def test_a_failed_upgrade_shows_the_cause_and_the_log(tmp_path: Path) -> None:
     assert left_behind(folder) == []
 
 
+@pytest.mark.full
 def test_an_unknown_scenario_is_reported_by_the_cluster(tmp_path: Path) -> None:
     status, output = run(tmp_path, "--scenario", "nodes-12345")
     assert status == 1
@@ -88,6 +90,7 @@ def test_an_unknown_scenario_is_reported_by_the_cluster(tmp_path: Path) -> None:
     assert "nodes-12345" in output
 
 
+@pytest.mark.full
 def test_an_invalid_plan_is_reported_by_the_server(tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     head = "apiVersion: management.harvesterhci.io/v1beta1, kind: UpgradePlan, metadata: {name: empty}"
@@ -109,7 +112,7 @@ def test_a_file_without_a_plan_is_an_error(tmp_path: Path) -> None:
     ("number", "status"),
     [
         pytest.param(signal.SIGINT, 130, id="Ctrl-C"),
-        pytest.param(signal.SIGTERM, 143, id="SIGTERM"),
+        pytest.param(signal.SIGTERM, 143, id="SIGTERM", marks=pytest.mark.full),
     ],
 )
 def test_a_signal_ends_it_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, status: int) -> None:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes requirements/*.txt from requirements/*.in: exact versions with hashes, for every supported Python and platform.
-# Pins stay as they are unless an input asks for another, or `--upgrade` is given.
+# Pins are kept unless an input excludes them, or `--upgrade` is given.
 set -eu
 cd "$(dirname "$0")/../requirements"
 
@@ -12,7 +12,7 @@ if [ -z "$uv" ]; then
     uv=$tools/bin/uv
 fi
 
-# The order matters: each file is constrained by those before it (see the -c lines).
+# In this order: each file is constrained by those before it (-c).
 for name in run test lint kubectl go; do
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header "$@" "$name.in" -o "$name.txt"
 done

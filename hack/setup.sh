@@ -1,8 +1,8 @@
 #!/bin/sh
-# Puts the locked dependencies and the project itself into .venv. A second call finds the finished work and ends at once.
+# Installs the locked dependencies and the project into .venv. A second call ends at once.
 #
-# .venv/.ready is written last and holds a fingerprint of everything that the set-up depends on. An interrupted set-up has
-# no such file and starts afresh; a changed lock file has another fingerprint and is installed on top.
+# .venv/.ready is written last and holds a fingerprint of everything that the set-up depends on. Without it, after an
+# interruption, the set-up starts over; with another fingerprint, after a change of the lock files, it installs on top.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ fingerprint() {
     cat requirements/run.txt requirements/test.txt requirements/lint.txt pyproject.toml hack/setup.sh | cksum
 }
 
-usable() { # $1 is Python 3.11 to 3.14 and can make virtual environments
+usable() { # $1 is Python 3.11 to 3.14 and can create virtual environments
     "$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' >/dev/null 2>&1
 }
 
@@ -40,14 +40,14 @@ fi
 
 python=$(find_python)
 if [ -f $ready ] && usable $venv/bin/python && [ "$(sed -n 1p $ready)" = "$(pwd)" ]; then
-    echo "set-up: the lock files changed, bringing $venv up to date"
+    echo "set-up: updating $venv"
     rm -f $ready
 else
-    echo "set-up: making $venv with $("$python" --version 2>&1)"
+    echo "set-up: creating $venv with $("$python" --version 2>&1)"
     "$python" -m venv --clear $venv
 fi
 
-# Pip's own configuration decides where packages come from; the hashes decide which files are accepted.
+# Packages come from where pip is configured to find them; their hashes are checked.
 PIP_DISABLE_PIP_VERSION_CHECK=1
 export PIP_DISABLE_PIP_VERSION_CHECK
 $venv/bin/python -m pip install --quiet --require-hashes \

@@ -1,4 +1,4 @@
-"""hack/setup.sh, with a Python that only notes down what it is asked to do."""
+"""hack/setup.sh with a Python that logs its calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "hack/setup.sh"
-#: Makes "environments" by copying itself, and fails to install where a file named `broken` lies about.
+#: Creates environments by copying itself; installs fail while the file `broken` exists.
 PYTHON = """#!/bin/sh
 case "$*" in
   *"-m venv"*)
@@ -32,7 +32,7 @@ class Tree:
 
     @property
     def calls(self) -> list[str]:
-        """What was asked of Python since the last time."""
+        """Return the calls of Python since the last time."""
         log = self.root / "calls"
         found = log.read_text().splitlines() if log.exists() else []
         log.unlink(missing_ok=True)
@@ -41,7 +41,7 @@ class Tree:
     def set_up(self) -> subprocess.CompletedProcess[str]:
         python = self.root.parent / "python"
         environment = {**os.environ, "PYTHON": str(python), "CALLS": str(self.root / "calls")}
-        return subprocess.run(["hack/setup.sh"], cwd=self.root, env=environment, capture_output=True, text=True)  # noqa: S607, PLW1510  # its failure is what some tests are about
+        return subprocess.run(["hack/setup.sh"], cwd=self.root, env=environment, capture_output=True, text=True)  # noqa: S607, PLW1510  # tests check the exit status
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(root)
 
 
-def test_the_first_call_makes_an_environment_and_accepts_hashed_files_only(tree: Tree) -> None:
+def test_the_first_call_installs_hashed_files_only(tree: Tree) -> None:
     assert tree.set_up().returncode == 0
     venv, locked, project = tree.calls
     assert venv == "venv"
@@ -74,7 +74,7 @@ def test_the_second_call_does_nothing(tree: Tree) -> None:
     assert (again.returncode, again.stdout, tree.calls) == (0, "", [])
 
 
-def test_an_interrupted_set_up_starts_afresh(tree: Tree) -> None:
+def test_an_interrupted_set_up_starts_over(tree: Tree) -> None:
     (tree.root / "broken").touch()
     assert tree.set_up().returncode != 0
     assert tree.calls[0] == "venv"
@@ -96,7 +96,7 @@ def test_a_changed_lock_file_is_installed_on_top(tree: Tree, changed: str) -> No
     assert tree.calls == []
 
 
-def test_an_update_that_was_interrupted_starts_afresh(tree: Tree) -> None:
+def test_an_interrupted_update_starts_over(tree: Tree) -> None:
     tree.set_up()
     (tree.root / "requirements/run.txt").write_text("changed")
     (tree.root / "broken").touch()
@@ -107,7 +107,7 @@ def test_an_update_that_was_interrupted_starts_afresh(tree: Tree) -> None:
     assert tree.calls[0] == "venv"
 
 
-def test_a_tree_that_was_moved_gets_a_new_environment(tree: Tree) -> None:
+def test_a_moved_tree_gets_a_new_environment(tree: Tree) -> None:
     tree.set_up()
     assert tree.calls
     moved = Tree(tree.root.rename(tree.root.with_name("moved")))
@@ -115,7 +115,7 @@ def test_a_tree_that_was_moved_gets_a_new_environment(tree: Tree) -> None:
     assert moved.calls[0] == "venv"
 
 
-def test_without_a_usable_python_it_says_what_to_do_and_touches_nothing(tree: Tree) -> None:
+def test_without_a_usable_python_nothing_is_changed(tree: Tree) -> None:
     (tree.root / "old").touch()
     ended = tree.set_up()
     assert ended.returncode == 1

@@ -7,13 +7,10 @@ import os
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 import tempfile
 import urllib.error
 import urllib.request
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +21,6 @@ from hack.control_plane.control_plane import (
     ADMIN,
     API_SERVER,
     CONTROLLER_MANAGER,
-    ETCD,
     ControlPlane,
     ControlPlaneError,
 )
@@ -32,18 +28,9 @@ from tests.support.processes import eventually, program_of, started_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-#: A process with a control plane; it prints the folder and waits.
-OWNER = """
-import os, sys, time
-from hack.control_plane.assets import find_assets
-from hack.control_plane.control_plane import CONTROLLER_MANAGER, ControlPlane
-with ControlPlane(find_assets(os.environ)) as plane:
-    plane.start(CONTROLLER_MANAGER)
-    print(plane.folder, flush=True)
-    time.sleep(600)
-"""
 
 
 @pytest.fixture
@@ -179,20 +166,3 @@ def test_a_stop_leaves_no_process_and_no_folder(temporary: Path) -> None:
         assert len(started_with(str(plane.folder))) == 4
     assert started_with(str(plane.folder)) == []
     assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.assets
-def test_a_killed_owner_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
-    owner = subprocess.Popen(  # noqa: S603  # our own program
-        [sys.executable, "-c", OWNER],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        cwd=Path(__file__).parents[3],
-    )
-    assert owner.stdout is not None
-    folder = owner.stdout.readline().strip()
-    assert {ETCD, API_SERVER, CONTROLLER_MANAGER} <= set(map(program_of, started_with(folder)))
-    owner.kill()
-    owner.communicate()
-    assert eventually(lambda: started_with(folder) == [] and not list(tmp_path.iterdir()))

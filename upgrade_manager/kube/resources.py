@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Group, version and plural of a kind; enough to build every URL path without discovery."""
+    """Group, version, plural and kind: every URL path follows without discovery."""
 
     group: str
     version: str
@@ -24,16 +24,16 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """As objects carry it: `v1`, `apps/v1`."""
+        """The apiVersion of its objects: `v1`, `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def name(self) -> str:
-        """Fully qualified, for messages and metrics: `jobs.batch`, `nodes`."""
+        """The name for messages and metrics: `jobs.batch`, `nodes`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, name: str = "", *, namespace: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, of one object, or of its subresource; no namespace means all."""
+        """Return the URL path of the collection, an object, or its subresource; without a namespace, of all."""
         parts = ["/apis/" + self.api_version if self.group else "/api/" + self.version]
         if namespace and self.namespaced:
             parts.append("namespaces/" + quote(namespace, safe=""))

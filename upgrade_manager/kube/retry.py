@@ -95,13 +95,13 @@ class _Retry:
         self._deadline = loop_time() + RETRY_DEADLINE
 
     def after_break(self, error: Transient) -> float:
-        """No response arrived."""
+        """Handle a connection that broke before the response."""
         if not self._is_read or error.reason == REFUSED:
             raise error
         return self._delay(RECONNECT_DELAY, error)
 
     def after_error(self, status: int, headers: Mapping[str, str], body: bytes) -> float:
-        """The response is an error."""
+        """Handle a response that is an error."""
         error = error_from_response(self._about, status, headers, body)
         retry_after = parse_retry_after(headers)
         is_retryable = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR

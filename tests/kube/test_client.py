@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kube_server import FedStream, ScriptedTransport, answer, event, listing, node, refusal
+from tests.support.kube_server import FedStream, ScriptedTransport, event, failure, listing, node, success
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Gone, Terminal, Transient
 from upgrade_manager.kube.pager import Selection
@@ -32,7 +32,7 @@ def body(request: Request) -> Any:
 
 
 async def test_get() -> None:
-    api, transport = client(answer(JOB))
+    api, transport = client(success(JOB))
     assert await api.get(JOBS, "j", namespace="ns") == JOB
     (request,) = transport.requests
     assert (request.method, request.path, request.query, request.body) == (
@@ -45,7 +45,7 @@ async def test_get() -> None:
 
 
 async def test_get_metadata_only() -> None:
-    api, transport = client(answer(PARTIAL), answer({**PARTIAL, "data": {"k": "v"}}))
+    api, transport = client(success(PARTIAL), success({**PARTIAL, "data": {"k": "v"}}))
     found = await api.get(SECRETS, "s", namespace="ns", metadata_only=True)
     assert found == {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -54,7 +54,7 @@ async def test_get_metadata_only() -> None:
         await api.get(SECRETS, "s", namespace="ns", metadata_only=True)
 
 
-async def test_list_reads_all_pages_of_the_newest_state() -> None:
+async def test_list_reads_all_pages_of_the_latest_state() -> None:
     nameless = node("b")
     del nameless["kind"], nameless["apiVersion"]
     api, transport = client(listing(node("a"), version="5", continues="t"), listing(nameless, version="5"))
@@ -65,7 +65,7 @@ async def test_list_reads_all_pages_of_the_newest_state() -> None:
     assert transport.queries == [{**selectors, "limit": "500"}, {**selectors, "limit": "500", "continue": "t"}]
 
 
-async def test_list_of_metadata_in_a_namespace_from_any_cache() -> None:
+async def test_list_metadata_in_a_namespace_from_any_cache() -> None:
     api, transport = client(listing(PARTIAL, kind="PartialObjectMetadataList"))
     found = await api.list(SECRETS, namespace="ns", metadata_only=True, resource_version="0")
     assert found.items == [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}]
@@ -75,31 +75,31 @@ async def test_list_of_metadata_in_a_namespace_from_any_cache() -> None:
     assert transport.queries == [{"resourceVersion": "0", "limit": "500"}]
 
 
-async def test_a_token_that_expires_turns_the_list_into_a_whole_one() -> None:
+async def test_an_expired_continue_token_lists_everything_at_once() -> None:
     first = listing(node("a"), version="5", continues="t")
-    api, transport = client(first, refusal(410, "Expired"), listing(node("a"), node("b"), version="9"))
+    api, transport = client(first, failure(410, "Expired"), listing(node("a"), node("b"), version="9"))
     found = await api.list(NODES, resource_version="3")
     assert ([item["metadata"]["name"] for item in found.items], found.resource_version) == (["a", "b"], "9")
     assert transport.queries[2] == {"resourceVersion": "3"}
 
 
-async def test_a_list_that_is_gone_at_its_first_page_is_gone() -> None:
-    api, _ = client(refusal(410, "Expired"))
+async def test_a_first_page_that_is_gone_raises_gone() -> None:
+    api, _ = client(failure(410, "Expired"))
     with pytest.raises(Gone):
         await api.list(NODES, resource_version="3")
 
 
-ODD = {
-    "no JSON": Response(status=200, body=b"<html>"),
-    "too deep": Response(status=200, body=b"[" * 100_000),
-    "no object": answer([]),
-    "no list": answer({"kind": "Node"}),
-    "a list of other things": answer({"kind": "NodeList", "items": ["x"]}),
+MALFORMED = {
+    "not JSON": Response(status=200, body=b"<html>"),
+    "nested too deeply": Response(status=200, body=b"[" * 100_000),
+    "not an object": success([]),
+    "not a list": success({"kind": "Node"}),
+    "a list of strings": success({"kind": "NodeList", "items": ["x"]}),
 }
 
 
-@pytest.mark.parametrize("reply", ODD.values(), ids=ODD.keys())
-async def test_an_answer_that_makes_no_sense_is_transient(reply: Response) -> None:
+@pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED.keys())
+async def test_a_malformed_response_is_transient(reply: Response) -> None:
     api, _ = client(reply)
     with pytest.raises(Transient, match="list nodes: the response"):
         await api.list(NODES)
@@ -120,7 +120,7 @@ async def test_watch() -> None:
     )
 
 
-async def test_a_watch_that_first_brings_what_exists() -> None:
+async def test_watch_with_initial_events() -> None:
     api, transport = client()
     transport.streams.append(FedStream(None))
     async with api.watch(Selection(resource=NODES), resource_version="", timeout=300, initial_events=True) as watch:
@@ -134,7 +134,7 @@ async def test_a_watch_that_first_brings_what_exists() -> None:
     )
 
 
-async def test_an_event_without_a_line_feed_at_the_end_counts() -> None:
+async def test_a_last_event_without_a_line_feed_is_received() -> None:
     api, transport = client()
     transport.watches.append(FedStream(event("ADDED", node("a")).strip(), None))
     async with api.watch(Selection(resource=NODES), resource_version="7", timeout=300) as watch:
@@ -142,7 +142,7 @@ async def test_an_event_without_a_line_feed_at_the_end_counts() -> None:
 
 
 async def test_create() -> None:
-    api, transport = client(answer(JOB), answer(JOB), validation="Strict")
+    api, transport = client(success(JOB), success(JOB), validation="Strict")
     assert await api.create(JOBS, JOB) == JOB
     await api.create(JOBS, {"metadata": {"generateName": "j-"}}, namespace="other")
     first, second = transport.requests
@@ -154,7 +154,7 @@ async def test_create() -> None:
 
 
 async def test_patch() -> None:
-    api, transport = client(answer(JOB), answer(PARTIAL), validation="Strict")
+    api, transport = client(success(JOB), success(PARTIAL), validation="Strict")
     assert await api.patch(JOBS, "j", MergePatch({"a": 1}), namespace="ns", subresource="status") == JOB
     found = await api.patch(SECRETS, "s", MergePatch({"a": 1}), namespace="ns", metadata_only=True)
     assert found["kind"] == "Secret"
@@ -166,7 +166,7 @@ async def test_patch() -> None:
 
 
 async def test_update() -> None:
-    api, transport = client(answer(JOB))
+    api, transport = client(success(JOB))
     assert await api.update(JOBS, JOB, subresource="status") == JOB
     (request,) = transport.requests
     assert (request.method, request.path) == ("PUT", "/apis/batch/v1/namespaces/ns/jobs/j/status")
@@ -174,7 +174,7 @@ async def test_update() -> None:
 
 
 async def test_delete() -> None:
-    api, transport = client(answer({}), answer({}))
+    api, transport = client(success({}), success({}))
     await api.delete(JOBS, "j", namespace="ns", uid="u", propagation="Foreground")
     await api.delete(NODES, "n")
     options = {"kind": "DeleteOptions", "apiVersion": "v1"}
@@ -185,14 +185,14 @@ async def test_delete() -> None:
 
 
 async def test_delete_collection() -> None:
-    api, transport = client(answer({}))
+    api, transport = client(success({}))
     await api.delete_collection(JOBS, namespace="ns", label_selector="a=b")
     (request,) = transport.requests
     assert (request.method, request.path) == ("DELETE", "/apis/batch/v1/namespaces/ns/jobs")
     assert request.query == (("labelSelector", "a=b"),)
 
 
-async def test_other_paths() -> None:
+async def test_raw_requests() -> None:
     api, transport = client(Response(status=200, body=b"text"), Response(status=202))
     response = await api.raw("GET", "/api/v1/nodes/n/proxy/stats/summary", timeout=5, query=(("a", "b"),))
     assert response.body == b"text"
@@ -205,13 +205,13 @@ async def test_other_paths() -> None:
 @pytest.mark.parametrize(
     ("pieces", "kept"),
     [
-        pytest.param([b"ab", b"cd"], b"abcd", id="all of a short one"),
-        pytest.param([b"abcde", b"f"], b"abcde", id="as much as asked for"),
-        pytest.param([b"abc", b"def", b"ghi"], b"abcde", id="no more of a long one"),
-        pytest.param([], b"", id="nothing"),
+        pytest.param([b"ab", b"cd"], b"abcd", id="a short response"),
+        pytest.param([b"abcde", b"f"], b"abcde", id="the limit within a chunk"),
+        pytest.param([b"abc", b"def", b"ghi"], b"abcde", id="a long response"),
+        pytest.param([], b"", id="an empty response"),
     ],
 )
-async def test_of_a_path_whose_answer_may_be_long_the_beginning_is_kept(pieces: list[bytes], kept: bytes) -> None:
+async def test_read_path_returns_the_first_bytes(pieces: list[bytes], kept: bytes) -> None:
     api, transport = client()
     transport.watches.append(FedStream(*pieces, None))
     assert await api.read_path("/x", limit=5, timeout=3) == kept
@@ -219,7 +219,7 @@ async def test_of_a_path_whose_answer_may_be_long_the_beginning_is_kept(pieces: 
     assert (request.method, request.path, request.timeout, transport.open_streams) == ("GET", "/x", 3, 0)
 
 
-async def test_a_long_answer_that_breaks_off_is_no_answer() -> None:
+async def test_read_path_raises_when_the_response_breaks() -> None:
     api, transport = client()
     transport.watches.append(FedStream(b"abc", Transient("reset by peer", reason="x")))
     with pytest.raises(Transient, match="get /x: reset by peer") as caught:
@@ -227,9 +227,9 @@ async def test_a_long_answer_that_breaks_off_is_no_answer() -> None:
     assert caught.value.reason == "x"
 
 
-async def test_a_long_answer_may_be_a_refusal() -> None:
+async def test_read_path_raises_an_error_response() -> None:
     api, transport = client()
-    transport.watches.append(refusal(503))
+    transport.watches.append(failure(503))
     with pytest.raises(Transient, match="get /x: 503"):
         await api.read_path("/x", limit=2)
 
@@ -251,7 +251,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize(("message", "call"), MESSAGES.values(), ids=MESSAGES.keys())
-async def test_errors_say_what_was_asked_of_which_object(message: str, call: Any) -> None:
+async def test_errors_name_the_verb_and_the_object(message: str, call: Any) -> None:
     api, _ = client(Response(status=404))
     with pytest.raises(Exception, match=f"^{message}$"):
         await call(api)

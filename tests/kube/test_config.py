@@ -40,7 +40,7 @@ def kubeconfig(path: Path, server: str) -> str:
     return str(path)
 
 
-async def test_a_pod_finds_its_server_and_its_token(account: Path) -> None:
+async def test_a_pod_loads_its_service_account(account: Path) -> None:
     found = await load_config(environ=POD, now=now, service_account=account)
     assert (found.server, found.authorization, found.max_age) == ("https://10.53.0.1:443", "Bearer one", 60)
     assert found.tls == TlsConfig(ca_data="PEM")
@@ -48,25 +48,25 @@ async def test_a_pod_finds_its_server_and_its_token(account: Path) -> None:
     assert (await found.source.load()).authorization == "Bearer two"
 
 
-async def test_an_address_of_version_6_is_bracketed(account: Path) -> None:
+async def test_an_ipv6_address_is_bracketed(account: Path) -> None:
     environ = {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}
     assert (await load_config(environ=environ, now=now, service_account=account)).server == "https://[fd00::1]:443"
 
 
 @pytest.mark.parametrize("name", ["token", "ca.crt"])
-async def test_a_pod_without_a_service_account_is_told_so(account: Path, name: str) -> None:
+async def test_a_missing_service_account_is_a_config_error(account: Path, name: str) -> None:
     (account / name).unlink()
     with pytest.raises(ConfigError, match="automountServiceAccountToken"):
         await load_config(environ=POD, now=now, service_account=account)
 
 
-async def test_an_empty_token_is_told(account: Path) -> None:
+async def test_an_empty_token_is_a_config_error(account: Path) -> None:
     (account / "token").write_text("\n")
     with pytest.raises(ConfigError, match="is empty"):
         await load_config(environ=POD, now=now, service_account=account)
 
 
-async def test_the_first_configuration_that_is_there_counts(account: Path, tmp_path: Path) -> None:
+async def test_sources_are_tried_in_the_order_of_controller_runtime(account: Path, tmp_path: Path) -> None:
     given = kubeconfig(tmp_path / "given", "given")
     environ = {**POD, "KUBECONFIG": kubeconfig(tmp_path / "env", "env"), "HOME": str(tmp_path)}
     kubeconfig(tmp_path / ".kube" / "config", "home")
@@ -84,12 +84,12 @@ async def test_the_first_configuration_that_is_there_counts(account: Path, tmp_p
     assert await server(environ) == "https://home"
 
 
-async def test_no_configuration_at_all_is_one_sentence(tmp_path: Path) -> None:
+async def test_no_configuration_is_a_config_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"kubeconfig .* not found: set --kubeconfig or KUBECONFIG"):
         await load_config(environ={"HOME": str(tmp_path)}, now=now)
 
 
-def test_credentials_are_not_shown(account: Path) -> None:
+def test_repr_shows_no_credentials(account: Path) -> None:
     source = InCluster(host="h", port="1", folder=account)
     found = ClientConfig(server="https://h", tls=TlsConfig(), source=source, authorization="Bearer hunter2")
     assert repr(found) == "ClientConfig(https://h)"

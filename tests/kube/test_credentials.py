@@ -10,101 +10,101 @@ from upgrade_manager.kube.credentials import Authenticator
 
 
 @dataclass
-class Changing:
-    """A source whose credentials are whatever the test says now."""
+class ChangingSource:
+    """A source whose credentials a test changes."""
 
-    scheme: str = "one"
+    authorization: str = "one"
     tls: TlsConfig = field(default_factory=TlsConfig)
-    asked: list[float] = field(default_factory=list)
+    loads: list[float] = field(default_factory=list)
     error: ConfigError | None = None
-    takes: float = 0
+    seconds: float = 0
 
     async def load(self) -> ClientConfig:
-        self.asked.append(asyncio.get_running_loop().time())
-        await asyncio.sleep(self.takes)
+        self.loads.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(self.seconds)
         if self.error is not None:
             raise self.error
-        return ClientConfig(server="https://x", tls=self.tls, source=self, authorization=self.scheme, max_age=60)
+        return ClientConfig(server="https://x", tls=self.tls, source=self, authorization=self.authorization, max_age=60)
 
 
-async def begun(source: Changing) -> Authenticator:
-    login = await Authenticator.create(await source.load())
-    source.asked.clear()
-    return login
+async def authenticator_of(source: ChangingSource) -> Authenticator:
+    authenticator = await Authenticator.create(await source.load())
+    source.loads.clear()
+    return authenticator
 
 
-async def test_credentials_are_taken_anew_when_they_are_old() -> None:
-    source = Changing()
-    login = await begun(source)
-    source.scheme = "two"
+async def test_old_credentials_are_renewed() -> None:
+    source = ChangingSource()
+    authenticator = await authenticator_of(source)
+    source.authorization = "two"
     await asyncio.sleep(59)
-    assert (await login.credentials()).authorization == "one"
+    assert (await authenticator.credentials()).authorization == "one"
     await asyncio.sleep(1)
-    assert (await login.credentials()).authorization == "two"
+    assert (await authenticator.credentials()).authorization == "two"
     await asyncio.sleep(59)
-    await login.credentials()
-    assert len(source.asked) == 1
+    await authenticator.credentials()
+    assert len(source.loads) == 1
 
 
-async def test_what_has_not_changed_is_kept_and_so_are_its_connections() -> None:
-    source = Changing()
-    login = await begun(source)
-    first = await login.credentials()
+async def test_unchanged_credentials_and_tls_contexts_are_kept() -> None:
+    source = ChangingSource()
+    authenticator = await authenticator_of(source)
+    first = await authenticator.credentials()
     await asyncio.sleep(61)
-    assert await login.credentials() is first
-    source.scheme = "two"
+    assert await authenticator.credentials() is first
+    source.authorization = "two"
     await asyncio.sleep(61)
-    second = await login.credentials()
+    second = await authenticator.credentials()
     assert second is not first
     assert second.tls is first.tls
     source.tls = replace(source.tls, server_name="y")
     await asyncio.sleep(61)
-    third = await login.credentials()
+    third = await authenticator.credentials()
     assert (third.server_name, third.tls is second.tls) == ("y", False)
 
 
-async def test_a_refusal_renews_once_for_all_and_not_again_within_ten_seconds() -> None:
-    source = Changing()
-    login = await begun(source)
-    used = await login.credentials()
-    source.scheme = "two"
-    found = await asyncio.gather(*(login.renew(used) for _ in range(5)))
-    assert {access.authorization for access in found} == {"two"}
-    assert await login.renew(found[0]) is found[0]
-    assert len(source.asked) == 1
+async def test_a_rejection_renews_once_for_all_within_ten_seconds() -> None:
+    source = ChangingSource()
+    authenticator = await authenticator_of(source)
+    old = await authenticator.credentials()
+    source.authorization = "two"
+    renewed = await asyncio.gather(*(authenticator.renew(old) for _ in range(5)))
+    assert {one.authorization for one in renewed} == {"two"}
+    assert await authenticator.renew(renewed[0]) is renewed[0]
+    assert len(source.loads) == 1
     await asyncio.sleep(10)
-    await login.renew(found[0])
-    assert len(source.asked) == 2
+    await authenticator.renew(renewed[0])
+    assert len(source.loads) == 2
 
 
-async def test_a_slow_source_holds_up_one_request_only() -> None:
-    source = Changing()
-    login = await begun(source)
-    source.takes = 20
-    source.scheme = "two"
+async def test_a_slow_source_delays_one_request_only() -> None:
+    source = ChangingSource()
+    authenticator = await authenticator_of(source)
+    source.seconds = 20
+    source.authorization = "two"
     await asyncio.sleep(61)
-    first = asyncio.create_task(login.credentials())
+    first = asyncio.create_task(authenticator.credentials())
     await asyncio.sleep(1)
-    assert (await login.credentials()).authorization == "one"
+    assert (await authenticator.credentials()).authorization == "one"
     assert not first.done()
     assert (await first).authorization == "two"
 
 
-@pytest.mark.parametrize("fault", ["source", "certificates"])
-async def test_when_no_new_ones_can_be_had_the_old_stay(fault: str) -> None:
-    source = Changing()
-    login = await begun(source)
-    used = await login.credentials()
-    if fault == "source":
+@pytest.mark.parametrize("broken", ["source", "certificates"])
+async def test_old_credentials_stay_when_a_renewal_fails(broken: str) -> None:
+    source = ChangingSource()
+    authenticator = await authenticator_of(source)
+    old = await authenticator.credentials()
+    if broken == "source":
         source.error = ConfigError("no file")
     else:
-        source.tls = TlsConfig(ca_data="rubbish")
+        source.tls = TlsConfig(ca_data="invalid")
     await asyncio.sleep(61)
-    assert await login.credentials() is used
-    assert await login.credentials() is used
-    assert len(source.asked) == 1
+    assert await authenticator.credentials() is old
+    assert await authenticator.credentials() is old
+    assert len(source.loads) == 1
 
 
-async def test_a_token_that_no_header_may_carry_is_told() -> None:
+async def test_a_token_with_control_characters_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="characters"):
-        await begun(Changing(scheme="a\nb"))
+        await authenticator_of(ChangingSource(authorization="a\nb"))

@@ -26,7 +26,7 @@ from upgrade_manager.kube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROWS: dict[str, tuple[int, str, type[KubeError]]] = {
+CLASSES: dict[str, tuple[int, str, type[KubeError]]] = {
     "400": (400, "BadRequest", Invalid),
     "401, credentials may be renewed": (401, "Unauthorized", Transient),
     "403": (403, "Forbidden", Forbidden),
@@ -47,9 +47,9 @@ ROWS: dict[str, tuple[int, str, type[KubeError]]] = {
 }
 
 
-@pytest.mark.parametrize(("code", "reason", "kind"), ROWS.values(), ids=ROWS.keys())
-@pytest.mark.parametrize("is_event", [False, True], ids=["answer", "event"])
-def test_the_class_says_what_to_do(code: int, reason: str, kind: type[KubeError], *, is_event: bool) -> None:
+@pytest.mark.parametrize(("code", "reason", "kind"), CLASSES.values(), ids=CLASSES.keys())
+@pytest.mark.parametrize("is_event", [False, True], ids=["response", "event"])
+def test_status_and_reason_choose_the_class(code: int, reason: str, kind: type[KubeError], *, is_event: bool) -> None:
     obj = status_object(code, reason, message="because", details={"name": "x"})
     if is_event:
         error = error_from_status("watch nodes", obj)
@@ -69,13 +69,13 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-def test_a_body_that_is_no_status_object_says_nothing(body: bytes) -> None:
+def test_a_body_that_is_not_a_status_object_is_ignored(body: bytes) -> None:
     error = error_from_response("get pods x", 502, {}, body)
     assert type(error) is Transient
     assert str(error) == "get pods x: 502"
 
 
-PATIENCE: dict[str, tuple[int, Mapping[str, str], Any, float | None]] = {
+RETRY_AFTER: dict[str, tuple[int, Mapping[str, str], Any, float | None]] = {
     "429 with a header": (429, {"retry-after": "7"}, None, 7),
     "429 without": (429, {}, None, 1),
     "429 with details": (429, {}, {"retryAfterSeconds": 4}, 4),
@@ -89,10 +89,8 @@ PATIENCE: dict[str, tuple[int, Mapping[str, str], Any, float | None]] = {
 }
 
 
-@pytest.mark.parametrize(("code", "headers", "details", "wait"), PATIENCE.values(), ids=PATIENCE.keys())
-def test_how_long_the_server_asks_to_wait(
-    code: int, headers: Mapping[str, str], details: Any, wait: float | None
-) -> None:
+@pytest.mark.parametrize(("code", "headers", "details", "wait"), RETRY_AFTER.values(), ids=RETRY_AFTER.keys())
+def test_retry_after_of_an_error(code: int, headers: Mapping[str, str], details: Any, wait: float | None) -> None:
     error = error_from_response("x", code, headers, json.dumps(status_object(code, details=details)).encode())
     assert (error.retry_after if isinstance(error, Throttled) else None) == wait
 
@@ -103,14 +101,14 @@ def test_retry_after_is_whole_seconds() -> None:
     assert [parse_retry_after({"retry-after": text}) for text in ("", "-1", "1.5", "²", "soon")] == [None] * 5
 
 
-def test_a_version_that_was_not_reached_is_told_by_its_cause() -> None:
+def test_a_too_large_version_is_found_by_its_cause() -> None:
     too_large = {"causes": ["x", {"reason": "ResourceVersionTooLarge"}]}
     assert is_too_large_resource_version(Transient("x", details=too_large))
     for details in ({}, {"causes": None}, {"causes": 7}, {"causes": [{"reason": "x"}]}):
         assert not is_too_large_resource_version(Transient("Too large resource version", details=details))
 
 
-def test_a_status_that_says_nothing_is_transient() -> None:
+def test_a_status_without_code_and_reason_is_transient() -> None:
     error = error_from_status("watch nodes", {"code": "x", "reason": 7, "message": None})
     assert type(error) is Transient
     assert str(error) == "watch nodes: 0"

@@ -34,32 +34,32 @@ pytestmark = pytest.mark.real_loop
 
 
 @dataclass
-class Snapshots:
-    """A source that hands out prepared connections, one after the other, the last one for ever."""
+class PreparedSource:
+    """A source that returns prepared configurations in order, then the last one."""
 
-    connections: list[ClientConfig | Exception] = field(default_factory=list)
-    asked: int = 0
+    configs: list[ClientConfig | Exception] = field(default_factory=list)
+    loads: int = 0
 
     async def load(self) -> ClientConfig:
-        self.asked += 1
-        found = self.connections[min(self.asked, len(self.connections)) - 1]
+        self.loads += 1
+        found = self.configs[min(self.loads, len(self.configs)) - 1]
         if isinstance(found, Exception):
             raise found
         return found
 
 
 @dataclass
-class Seen:
-    answers: list[tuple[str, str]] = field(default_factory=list)
+class Responses:
+    codes: list[tuple[str, str]] = field(default_factory=list)
 
     def on_response(self, method: str, host: str, code: str, seconds: float) -> None:
         assert ":" in host
         assert seconds >= 0
-        self.answers.append((method, code))
+        self.codes.append((method, code))
 
 
-def connection(server: str, *newer: ClientConfig | Exception, **options: Any) -> ClientConfig:
-    source = Snapshots(list(newer))
+def config_of(server: str, *newer: ClientConfig | Exception, **options: Any) -> ClientConfig:
+    source = PreparedSource(list(newer))
     return ClientConfig(server=server, source=source, **{"tls": TlsConfig(), **options})
 
 
@@ -88,10 +88,10 @@ async def echo(request: web.Request) -> web.Response:
     )
 
 
-async def test_a_request_arrives_as_it_was_made() -> None:
-    seen = Seen()
+async def test_a_request_is_sent_unchanged() -> None:
+    seen = Responses()
     async with serving(echo) as url:
-        config = connection(url + "/prefix", authorization="Bearer t")
+        config = config_of(url + "/prefix", authorization="Bearer t")
         async with HttpTransport(config, on_response=seen.on_response) as transport:
             request = Request(
                 method="PATCH",
@@ -107,82 +107,82 @@ async def test_a_request_arrives_as_it_was_made() -> None:
         b'{"method": "PATCH", "raw": "/prefix/api/v1/nodes/a%2Fb?labelSelector=a%3Db%2Cc+in+%28d%29&x=1&x=2", '
         b'"authorization": "Bearer t", "type": "application/merge-patch+json", "body": "{\\"a\\":1}"}'
     )
-    assert seen.answers == [("PATCH", "200")]
+    assert seen.codes == [("PATCH", "200")]
 
 
-async def test_a_gateway_passes_on_the_credentials_of_its_caller() -> None:
+async def test_an_authorization_header_replaces_the_credentials() -> None:
     async with serving(echo) as url:
-        config = connection(url, authorization="Bearer own")
+        config = config_of(url, authorization="Bearer own")
         async with HttpTransport(config) as transport:
             response = await transport.send(Request(method="GET", path="/", headers={"authorization": "Bearer other"}))
     assert b"Bearer other" in response.body
 
 
-async def test_credentials_of_a_caller_that_are_refused_are_his_to_renew() -> None:
-    async with serving(guarded("Bearer own")) as url:
-        config = connection(url, connection(url, authorization="Bearer newer"), authorization="Bearer own")
+async def test_a_rejected_authorization_header_is_not_renewed() -> None:
+    async with serving(accepting("Bearer own")) as url:
+        config = config_of(url, config_of(url, authorization="Bearer newer"), authorization="Bearer own")
         async with HttpTransport(config) as transport:
             response = await transport.send(Request(method="GET", path="/", headers={"authorization": "Bearer other"}))
     assert response.status == 401
-    assert isinstance(config.source, Snapshots)
-    assert config.source.asked == 0
+    assert isinstance(config.source, PreparedSource)
+    assert config.source.loads == 0
 
 
-async def test_any_status_is_an_answer_and_redirects_are_not_followed() -> None:
+async def test_any_status_is_a_response_and_redirects_are_kept() -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=int(request.path[1:]), headers={"location": "/200", "retry-after": "3"})
 
-    async with serving(handler) as url, HttpTransport(connection(url)) as transport:
+    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
         for status in (302, 404, 429, 500):
             response = await transport.send(Request(method="GET", path=f"/{status}"))
             assert (response.status, response.headers["retry-after"]) == (status, "3")
 
 
-async def test_a_header_that_comes_twice_is_one_list() -> None:
+async def test_repeated_headers_are_joined() -> None:
     async def warning(_: web.Request) -> web.Response:
-        answer = web.Response()
+        response = web.Response()
         for text in ("one", "two"):
-            answer.headers.add("Warning", f'299 - "{text}"')
-        return answer
+            response.headers.add("Warning", f'299 - "{text}"')
+        return response
 
-    async with serving(warning) as url, HttpTransport(connection(url)) as transport:
+    async with serving(warning) as url, HttpTransport(config_of(url)) as transport:
         response = await transport.send(Request(method="GET", path="/"))
         assert response.headers["warning"] == '299 - "one", 299 - "two"'
 
 
-async def test_compressed_lists_are_decompressed() -> None:
+async def test_compressed_responses_are_decompressed() -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"x" * 1000), headers={"content-encoding": "gzip"})
 
-    async with serving(handler) as url, HttpTransport(connection(url)) as transport:
+    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
         assert (await transport.send(Request(method="GET", path="/"))).body == b"x" * 1000
 
 
-async def test_a_server_that_is_not_there_is_refused() -> None:
-    seen = Seen()
-    async with HttpTransport(connection("http://127.0.0.1:1"), on_response=seen.on_response) as transport:
+async def test_an_absent_server_is_a_refused_config_of() -> None:
+    seen = Responses()
+    async with HttpTransport(config_of("http://127.0.0.1:1"), on_response=seen.on_response) as transport:
         with pytest.raises(Transient, match="cannot be reached") as caught:
             await transport.send(Request(method="GET", path="/"))
         assert caught.value.reason == REFUSED
         with pytest.raises(Transient):
             async with transport.open(Request(method="GET", path="/")):
                 pass
-    assert seen.answers == [("GET", "<error>")] * 2
+    assert seen.codes == [("GET", "<error>")] * 2
 
 
-async def test_a_connection_that_breaks_is_transient() -> None:
+async def test_a_broken_connection_is_transient() -> None:
     async def handler(request: web.Request) -> web.Response:
         assert request.transport is not None
         request.transport.abort()
         return web.Response()
 
-    async with serving(handler) as url, HttpTransport(connection(url)) as transport:
+    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
         with pytest.raises(Transient, match="the connection to the API server failed") as caught:
             await transport.send(Request(method="POST", path="/"))
         assert caught.value.reason == ""
 
 
-async def test_a_stream_outlives_the_time_for_its_headers_and_ends_with_the_server() -> None:
+async def test_a_stream_ends_with_the_server() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"X-Kind": "watch"})
         await response.prepare(request)
@@ -194,7 +194,7 @@ async def test_a_stream_outlives_the_time_for_its_headers_and_ends_with_the_serv
     request = Request(method="GET", path="/")
     async with (
         serving(handler) as url,
-        HttpTransport(connection(url)) as transport,
+        HttpTransport(config_of(url)) as transport,
         transport.open(request) as stream,
     ):
         assert (stream.status, stream.headers["x-kind"]) == (200, "watch")
@@ -212,7 +212,7 @@ async def test_a_broken_stream_is_transient() -> None:
 
     async with (
         serving(handler) as url,
-        HttpTransport(connection(url)) as transport,
+        HttpTransport(config_of(url)) as transport,
         transport.open(Request(method="GET", path="/")) as stream,
     ):
         chunks = aiter(stream.chunks())
@@ -222,7 +222,7 @@ async def test_a_broken_stream_is_transient() -> None:
     assert caught.value.reason == ""
 
 
-async def test_many_watches_leave_room_for_requests() -> None:
+async def test_many_watches_do_not_block_requests() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -231,7 +231,7 @@ async def test_many_watches_leave_room_for_requests() -> None:
         return response
 
     watch = Request(method="GET", path="/", query=(("watch", "1"),))
-    async with serving(handler) as url, HttpTransport(connection(url)) as transport:
+    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
         watches = [transport.open(watch) for _ in range(40)]
         for opened in watches:
             await opened.__aenter__()
@@ -240,45 +240,45 @@ async def test_many_watches_leave_room_for_requests() -> None:
             await opened.__aexit__(None, None, None)
 
 
-async def test_a_system_without_one_of_the_socket_options_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_socket_option_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("socket.TCP_USER_TIMEOUT")
-    async with serving(echo) as url, HttpTransport(connection(url)) as transport:
+    async with serving(echo) as url, HttpTransport(config_of(url)) as transport:
         assert (await transport.send(Request(method="GET", path="/"))).status == 200
 
 
-def guarded(good: str, status: int = 200) -> Handler:
+def accepting(token: str, status: int = 200) -> Handler:
     async def handler(request: web.Request) -> web.Response:
-        return web.Response(status=status if request.headers.get("authorization") == good else 401)
+        return web.Response(status=status if request.headers.get("authorization") == token else 401)
 
     return handler
 
 
-async def test_a_refused_token_is_renewed_and_the_request_sent_once_more() -> None:
-    seen = Seen()
-    async with serving(guarded("Bearer new")) as url:
-        newer = connection(url, authorization="Bearer new")
-        config = connection(url, newer, authorization="Bearer old")
+async def test_a_rejected_token_is_renewed_and_the_request_resent() -> None:
+    seen = Responses()
+    async with serving(accepting("Bearer new")) as url:
+        newer = config_of(url, authorization="Bearer new")
+        config = config_of(url, newer, authorization="Bearer old")
         async with HttpTransport(config, on_response=seen.on_response) as transport:
-            answers = await asyncio.gather(*(transport.send(Request(method="POST", path="/")) for _ in range(5)))
-            assert [answer.status for answer in answers] == [200] * 5
+            responses = await asyncio.gather(*(transport.send(Request(method="POST", path="/")) for _ in range(5)))
+            assert [response.status for response in responses] == [200] * 5
             async with transport.open(Request(method="GET", path="/")) as stream:
                 assert stream.status == 200
     source = config.source
-    assert isinstance(source, Snapshots)
-    assert source.asked == 1
-    assert seen.answers.count(("POST", "200")) == 5
+    assert isinstance(source, PreparedSource)
+    assert source.loads == 1
+    assert seen.codes.count(("POST", "200")) == 5
 
 
-async def test_a_token_that_stays_refused_is_an_answer_and_keeps_no_source_busy() -> None:
-    async with serving(guarded("Bearer never")) as url:
-        same = connection(url, authorization="Bearer old")
-        config = connection(url, same, authorization="Bearer old")
+async def test_a_token_that_stays_rejected_is_loaded_once() -> None:
+    async with serving(accepting("Bearer never")) as url:
+        same = config_of(url, authorization="Bearer old")
+        config = config_of(url, same, authorization="Bearer old")
         async with HttpTransport(config) as transport:
             for _ in range(3):
                 assert (await transport.send(Request(method="GET", path="/"))).status == 401
     source = config.source
-    assert isinstance(source, Snapshots)
-    assert source.asked == 1
+    assert isinstance(source, PreparedSource)
+    assert source.loads == 1
 
 
 @pytest.fixture
@@ -286,53 +286,53 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
 
 
-async def test_a_server_of_the_right_authority_is_trusted(authority: Authority) -> None:
+async def test_a_server_with_a_trusted_certificate_is_accepted(authority: Authority) -> None:
     async with serving(echo, authority.server_context()) as url:
-        config = connection(url, tls=TlsConfig(ca_data=authority.cert))
+        config = config_of(url, tls=TlsConfig(ca_data=authority.cert))
         async with HttpTransport(config) as transport:
             assert (await transport.send(Request(method="GET", path="/"))).status == 200
 
 
-async def test_a_server_of_another_authority_is_not(authority: Authority, tmp_path: Path) -> None:
+async def test_a_server_of_another_authority_is_rejected(authority: Authority, tmp_path: Path) -> None:
     other = Authority(tmp_path, "other")
     async with serving(echo, authority.server_context()) as url:
-        config = connection(url, tls=TlsConfig(ca_data=other.cert))
+        config = config_of(url, tls=TlsConfig(ca_data=other.cert))
         async with HttpTransport(config) as transport:
             with pytest.raises(Transient, match="certificate"):
                 await transport.send(Request(method="GET", path="/"))
 
 
-async def test_verification_can_be_turned_off(authority: Authority) -> None:
+async def test_verification_can_be_disabled(authority: Authority) -> None:
     async with serving(echo, authority.server_context("elsewhere")) as url:
-        config = connection(url, tls=TlsConfig(insecure=True))
+        config = config_of(url, tls=TlsConfig(insecure=True))
         async with HttpTransport(config) as transport:
             assert (await transport.send(Request(method="GET", path="/"))).status == 200
 
 
-async def test_another_name_can_be_expected_of_the_server(authority: Authority) -> None:
+async def test_tls_server_name_replaces_the_host(authority: Authority) -> None:
     async with serving(echo, authority.server_context("elsewhere")) as url:
         tls = TlsConfig(ca_data=authority.cert, server_name="elsewhere")
-        async with HttpTransport(connection(url, tls=tls)) as transport:
+        async with HttpTransport(config_of(url, tls=tls)) as transport:
             assert (await transport.send(Request(method="GET", path="/"))).status == 200
         wrong = replace(tls, server_name="")
-        async with HttpTransport(connection(url, tls=wrong)) as transport:
+        async with HttpTransport(config_of(url, tls=wrong)) as transport:
             with pytest.raises(Transient, match="certificate"):
                 await transport.send(Request(method="GET", path="/"))
 
 
-async def test_a_client_certificate_is_shown(authority: Authority) -> None:
+async def test_a_client_certificate_is_sent(authority: Authority) -> None:
     pair = authority.sign("client")
     async with serving(echo, authority.server_context(clients=True)) as url:
         tls = TlsConfig(ca_data=authority.cert, cert_file=str(pair.cert_file), key_file=str(pair.key_file))
-        async with HttpTransport(connection(url, tls=tls)) as transport:
+        async with HttpTransport(config_of(url, tls=tls)) as transport:
             assert (await transport.send(Request(method="GET", path="/"))).status == 200
 
 
-async def test_certificates_that_are_of_no_use_are_told_at_the_start(tmp_path: Path) -> None:
+async def test_invalid_certificates_are_a_config_error_at_start(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no certificate")
     tls = TlsConfig(cert_file=str(tmp_path / "x"), key_file=str(tmp_path / "x"))
     with pytest.raises(ConfigError, match="certificates"):
-        async with HttpTransport(connection("https://127.0.0.1:1", tls=tls)):
+        async with HttpTransport(config_of("https://127.0.0.1:1", tls=tls)):
             pass
 
 
@@ -340,22 +340,22 @@ def open_files() -> int:
     return len(list(Path("/dev/fd").iterdir()))
 
 
-async def test_a_watch_that_is_left_takes_no_leave_of_a_server_that_hears_nothing(authority: Authority) -> None:
+async def test_closing_a_watch_does_not_wait_for_a_dead_server(authority: Authority) -> None:
     over = asyncio.Event()
 
     async def deaf(request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse()
-        await answer.prepare(request)
-        await answer.write(b"{}")
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"{}")
         assert isinstance(request.transport, asyncio.ReadTransport)
         request.transport.pause_reading()
         await over.wait()
         request.transport.close()
         request.transport.resume_reading()
-        return answer
+        return response
 
     async with serving(deaf, authority.server_context()) as url:
-        config = connection(url, tls=TlsConfig(ca_data=authority.cert))
+        config = config_of(url, tls=TlsConfig(ca_data=authority.cert))
         async with HttpTransport(config) as transport:
             before = open_files()
             async with transport.open(Request(method="GET", path="/")) as stream:
@@ -367,16 +367,16 @@ async def test_a_watch_that_is_left_takes_no_leave_of_a_server_that_hears_nothin
         over.set()
 
 
-async def test_a_changed_authority_makes_a_new_context(authority: Authority, tmp_path: Path) -> None:
+async def test_a_rotated_ca_makes_a_new_tls_context(authority: Authority, tmp_path: Path) -> None:
     other = Authority(tmp_path, "other")
-    async with serving(guarded("Bearer new"), authority.server_context()) as url:
-        newer = connection(url, authorization="Bearer new", tls=TlsConfig(ca_data=authority.cert))
-        stale = connection(url, newer, authorization="Bearer old", tls=TlsConfig(ca_data=other.cert), max_age=0.0)
+    async with serving(accepting("Bearer new"), authority.server_context()) as url:
+        newer = config_of(url, authorization="Bearer new", tls=TlsConfig(ca_data=authority.cert))
+        stale = config_of(url, newer, authorization="Bearer old", tls=TlsConfig(ca_data=other.cert), max_age=0.0)
         async with HttpTransport(stale) as transport:
             assert (await transport.send(Request(method="GET", path="/"))).status == 200
 
 
-async def test_an_informer_follows_a_server_through_cut_connections(authority: Authority) -> None:
+async def test_an_informer_survives_aborted_connections(authority: Authority) -> None:
     written = asyncio.Event()
     watches: list[str] = []
 
@@ -397,7 +397,7 @@ async def test_an_informer_follows_a_server_through_cut_connections(authority: A
 
     random = Random(1)
     async with serving(handler, authority.server_context()) as url:
-        config = connection(url, tls=TlsConfig(ca_data=authority.cert))
+        config = config_of(url, tls=TlsConfig(ca_data=authority.cert))
         async with HttpTransport(config) as transport:
             informer = Informer(
                 Client(transport, user_agent="test", random=random), Selection(resource=NODES), random=random

@@ -13,13 +13,13 @@ from tests.support.kube_server import (
     ScriptedTransport,
     bookmark,
     event,
+    failure,
     initial_end,
     listing,
     node,
-    not_offered,
-    refusal,
     reset,
     status_object,
+    unsupported,
 )
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def running(transport: ScriptedTransport, *, streaming: bool = False, **options: Any) -> AsyncIterator[Informer]:
-    """An informer at work; of a server that is known to have no streaming lists, if not said otherwise."""
+    """Run an informer; the server has no streaming lists by default."""
     random = Random(1)
     client = Client(transport, user_agent="test", random=random)
     if not streaming:
@@ -57,15 +57,15 @@ async def test_the_store_follows_the_list_and_the_watch() -> None:
     stream = FedStream()
     transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
     transport.watches.append(stream)
-    told: list[Change] = []
-    async with running(transport, handlers=[told.append]) as informer:
+    changes: list[Change] = []
+    async with running(transport, handlers=[changes.append]) as informer:
         await informer.wait_for_sync()
         assert [name(obj) for obj in informer.store.list()] == ["a", "b"]
         stream.feed(event("ADDED", node("c", 6)), event("MODIFIED", node("a", 7)), event("DELETED", node("b", 8)))
         stream.feed(bookmark(20))
         assert await informer.wait_for_version("20")
         assert [name(obj) for obj in informer.store.list()] == ["a", "c"]
-    assert [(change.kind.value, name(change.obj)) for change in told] == [
+    assert [(change.kind.value, name(change.obj)) for change in changes] == [
         ("added", "a"),
         ("added", "b"),
         ("added", "c"),
@@ -77,7 +77,7 @@ async def test_the_store_follows_the_list_and_the_watch() -> None:
     assert (second["watch"], second["allowWatchBookmarks"], second["resourceVersion"]) == ("1", "true", "5")
 
 
-async def test_a_watch_that_ends_is_reopened_where_it_ended() -> None:
+async def test_a_watch_that_ends_is_reopened_at_its_last_version() -> None:
     transport = ScriptedTransport()
     transport.lists.append(listing(version="5"))
     transport.watches.append(FedStream(event("ADDED", node("a", 9)), None))
@@ -87,17 +87,17 @@ async def test_a_watch_that_ends_is_reopened_where_it_ended() -> None:
     assert [query["resourceVersion"] for query in transport.queries] == ["0", "5", "9"]
 
 
-async def test_one_relist_is_one_step_for_readers_and_handlers_hear_deletions_first() -> None:
+async def test_a_relist_is_atomic_and_notifies_deletions_first() -> None:
     transport = ScriptedTransport()
     transport.lists.extend([listing(node("a", 1), node("b", 2), version="5"), listing(node("c", 8), version="9")])
     transport.watches.append(FedStream(None))
     seen: list[tuple[str, str, list[str]]] = []
 
-    def look(change: Change) -> None:
+    def observe(change: Change) -> None:
         names = [name(obj) for obj in informer.store.list()]
         seen.append((change.kind.value, name(change.obj), names))
 
-    async with running(transport, handlers=[look]) as informer:
+    async with running(transport, handlers=[observe]) as informer:
         assert not informer.has_synced
         assert await informer.wait_for_version("9")
         assert informer.has_synced
@@ -118,9 +118,9 @@ async def test_an_empty_list_counts_as_synced() -> None:
         assert len(informer.store) == 0
 
 
-async def test_a_list_that_fails_is_told_until_one_succeeds() -> None:
+async def test_last_error_is_set_until_a_list_succeeds() -> None:
     transport = ScriptedTransport()
-    transport.lists += [refusal(403, "Forbidden"), listing(node("a", 1), version="5")]
+    transport.lists += [failure(403, "Forbidden"), listing(node("a", 1), version="5")]
     transport.watches.append(FedStream())
     async with running(transport) as informer:
         await asyncio.sleep(0.1)
@@ -129,7 +129,7 @@ async def test_a_list_that_fails_is_told_until_one_succeeds() -> None:
         assert informer.last_error == ""
 
 
-async def test_an_own_write_is_waited_for_but_not_for_ever() -> None:
+async def test_wait_for_version_ends_at_the_version_or_the_timeout() -> None:
     transport = ScriptedTransport()
     stream = FedStream()
     transport.lists.append(listing(version="5"))
@@ -148,7 +148,7 @@ async def test_an_own_write_is_waited_for_but_not_for_ever() -> None:
         assert informer._waiters == []
 
 
-async def test_a_write_is_not_observed_before_the_first_list() -> None:
+async def test_wait_for_version_requires_the_first_list() -> None:
     transport = ScriptedTransport()
     transport.lists.extend([2.0, listing(version="5")])
     async with running(transport) as informer:
@@ -156,20 +156,20 @@ async def test_a_write_is_not_observed_before_the_first_list() -> None:
         assert await informer.wait_for_version("", timeout=5)
 
 
-async def test_a_handler_that_fails_harms_nobody_else(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_failing_handler_does_not_affect_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     def fail(_: Change) -> None:
         raise RuntimeError("broken handler")
 
     transport = ScriptedTransport()
     transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
-    told: list[Change] = []
-    async with running(transport, handlers=[fail, told.append]) as informer:
+    changes: list[Change] = []
+    async with running(transport, handlers=[fail, changes.append]) as informer:
         await informer.wait_for_sync()
-    assert [name(change.obj) for change in told] == ["a", "b"]
+    assert [name(change.obj) for change in changes] == ["a", "b"]
     assert "handler failed" in capsys.readouterr().out
 
 
-async def test_objects_are_transformed_once_before_they_are_stored() -> None:
+async def test_objects_are_transformed_before_they_are_stored() -> None:
     fields = {"managedFields": [{"manager": "kubelet"}]}
     listed, watched = node("a", 1), node("b", 6)
     listed["metadata"] |= fields
@@ -182,7 +182,7 @@ async def test_objects_are_transformed_once_before_they_are_stored() -> None:
         assert informer.store.list() == [node("a", 1), node("b", 6)]
 
 
-async def test_streamed_objects_are_transformed_as_they_come_and_shown_when_all_are_there() -> None:
+async def test_initial_events_are_stored_when_they_are_complete() -> None:
     transformed: list[str] = []
 
     def transform(obj: Object) -> Object:
@@ -192,24 +192,24 @@ async def test_streamed_objects_are_transformed_as_they_come_and_shown_when_all_
     stream = FedStream(event("ADDED", node("a", 1)), event("ADDED", node("b", 2)))
     transport = ScriptedTransport()
     transport.streams.append(stream)
-    told: list[Change] = []
-    async with running(transport, streaming=True, transform=transform, handlers=[told.append]) as informer:
+    changes: list[Change] = []
+    async with running(transport, streaming=True, transform=transform, handlers=[changes.append]) as informer:
         await asyncio.sleep(1)
         assert transformed == ["a", "b"]
         assert not informer.has_synced
         assert not await informer.wait_for_version("2", timeout=1)
-        assert (len(informer.store), told) == (0, [])
+        assert (len(informer.store), changes) == (0, [])
         stream.feed(initial_end(7) + event("ADDED", node("c", 8)))
         await informer.wait_for_sync()
         assert informer.store.resource_version == "8"
         assert all(obj["seen"] for obj in informer.store.list())
     assert transformed == ["a", "b", "c"]
-    assert [name(change.obj) for change in told] == ["a", "b", "c"]
+    assert [name(change.obj) for change in changes] == ["a", "b", "c"]
     assert len(transport.requests) == 1
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming list", "list"])
-async def test_a_fault_in_a_transform_is_not_hidden(*, streaming: bool) -> None:
+async def test_an_error_in_a_transform_is_raised(*, streaming: bool) -> None:
     transport = ScriptedTransport()
     transport.lists.append(listing(node("a", 1), version="5"))
     if streaming:
@@ -221,7 +221,7 @@ async def test_a_fault_in_a_transform_is_not_hidden(*, streaming: bool) -> None:
         await informer.run()
 
 
-async def test_lists_watches_events_and_objects_are_reported() -> None:
+async def test_restarts_and_progress_are_reported() -> None:
     transport = ScriptedTransport()
     transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
     transport.watches.append(FedStream(event("DELETED", node("a", 6)), None))
@@ -239,15 +239,15 @@ async def test_lists_watches_events_and_objects_are_reported() -> None:
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])
-async def test_random_histories_and_faults_end_in_what_the_server_has(*, streaming: bool) -> None:
-    """A small server with a bounded history, cut watches and lost connections; the store must follow."""
+async def test_the_store_converges_after_random_writes_and_faults(*, streaming: bool) -> None:
+    """A server with a bounded history, closed watches and broken connections."""
     for seed in range(15):
         random = Random(seed)
         server = SmallServer(random, streaming=streaming)
-        transport = ScriptedTransport(server.answer)
+        transport = ScriptedTransport(server.respond)
         replayed: dict[str, str] = {}
 
-        def follow(change: Change, replayed: dict[str, str] = replayed) -> None:
+        def replay(change: Change, replayed: dict[str, str] = replayed) -> None:
             if change.kind is ChangeKind.DELETED:
                 del replayed[name(change.obj)]
             elif change.kind is ChangeKind.ADDED:
@@ -256,7 +256,7 @@ async def test_random_histories_and_faults_end_in_what_the_server_has(*, streami
             else:
                 assert replayed[name(change.obj)] == change.obj["metadata"]["uid"]
 
-        async with running(transport, handlers=[follow], streaming=True) as informer:
+        async with running(transport, handlers=[replay], streaming=True) as informer:
             for _ in range(150):
                 server.write()
                 await asyncio.sleep(random.choice([0, 0, 0.1, 3, 40]))
@@ -268,7 +268,7 @@ async def test_random_histories_and_faults_end_in_what_the_server_has(*, streami
 
 
 class SmallServer:
-    """Writes to five names at random; forgets events after ten; fails one request in three."""
+    """Writes to five names at random, keeps ten events, and fails one request in three."""
 
     def __init__(self, random: Random, *, streaming: bool) -> None:
         self.is_faulty = True
@@ -280,39 +280,39 @@ class SmallServer:
         self._streams: list[FedStream] = []
 
     def objects(self) -> list[Object]:
-        return [self._nodes[called] for called in sorted(self._nodes)]
+        return [self._nodes[key] for key in sorted(self._nodes)]
 
     def write(self) -> None:
         self._version += 1
-        called = self._random.choice("abcde")
-        if called not in self._nodes:
-            self._nodes[called] = node(called, self._version, uid=f"uid-{self._version}")
-            self._tell("ADDED", self._nodes[called])
+        key = self._random.choice("abcde")
+        if key not in self._nodes:
+            self._nodes[key] = node(key, self._version, uid=f"uid-{self._version}")
+            self._send("ADDED", self._nodes[key])
         elif self._random.random() < 0.5:
-            self._nodes[called] = node(called, self._version, uid=self._nodes[called]["metadata"]["uid"])
-            self._tell("MODIFIED", self._nodes[called])
+            self._nodes[key] = node(key, self._version, uid=self._nodes[key]["metadata"]["uid"])
+            self._send("MODIFIED", self._nodes[key])
         else:
-            gone = self._nodes.pop(called)
-            self._tell("DELETED", node(called, self._version, uid=gone["metadata"]["uid"]))
+            deleted = self._nodes.pop(key)
+            self._send("DELETED", node(key, self._version, uid=deleted["metadata"]["uid"]))
 
-    def _tell(self, type_: str, obj: Object) -> None:
+    def _send(self, type_: str, obj: Object) -> None:
         line = event(type_, obj)
         self._history = [*self._history, (self._version, line)][-10:]
         for stream in self._streams:
             stream.feed(line)
 
-    def answer(self, request: Request) -> Reply:
+    def respond(self, request: Request) -> Reply:
         query = dict(request.query)
         fault = self._random.random() if self.is_faulty else 1.0
         if fault < 0.1:
             return reset()
         if fault < 0.2:
-            return refusal(500)
+            return failure(500)
         if "watch" not in query:
             return listing(*self.objects(), version=str(self._version))
         if "sendInitialEvents" not in query:
             return self._watch(int(query["resourceVersion"]), fault)
-        return self._stream(fault) if self._streaming else not_offered()
+        return self._stream(fault) if self._streaming else unsupported()
 
     def _watch(self, since: int, fault: float) -> FedStream:
         if self._history and since < self._history[0][0] - 1:
@@ -320,7 +320,7 @@ class SmallServer:
         return self._live([line for version, line in self._history if version > since], fault)
 
     def _stream(self, fault: float) -> FedStream:
-        """Part of what exists, or all of it and the bookmark."""
+        """Send the initial events, with or without the final bookmark."""
         lines = [event("ADDED", obj) for obj in self.objects()]
         whole = [*lines, initial_end(self._version)]
         return self._live(lines if fault < 0.3 else whole, fault)
@@ -328,13 +328,13 @@ class SmallServer:
     def _live(self, lines: list[bytes], fault: float) -> FedStream:
         stream = FedStream(*lines)
         if fault < 0.4:
-            stream.feed(self._random.choice([None, reset(), b"rubbish\n", b"half an ev"]))
+            stream.feed(self._random.choice([None, reset(), b"garbage\n", b"half an ev"]))
         else:
-            # One that is cut later; a new watch replaces it.
-            self._cut()
+            # The next watch closes it.
+            self._close_all()
             self._streams = [stream]
         return stream
 
-    def _cut(self) -> None:
+    def _close_all(self) -> None:
         for stream in self._streams:
             stream.feed(None)

@@ -23,7 +23,7 @@ TOKEN = {"token": "t"}
 NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)
 
 
-def written(folder: Path, user: dict[str, Any], **cluster: Any) -> str:
+def kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> str:
     path = folder / "config"
     content = {
         "apiVersion": "v1",
@@ -51,26 +51,26 @@ async def loaded(paths: str, context: str = "") -> ClientConfig:
     return await Kubeconfig(paths=paths, context=context, now=lambda: NOW).load()
 
 
-async def test_a_token_and_an_authority_as_data(tmp_path: Path) -> None:
+async def test_a_token_and_a_ca_as_data(tmp_path: Path) -> None:
     data = base64.b64encode(b"PEM").decode()
-    found = await loaded(written(tmp_path, {"token": "t"}, **{"certificate-authority-data": data}))
-    assert (found.server, found.authorization, found.max_age) == ("https://k.example.org:6443", "Bearer t", 60)
-    assert (found.tls.ca_data, found.tls.insecure, found.tls.cert_file) == ("PEM", False, "")
+    config = await loaded(kubeconfig(tmp_path, {"token": "t"}, **{"certificate-authority-data": data}))
+    assert (config.server, config.authorization, config.max_age) == ("https://k.example.org:6443", "Bearer t", 60)
+    assert (config.tls.ca_data, config.tls.insecure, config.tls.cert_file) == ("PEM", False, "")
 
 
-async def test_the_settings_of_a_cluster(tmp_path: Path) -> None:
+async def test_cluster_settings_are_loaded(tmp_path: Path) -> None:
     settings = {"insecure-skip-tls-verify": True, "tls-server-name": "kube", "proxy-url": "http://proxy:3128"}
-    found = await loaded(written(tmp_path, {"username": "a", "password": "b"}, **settings))
-    assert (found.tls.insecure, found.tls.server_name, found.proxy) == (True, "kube", "http://proxy:3128")
-    assert found.authorization == "Basic " + base64.b64encode(b"a:b").decode()
+    config = await loaded(kubeconfig(tmp_path, {"username": "a", "password": "b"}, **settings))
+    assert (config.tls.insecure, config.tls.server_name, config.proxy) == (True, "kube", "http://proxy:3128")
+    assert config.authorization == "Basic " + base64.b64encode(b"a:b").decode()
 
 
-async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
+async def test_a_token_file_is_read_at_every_load(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
-    found = await loaded(written(tmp_path, {"tokenFile": "token"}))
-    assert found.authorization == "Bearer one"
+    config = await loaded(kubeconfig(tmp_path, {"tokenFile": "token"}))
+    assert config.authorization == "Bearer one"
     (tmp_path / "token").write_text("two\n")
-    assert (await found.source.load()).authorization == "Bearer two"
+    assert (await config.source.load()).authorization == "Bearer two"
 
 
 @pytest.mark.parametrize("is_data", [True, False], ids=["as data", "as files"])
@@ -83,33 +83,33 @@ async def test_a_client_certificate(tmp_path: Path, *, is_data: bool) -> None:
         }
     else:
         user = {"client-certificate": pair.cert_file.name, "client-key": pair.key_file.name}
-    found = await loaded(written(tmp_path, user, **{"certificate-authority": "authority.crt"}))
-    assert text(found.tls.cert_file) == pair.cert
-    assert text(found.tls.key_file) == pair.key
-    assert found.tls.ca_data.startswith("-----BEGIN")
-    assert found.authorization == ""
+    config = await loaded(kubeconfig(tmp_path, user, **{"certificate-authority": "authority.crt"}))
+    assert text(config.tls.cert_file) == pair.cert
+    assert text(config.tls.key_file) == pair.key
+    assert config.tls.ca_data.startswith("-----BEGIN")
+    assert config.authorization == ""
     pair.key_file.write_text(pair.key + "\n")
-    assert ((await found.source.load()).tls == found.tls) == is_data
+    assert ((await config.source.load()).tls == config.tls) == is_data
 
 
-async def test_another_context_and_its_cluster_stay_chosen(tmp_path: Path) -> None:
-    paths = written(tmp_path, {"token": "t"})
-    found = await loaded(paths, "two")
-    assert found.server == "http://l.example.org"
-    found = await loaded(paths)
+async def test_the_loaded_context_is_kept(tmp_path: Path) -> None:
+    paths = kubeconfig(tmp_path, {"token": "t"})
+    config = await loaded(paths, "two")
+    assert config.server == "http://l.example.org"
+    config = await loaded(paths)
     (tmp_path / "config").write_text(text(paths).replace("current-context: one", "current-context: two"))
-    assert (await found.source.load()).server == "https://k.example.org:6443"
+    assert (await config.source.load()).server == "https://k.example.org:6443"
 
 
 async def test_several_files_are_merged(tmp_path: Path) -> None:
-    paths = written(tmp_path, {"token": "t"})
+    paths = kubeconfig(tmp_path, {"token": "t"})
     first = tmp_path / "first"
     first.write_text("current-context: two\n")
     assert (await loaded(f"{first}:{tmp_path / 'absent'}:{paths}")).server == "http://l.example.org"
 
 
 def plugin(folder: Path, **status: Any) -> dict[str, Any]:
-    """An exec plugin that answers with that status and counts its runs."""
+    """Write an exec plugin that returns that status and counts its runs."""
     script = folder / "plugin.py"
     credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
     script.write_text(
@@ -124,34 +124,34 @@ def plugin(folder: Path, **status: Any) -> dict[str, Any]:
     return {"exec": {"apiVersion": version, "command": sys.executable, "args": [str(script)]}}
 
 
-async def test_a_plugin_is_run_again_when_its_answer_ends(tmp_path: Path) -> None:
+async def test_a_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> None:
     ends = (NOW + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    found = await loaded(written(tmp_path, plugin(tmp_path, **TOKEN, expirationTimestamp=ends)))
-    assert found.authorization == "Bearer t"
-    assert found.max_age == 3600 - 60
-    await found.source.load()
+    config = await loaded(kubeconfig(tmp_path, plugin(tmp_path, **TOKEN, expirationTimestamp=ends)))
+    assert config.authorization == "Bearer t"
+    assert config.max_age == 3600 - 60
+    await config.source.load()
     assert (tmp_path / "runs").read_text() == "xx"
 
 
-async def test_a_plugin_that_names_no_end_is_asked_only_after_a_refusal(tmp_path: Path) -> None:
-    found = await loaded(written(tmp_path, plugin(tmp_path, **TOKEN)))
-    assert found.max_age == math.inf
+async def test_a_plugin_token_without_expiry_has_no_maximum_age(tmp_path: Path) -> None:
+    config = await loaded(kubeconfig(tmp_path, plugin(tmp_path, **TOKEN)))
+    assert config.max_age == math.inf
 
 
-async def test_a_plugin_may_give_a_certificate(tmp_path: Path) -> None:
+async def test_a_plugin_may_return_a_certificate(tmp_path: Path) -> None:
     pair = Authority(tmp_path).sign("client")
     user = plugin(tmp_path, clientCertificateData=pair.cert, clientKeyData=pair.key)
-    found = await loaded(written(tmp_path, user))
-    assert text(found.tls.cert_file) == pair.cert
+    config = await loaded(kubeconfig(tmp_path, user))
+    assert text(config.tls.cert_file) == pair.cert
 
 
-async def test_a_plugin_that_fails_is_one_sentence(tmp_path: Path) -> None:
+async def test_a_failing_plugin_is_a_config_error(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
     with pytest.raises(ConfigError, match="cannot be used: exec: process returned 1"):
-        await loaded(written(tmp_path, user))
+        await loaded(kubeconfig(tmp_path, user))
 
 
-async def test_a_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_plugin_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("upgrade_manager.kube.kubeconfig._LOGIN_TIMEOUT", 0.2)
 
     async def hang(**_: Any) -> None:
@@ -163,16 +163,16 @@ async def test_a_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(library, "load_kube_config", hang)
     monkeypatch.setattr("upgrade_manager.kube.kubeconfig.config_library", lambda: library)
     with pytest.raises(ConfigError, match=r"its login took over 0\.2 s"):
-        await loaded(written(tmp_path, {"token": "t"}))
+        await loaded(kubeconfig(tmp_path, {"token": "t"}))
 
 
 CONTEXT = "current-context: x\ncontexts: [{name: x, context: {cluster: k, user: u}}]\n"
 CLUSTER = "clusters: [{name: k, cluster: {server: 'https://x'}}]\n"
 USER = "users: [{name: u, user: {token: t}}]\n"
 BROKEN = {
-    "no YAML": ("a: hunter2\nusers: [", "cannot be read as YAML: line 2: "),
-    "no text": ("\0", "cannot be read as YAML: unacceptable character"),
-    "something else": ("just text", "is empty or not a kubeconfig"),
+    "not YAML": ("a: hunter2\nusers: [", "cannot be read as YAML: line 2: "),
+    "binary": ("\0", "cannot be read as YAML: unacceptable character"),
+    "not a kubeconfig": ("just text", "is empty or not a kubeconfig"),
     "empty": ("", "is empty"),
     "no current context": (
         "contexts: []\n" + CLUSTER + USER,
@@ -182,12 +182,15 @@ BROKEN = {
     "no cluster": (CONTEXT + "clusters: []\n" + USER, "name k"),
     "no user": (CONTEXT + CLUSTER + "users: []", "is incomplete"),
     "no server": (CONTEXT + "clusters: [{name: k, cluster: {}}]\n" + USER, "is incomplete"),
-    "an odd server": (CONTEXT + "clusters: [{name: k, cluster: {server: 'ftp://x'}}]\n" + USER, "http or https"),
+    "another scheme": (
+        CONTEXT + "clusters: [{name: k, cluster: {server: 'ftp://x'}}]\n" + USER,
+        "http or https",
+    ),
 }
 
 
 @pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN.keys())
-async def test_a_broken_file_is_one_sentence(tmp_path: Path, content: str, words: str) -> None:
+async def test_a_broken_file_is_a_config_error_of_one_line(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "config").write_text(content)
     with pytest.raises(ConfigError, match=rf"^kubeconfig .*config .*{words}") as caught:
         await loaded(str(tmp_path / "config"))
@@ -195,15 +198,15 @@ async def test_a_broken_file_is_one_sentence(tmp_path: Path, content: str, words
     assert "hunter2" not in str(caught.value)
 
 
-async def test_a_certificate_without_a_key_is_told(tmp_path: Path) -> None:
+async def test_a_certificate_without_a_key_is_a_config_error(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("x")
     with pytest.raises(ConfigError, match="needs both client-certificate and client-key"):
-        await loaded(written(tmp_path, {"client-certificate": "c"}))
+        await loaded(kubeconfig(tmp_path, {"client-certificate": "c"}))
 
 
-async def test_a_missing_file_is_told(tmp_path: Path) -> None:
+async def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
-        await loaded(written(tmp_path, {"client-certificate": "nowhere"}))
+        await loaded(kubeconfig(tmp_path, {"client-certificate": "nowhere"}))
     with pytest.raises(ConfigError, match="not found: set --kubeconfig"):
         await loaded(f":{tmp_path / 'absent'}")
 
@@ -230,17 +233,17 @@ assert config_library() is library
 """
 
 
-def test_the_loader_comes_without_the_models_and_leaves_the_library_whole() -> None:
+def test_the_library_is_imported_without_its_models() -> None:
     run = subprocess.run([sys.executable, "-c", LEAN], capture_output=True, text=True, check=False)  # noqa: S603  # our own
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) < 15
 
 
-def test_the_loader_is_the_one_that_this_was_written_for() -> None:
+def test_the_library_has_the_expected_version() -> None:
     assert version("kubernetes_asyncio").startswith("36.1.")
 
 
-def test_a_pod_needs_nothing_of_the_library() -> None:
+def test_a_pod_does_not_import_the_library() -> None:
     code = (
         "import sys; import upgrade_manager.kube.http_transport, upgrade_manager.kube.informer;"
         "import upgrade_manager.kube.config;"
@@ -249,7 +252,7 @@ def test_a_pod_needs_nothing_of_the_library() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own
 
 
-def test_without_the_library_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.delitem(sys.modules, "kubernetes_asyncio", raising=False)
     _imported.cache_clear()
@@ -257,7 +260,7 @@ def test_without_the_library_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch)
         config_library()
 
 
-def test_a_library_that_is_there_whole_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_already_imported_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ModuleType("kubernetes_asyncio.config.kube_config")
     for name in ("kubernetes_asyncio", "kubernetes_asyncio.config", "kubernetes_asyncio.config.kube_config"):
         monkeypatch.setitem(sys.modules, name, whole)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: As many events as one read brings.
+#: Events in one read.
 READ = 25
 READS = 20
 
@@ -35,7 +35,7 @@ def only_metadata(number: int) -> Object:
 @pytest.mark.parametrize(
     ("make", "limit"), [(whole, 20_000), (only_metadata, 5_000)], ids=["a Pod of 5 kB", "metadata"]
 )
-def test_an_object_costs_no_more_than_was_said(make: Callable[[int], Object], limit: int) -> None:
+def test_memory_per_object_is_within_the_documented_limit(make: Callable[[int], Object], limit: int) -> None:
     reads = [
         [json.dumps({"type": "ADDED", "object": make(read * READ + index)}).encode() for index in range(READ)]
         for read in range(READS)

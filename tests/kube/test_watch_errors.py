@@ -1,4 +1,4 @@
-"""Each row of client-go's error matrix, as status and in the stream, seen at a reflector."""
+"""Each row of client-go's error matrix, as a status and in the stream."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.support.kube_server import (
     Reply,
     bookmark,
     event,
+    failure,
     node,
-    refusal,
     reset,
 )
 from tests.support.reflecting import AT_ONCE, STEP, error_event, reflecting, scripted
@@ -24,7 +24,7 @@ REOPENS, RELISTS = "watch 5", "list 5"
 
 @dataclass(frozen=True)
 class Row:
-    """One symptom: what the watch does, what the next request is and how long after the watch's end."""
+    """One ending: how the watch ends, the next request, and the delay before it."""
 
     watch: Reply
     then: str
@@ -38,16 +38,16 @@ MATRIX = {
     "the stream closes at once with nothing": Row(FedStream(None), RELISTS, STEP, "short"),
     "the stream breaks at once with nothing": Row(FedStream(reset()), RELISTS, STEP, "short"),
     "connection refused": Row(Transient("no", reason=REFUSED), REOPENS, STEP, "refused"),
-    "status 429": Row(refusal(429, "TooManyRequests"), REOPENS, STEP, "throttled"),
+    "status 429": Row(failure(429, "TooManyRequests"), REOPENS, STEP, "throttled"),
     "ERROR 429": Row(FedStream(error_event(429, "TooManyRequests")), REOPENS, STEP, "throttled"),
     "ERROR 429 with a wait": Row(
         FedStream(error_event(429, "TooManyRequests", retryAfterSeconds=20)), REOPENS, (20, 20), "throttled"
     ),
-    "status 403": Row(refusal(403, "Forbidden"), RELISTS, STEP, "error"),
-    "status 404": Row(refusal(404, "NotFound"), RELISTS, STEP, "error"),
-    "status 500": Row(refusal(500, "InternalError"), RELISTS, STEP, "error"),
-    "status 410 Gone": Row(refusal(410, "Gone"), RELISTS, STEP, "expired"),
-    "status 410 Expired": Row(refusal(410, "Expired"), RELISTS, STEP, "expired"),
+    "status 403": Row(failure(403, "Forbidden"), RELISTS, STEP, "error"),
+    "status 404": Row(failure(404, "NotFound"), RELISTS, STEP, "error"),
+    "status 500": Row(failure(500, "InternalError"), RELISTS, STEP, "error"),
+    "status 410 Gone": Row(failure(410, "Gone"), RELISTS, STEP, "expired"),
+    "status 410 Expired": Row(failure(410, "Expired"), RELISTS, STEP, "expired"),
     "ERROR 410 Gone": Row(FedStream(error_event(410, "Gone")), RELISTS, STEP, "expired"),
     "ERROR 410 Expired": Row(FedStream(error_event(410, "Expired")), RELISTS, STEP, "expired"),
     "ERROR 500": Row(FedStream(error_event(500, "InternalError")), RELISTS, STEP, "error"),
@@ -55,15 +55,15 @@ MATRIX = {
         FedStream(error_event(500, "InternalError", retryAfterSeconds=9)), RELISTS, (9, 9), "error"
     ),
     "ERROR 403": Row(FedStream(error_event(403, "Forbidden")), RELISTS, STEP, "error"),
-    "ERROR with what is no Status": Row(FedStream(event("ERROR", "what")), RELISTS, STEP, "undecodable"),
-    "bytes that are no JSON": Row(FedStream(b"upstream timed out\n"), RELISTS, STEP, "undecodable"),
-    "JSON that is no event": Row(FedStream(b'{"kind":"Status"}\n'), RELISTS, STEP, "undecodable"),
-    "JSON that is no object": Row(FedStream(b"[1]\n"), RELISTS, STEP, "undecodable"),
+    "ERROR without a Status": Row(FedStream(event("ERROR", "what")), RELISTS, STEP, "undecodable"),
+    "not JSON": Row(FedStream(b"upstream timed out\n"), RELISTS, STEP, "undecodable"),
+    "JSON, but not an event": Row(FedStream(b'{"kind":"Status"}\n'), RELISTS, STEP, "undecodable"),
+    "JSON, but not an object": Row(FedStream(b"[1]\n"), RELISTS, STEP, "undecodable"),
 }
 
 
 @pytest.mark.parametrize("row", MATRIX.values(), ids=MATRIX.keys())
-async def test_what_follows_the_end_of_a_watch(row: Row) -> None:
+async def test_each_ending_of_a_watch_has_its_reaction(row: Row) -> None:
     transport = scripted(row.watch)
     async with reflecting(transport, seconds=25) as run:
         pass
@@ -75,7 +75,7 @@ async def test_what_follows_the_end_of_a_watch(row: Row) -> None:
 
 
 @pytest.mark.parametrize("is_quiet", [False, True], ids=["with events", "without"])
-async def test_a_watch_that_lived_for_a_second_is_reopened_at_once(*, is_quiet: bool) -> None:
+async def test_a_watch_of_a_second_is_reopened_at_once(*, is_quiet: bool) -> None:
     stream = FedStream()
     async with reflecting(scripted(stream)) as run:
         await asyncio.sleep(2)
@@ -87,7 +87,7 @@ async def test_a_watch_that_lived_for_a_second_is_reopened_at_once(*, is_quiet: 
         assert run.watch_endings == ["closed"]
 
 
-async def test_a_lost_connection_is_retried_ten_times_and_counts_as_a_very_short_watch_then() -> None:
+async def test_a_lost_connection_is_retried_ten_times_then_relists() -> None:
     transport = scripted(*[reset() for _ in range(11)])
     async with reflecting(transport, seconds=30) as run:
         pass
@@ -98,7 +98,7 @@ async def test_a_lost_connection_is_retried_ten_times_and_counts_as_a_very_short
 
 
 async def test_retry_after_is_obeyed_ten_times_before_the_backoff() -> None:
-    transport = scripted(*[refusal(429, "TooManyRequests", retry_after=2) for _ in range(11)])
+    transport = scripted(*[failure(429, "TooManyRequests", retry_after=2) for _ in range(11)])
     async with reflecting(transport, seconds=60) as run:
         pass
     assert run.requests() == ["list 0 limit=500", *["watch 5"] * 12]

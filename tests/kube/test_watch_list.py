@@ -1,4 +1,4 @@
-"""Streaming lists: each row of what a server may do with one, and what is remembered of the server."""
+"""Streaming lists: each way in which a server may respond, and whether it is remembered."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.support.kube_server import (
     ScriptedTransport,
     bookmark,
     event,
+    failure,
     initial_end,
     node,
-    not_offered,
-    refusal,
     reset,
+    unsupported,
 )
 from tests.support.reflecting import AT_ONCE, STEP, error_event, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
@@ -33,13 +33,13 @@ LIST = "list 0 limit=500"
 
 
 def streaming(*streams: Reply, watches: list[Reply] | None = None) -> ScriptedTransport:
-    """Streaming lists to answer with; without any more they are refused."""
+    """Respond with these streaming lists; further ones are unsupported."""
     transport = scripted(*(watches or []))
     transport.streams.extend(streams)
     return transport
 
 
-async def test_one_request_brings_what_exists_and_then_the_news() -> None:
+async def test_one_request_lists_and_watches() -> None:
     stream = FedStream(event("ADDED", node("b", 2)), event("ADDED", node("a", 1)), initial_end(7))
     async with reflecting(streaming(stream), streaming=True) as run:
         stream.feed(event("DELETED", node("b", 9)))
@@ -59,11 +59,11 @@ async def test_one_request_brings_what_exists_and_then_the_news() -> None:
     }
 
 
-async def test_nothing_is_seen_before_the_end_and_nothing_behind_it_is_lost() -> None:
+async def test_initial_events_are_stored_at_their_end() -> None:
     stream = FedStream(event("ADDED", node("a", 1)))
     async with reflecting(streaming(stream), streaming=True) as run:
         assert run.store.calls == []
-        stream.feed(initial_end(7) + event("ADDED", node("b", 8)) + b"rubbish\n")
+        stream.feed(initial_end(7) + event("ADDED", node("b", 8)) + b"garbage\n")
         await asyncio.sleep(0.001)
         assert run.store.calls == [("replace", "a"), ("put", "b")]
         assert run.watch_endings == ["undecodable"]
@@ -84,7 +84,7 @@ INITIAL = {
 
 
 @pytest.mark.parametrize(("events", "expected"), INITIAL.values(), ids=INITIAL.keys())
-async def test_what_counts_among_the_initial_events(events: tuple[bytes, ...], expected: str) -> None:
+async def test_each_initial_event_has_its_effect(events: tuple[bytes, ...], expected: str) -> None:
     stream = FedStream(*events)
     async with reflecting(streaming(stream), streaming=True) as run:
         assert run.store.calls == []
@@ -93,7 +93,7 @@ async def test_what_counts_among_the_initial_events(events: tuple[bytes, ...], e
     assert (run.store.calls, run.store.versions) == ([("replace", expected)], ["7"])
 
 
-async def test_an_object_cannot_end_the_initial_events() -> None:
+async def test_only_a_bookmark_ends_the_initial_events() -> None:
     marked = node("a", 1)
     marked["metadata"]["annotations"] = {"k8s.io/initial-events-end": "true"}
     async with reflecting(streaming(FedStream(event("ADDED", marked))), streaming=True) as run:
@@ -102,86 +102,86 @@ async def test_an_object_cannot_end_the_initial_events() -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """One way to fail at the very first request: what the next one is, and how long after the failure."""
+    """One failure of the first request: the next request, and the delay before it."""
 
     stream: list[Reply]
     then: str
     wait: tuple[float, float] = AT_ONCE
-    #: Whether the server is not asked again.
-    is_remembered: bool = False
+    #: Whether the server is marked as unsupported.
+    is_marked: bool = False
 
 
 TIMEOUT = (INITIAL_EVENTS_TIMEOUT, INITIAL_EVENTS_TIMEOUT)
 SOME = event("ADDED", node("a", 1))
-AGAIN = "stream newest"
-PLEASE_WAIT = {"retryAfterSeconds": 20}
+STREAM = "stream newest"
+WITH_WAIT = {"retryAfterSeconds": 20}
 FAILURES = {
-    "connection refused": Row([Transient("no", reason=REFUSED)], AGAIN, STEP),
-    "status 429": Row([refusal(429, "TooManyRequests")], AGAIN, STEP),
-    "ERROR 429": Row([FedStream(error_event(429, "TooManyRequests"))], AGAIN, STEP),
-    "ERROR 429 with a wait": Row([FedStream(error_event(429, "TooManyRequests", **PLEASE_WAIT))], AGAIN, (20, 20)),
-    "status 422, the feature gate is off": Row([not_offered()], LIST, is_remembered=True),
-    "status 422 without causes": Row([refusal(422, "Invalid")], LIST, is_remembered=True),
-    "status 400": Row([refusal(400, "BadRequest")], LIST, is_remembered=True),
-    "status 405": Row([refusal(405, "MethodNotAllowed")], LIST, is_remembered=True),
-    "status 403": Row([refusal(403, "Forbidden")], LIST),
-    "status 404": Row([refusal(404, "NotFound")], LIST),
-    "status 410": Row([refusal(410, "Expired")], LIST),
-    "status 500": Row([refusal(500, "InternalError")], LIST),
-    "ERROR 422": Row([FedStream(error_event(422, "Invalid"))], LIST, is_remembered=True),
+    "connection refused": Row([Transient("no", reason=REFUSED)], STREAM, STEP),
+    "status 429": Row([failure(429, "TooManyRequests")], STREAM, STEP),
+    "ERROR 429": Row([FedStream(error_event(429, "TooManyRequests"))], STREAM, STEP),
+    "ERROR 429 with a wait": Row([FedStream(error_event(429, "TooManyRequests", **WITH_WAIT))], STREAM, (20, 20)),
+    "status 422, the feature gate is off": Row([unsupported()], LIST, is_marked=True),
+    "status 422 without causes": Row([failure(422, "Invalid")], LIST, is_marked=True),
+    "status 400": Row([failure(400, "BadRequest")], LIST, is_marked=True),
+    "status 405": Row([failure(405, "MethodNotAllowed")], LIST, is_marked=True),
+    "status 403": Row([failure(403, "Forbidden")], LIST),
+    "status 404": Row([failure(404, "NotFound")], LIST),
+    "status 410": Row([failure(410, "Expired")], LIST),
+    "status 500": Row([failure(500, "InternalError")], LIST),
+    "ERROR 422": Row([FedStream(error_event(422, "Invalid"))], LIST, is_marked=True),
     "ERROR 410": Row([FedStream(error_event(410, "Expired"))], LIST),
     "ERROR 500": Row([FedStream(SOME, error_event(500, "InternalError"))], LIST),
-    "no answer in spite of all retries": Row([reset() for _ in range(11)], LIST),
-    "bytes that are no JSON": Row([FedStream(SOME, b"upstream timed out\n")], LIST),
-    "the stream breaks": Row([FedStream(SOME, reset())], LIST),
-    "the server closes it at once": Row([FedStream(None)], LIST, is_remembered=True),
-    "the server closes it after some": Row([FedStream(SOME, None)], LIST, is_remembered=True),
-    "the server closes it after an ordinary bookmark": Row([FedStream(bookmark(5), None)], LIST, is_remembered=True),
-    "the end never comes": Row([FedStream(SOME)], LIST, TIMEOUT, is_remembered=True),
-    "not a byte comes": Row([FedStream()], LIST, TIMEOUT, is_remembered=True),
+    "no response after all retries": Row([reset() for _ in range(11)], LIST),
+    "not JSON": Row([FedStream(SOME, b"upstream timed out\n")], LIST),
+    "broken after an event": Row([FedStream(SOME, reset())], LIST),
+    "closed at once": Row([FedStream(None)], LIST, is_marked=True),
+    "closed after an event": Row([FedStream(SOME, None)], LIST, is_marked=True),
+    "closed after an ordinary bookmark": Row([FedStream(bookmark(5), None)], LIST, is_marked=True),
+    "no final bookmark": Row([FedStream(SOME)], LIST, TIMEOUT, is_marked=True),
+    "no data": Row([FedStream()], LIST, TIMEOUT, is_marked=True),
 }
 
 
 @pytest.mark.parametrize("row", FAILURES.values(), ids=FAILURES.keys())
-async def test_what_follows_a_streaming_list_that_fails(row: Row) -> None:
+async def test_each_failure_of_a_streaming_list_has_its_reaction(row: Row) -> None:
     transport = streaming(*row.stream)
-    if row.then == AGAIN:
+    if row.then == STREAM:
         transport.streams.append(FedStream(initial_end(5)))
     async with reflecting(transport, seconds=80, streaming=True) as run:
         count = len(row.stream)
-        assert run.requests()[count - 1 : count + 1] == [AGAIN, row.then]
+        assert run.requests()[count - 1 : count + 1] == [STREAM, row.then]
         assert row.wait[0] <= transport.gaps[count - 1] <= row.wait[1]
-        assert run.client.watch_list_support.is_assumed() is not row.is_remembered
+        assert run.client.watch_list_support.is_assumed() is not row.is_marked
     assert run.store.calls == [("replace", "")]
     assert run.store.versions == ["5"]
-    assert run.list_reasons == ["error" if row.then == AGAIN else "start"]
+    assert run.list_reasons == ["error" if row.then == STREAM else "start"]
 
 
-async def test_initial_events_that_trickle_are_not_waited_for_without_end() -> None:
+async def test_slow_initial_events_time_out() -> None:
     stream = FedStream()
     async with reflecting(streaming(stream), streaming=True) as run:
         for version in range(1, 8):
             await asyncio.sleep(INITIAL_EVENTS_TIMEOUT / 6)
             stream.feed(event("ADDED", node(f"n{version}", version)))
-        assert run.requests() == [AGAIN, LIST, "watch 5"]
+        assert run.requests() == [STREAM, LIST, "watch 5"]
         assert run.transport.times[1] == INITIAL_EVENTS_TIMEOUT
 
 
-UNREACHED = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
-OUT_OF_REACH: dict[str, Reply] = {
-    "status 410 Gone": refusal(410, "Gone"),
-    "status 410 Expired": refusal(410, "Expired"),
-    "status too large": refusal(504, "Timeout", retry_after=1, **UNREACHED),
+TOO_LARGE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
+UNAVAILABLE: dict[str, Reply] = {
+    "status 410 Gone": failure(410, "Gone"),
+    "status 410 Expired": failure(410, "Expired"),
+    "status too large": failure(504, "Timeout", retry_after=1, **TOO_LARGE),
     "ERROR 410": FedStream(error_event(410, "Expired")),
     # What kube-apiserver 1.35 sends after three seconds.
-    "ERROR too large": FedStream(error_event(504, "Timeout", retryAfterSeconds=1, **UNREACHED)),
-    "ERROR too large after some": FedStream(SOME, error_event(504, "Timeout", **UNREACHED)),
-    "ERROR too large, from a server too old to say so": FedStream(error_event(504, "Timeout")),
+    "ERROR too large": FedStream(error_event(504, "Timeout", retryAfterSeconds=1, **TOO_LARGE)),
+    "ERROR too large after some": FedStream(SOME, error_event(504, "Timeout", **TOO_LARGE)),
+    "ERROR too large, from a server too old for causes": FedStream(error_event(504, "Timeout")),
 }
 
 
-@pytest.mark.parametrize("reply", OUT_OF_REACH.values(), ids=OUT_OF_REACH.keys())
-async def test_a_version_out_of_reach_is_given_up_at_once_and_only_for_one_list(reply: Reply) -> None:
+@pytest.mark.parametrize("reply", UNAVAILABLE.values(), ids=UNAVAILABLE.keys())
+async def test_an_unavailable_version_is_skipped_for_one_list(reply: Reply) -> None:
     expired = error_event(410, "Expired")
     streams = [
         FedStream(initial_end(9), expired),
@@ -190,22 +190,22 @@ async def test_a_version_out_of_reach_is_given_up_at_once_and_only_for_one_list(
         FedStream(initial_end(31)),
     ]
     async with reflecting(streaming(*streams), seconds=10, streaming=True) as run:
-        assert run.requests() == [AGAIN, "stream 9", AGAIN, "stream 30"]
+        assert run.requests() == [STREAM, "stream 9", STREAM, "stream 30"]
         assert run.transport.gaps[1] == 0.0
     assert run.store.versions == ["9", "9", "30", "30", "31"]
     assert run.list_reasons == ["start", "expired", "expired"]
 
 
-async def test_a_newest_state_that_is_out_of_reach_is_listed() -> None:
-    gone = refusal(410, "Expired")
+async def test_an_unavailable_latest_state_falls_back_to_a_list() -> None:
+    gone = failure(410, "Expired")
     stream = FedStream(initial_end(9), error_event(410, "Expired"))
     async with reflecting(streaming(stream, gone, gone), seconds=10, streaming=True) as run:
-        assert run.requests() == [AGAIN, "stream 9", AGAIN, "list newest limit=500", "watch 5"]
+        assert run.requests() == [STREAM, "stream 9", STREAM, "list newest limit=500", "watch 5"]
 
 
 @dataclass(frozen=True)
 class Later:
-    """How a stream ends after its initial events, and the request after that."""
+    """One ending after the initial events, and the next request."""
 
     pieces: tuple[bytes | Exception | None, ...]
     then: str
@@ -217,7 +217,7 @@ class Later:
 LATER = {
     "closed at once": Later((None,), "watch 7", "quick"),
     "broken at once": Later((reset(),), "watch 7", "quick"),
-    "closed after news": Later((event("ADDED", node("b", 9)), None), "watch 9", "quick"),
+    "closed after an event": Later((event("ADDED", node("b", 9)), None), "watch 9", "quick"),
     "closed after a while": Later((None,), "watch 7", "closed", seconds=300.0),
     "ERROR 410": Later((error_event(410, "Expired"),), "stream 7", "expired", STEP),
     "ERROR 429": Later((error_event(429, "TooManyRequests"),), "watch 7", "throttled", STEP),
@@ -226,7 +226,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("later", LATER.values(), ids=LATER.keys())
-async def test_what_follows_the_end_of_the_stream_is_what_follows_the_end_of_any_watch(later: Later) -> None:
+async def test_the_stream_ends_as_any_watch_does(later: Later) -> None:
     stream = FedStream(SOME, initial_end(7))
     async with reflecting(streaming(stream, FedStream(initial_end(20))), streaming=True) as run:
         for _ in range(int(later.seconds) // 60):
@@ -235,36 +235,36 @@ async def test_what_follows_the_end_of_the_stream_is_what_follows_the_end_of_any
         ended = asyncio.get_running_loop().time()
         stream.feed(*later.pieces)
         await asyncio.sleep(3)
-    assert run.requests()[:2] == [AGAIN, later.then]
+    assert run.requests()[:2] == [STREAM, later.then]
     assert run.watch_endings[0] == later.reason
     assert later.wait[0] <= run.transport.times[1] - ended <= later.wait[1] + 0.01
 
 
-async def test_a_stream_that_goes_silent_after_its_initial_events_is_noticed_within_90_seconds() -> None:
+async def test_a_silent_stream_is_reopened_within_90_seconds() -> None:
     async with reflecting(streaming(FedStream(initial_end(7))), seconds=100, streaming=True) as run:
-        assert run.requests() == [AGAIN, "watch 7"]
+        assert run.requests() == [STREAM, "watch 7"]
         assert run.transport.gaps[0] <= 90
 
 
-async def test_an_older_server_is_asked_once_by_all_reflectors_together_and_again_after_an_hour() -> None:
+async def test_an_older_server_is_probed_once_an_hour() -> None:
     transport = streaming()
     async with reflecting(transport, streaming=True) as first:
         async with reflecting(transport, client=first.client, streaming=True):
             pass
-        assert first.requests() == [AGAIN, LIST, "watch 5", LIST, "watch 30"]
+        assert first.requests() == [STREAM, LIST, "watch 5", LIST, "watch 30"]
         await asyncio.sleep(PROBE_INTERVAL)
         transport.streams.append(FedStream(initial_end(50)))
         async with reflecting(transport, client=first.client, streaming=True) as upgraded:
-            assert upgraded.requests()[-1] == AGAIN
+            assert upgraded.requests()[-1] == STREAM
             assert upgraded.store.versions == ["50"]
 
 
-async def test_a_refusal_that_a_plain_list_meets_too_says_nothing_about_the_server() -> None:
-    bad = refusal(400, "BadRequest")
+async def test_an_error_of_the_list_too_marks_nothing_unsupported() -> None:
+    bad = failure(400, "BadRequest")
     transport = scripted(lists=[bad])
     transport.streams.append(bad)
     async with reflecting(transport, streaming=True) as run:
-        assert run.requests() == [AGAIN, LIST]
+        assert run.requests() == [STREAM, LIST]
         assert run.client.watch_list_support.is_assumed()
 
 
@@ -276,7 +276,7 @@ def partial(metadata: Object) -> Object:
     return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata}
 
 
-async def test_metadata_alone_can_be_streamed() -> None:
+async def test_metadata_can_be_streamed() -> None:
     end = {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}
     stream = FedStream(event("ADDED", partial(METADATA)), event("BOOKMARK", partial(end)))
     transport = streaming(stream)
@@ -289,15 +289,15 @@ async def test_metadata_alone_can_be_streamed() -> None:
     assert ("labelSelector", "a=b") in request.query
 
 
-async def test_whole_objects_where_metadata_was_asked_for_are_not_kept() -> None:
+async def test_whole_objects_in_a_metadata_stream_are_rejected() -> None:
     stream = FedStream(event("ADDED", SECRET | {"data": {"k": "v"}}))
     selection = Selection(resource=SECRETS, metadata_only=True)
     async with reflecting(streaming(stream), streaming=True, selection=selection) as run:
-        assert run.requests() == [AGAIN, LIST, "watch 5"]
+        assert run.requests() == [STREAM, LIST, "watch 5"]
     assert run.store.calls == [("replace", "")]
 
 
-async def test_stopping_in_the_middle_of_the_initial_events_leaves_nothing_open() -> None:
+async def test_cancelling_during_the_initial_events_closes_the_stream() -> None:
     async with reflecting(streaming(FedStream(SOME)), streaming=True) as run:
         assert run.transport.open_streams == 1
     assert run.transport.open_streams == 0

@@ -1,4 +1,4 @@
-"""A transport that answers as a test tells it to, and remembers what it was asked, and when."""
+"""A transport with scripted responses, which records requests and their times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FedStream:
-    """A stream whose pieces come from the test, now or later."""
+    """A stream whose chunks a test provides, now or later."""
 
     def __init__(
         self, *pieces: bytes | Exception | None, status: int = 200, headers: Mapping[str, str] | None = None
@@ -30,12 +30,12 @@ class FedStream:
         self.feed(*pieces)
 
     def feed(self, *pieces: bytes | Exception | None) -> None:
-        """Bytes arrive; an exception breaks the stream, None ends it."""
+        """Add chunks; an exception breaks the stream, None ends it."""
         for piece in pieces:
             self._pieces.put_nowait(piece)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """As the protocol says."""
+        """See Transport."""
         while (piece := await self._pieces.get()) is not None:
             if isinstance(piece, Exception):
                 raise piece
@@ -46,10 +46,10 @@ Reply: TypeAlias = Response | FedStream | Exception | float
 
 
 class ScriptedTransport:
-    """Answers lists, streaming lists, watches and everything else from four queues, or from one function.
+    """Responds to lists, streaming lists, watches and other requests from four queues, or from one function.
 
-    A number in a queue is a wait in seconds before the reply after it. Watches that nobody scripted stay open;
-    streaming lists that nobody scripted are refused, as by a server that does not offer them.
+    A number in a queue delays the next reply by so many seconds. Further watches stay open; further streaming lists
+    are rejected, as by a server without them.
     """
 
     def __init__(self, handler: Callable[[Request], Reply] | None = None) -> None:
@@ -63,22 +63,22 @@ class ScriptedTransport:
         self._handler = handler
 
     async def send(self, request: Request) -> Response:
-        """As the protocol says."""
-        self._remember(request)
+        """See Transport."""
+        self._record(request)
         reply = await self._next(request, self.lists or self.others)
         assert isinstance(reply, Response), reply
         return reply
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """As the protocol says."""
-        self._remember(request)
+        """See Transport."""
+        self._record(request)
         is_list = "sendInitialEvents" in dict(request.query)
         queue = self.streams if is_list else self.watches
         if queue or self._handler:
             reply = await self._next(request, queue)
         else:
-            reply = not_offered() if is_list else FedStream()
+            reply = unsupported() if is_list else FedStream()
         if isinstance(reply, Response):
             reply = FedStream(reply.body, None, status=reply.status, headers=reply.headers)
         assert isinstance(reply, FedStream), reply
@@ -90,7 +90,7 @@ class ScriptedTransport:
 
     @property
     def queries(self) -> list[dict[str, str]]:
-        """The queries, one dictionary a request."""
+        """The query of each request."""
         return [dict(request.query) for request in self.requests]
 
     @property
@@ -98,7 +98,7 @@ class ScriptedTransport:
         """Seconds between requests."""
         return [later - earlier for earlier, later in zip(self.times, self.times[1:], strict=False)]
 
-    def _remember(self, request: Request) -> None:
+    def _record(self, request: Request) -> None:
         self.requests.append(request)
         self.times.append(asyncio.get_running_loop().time())
 
@@ -117,56 +117,56 @@ class ScriptedTransport:
         return reply
 
 
-def answer(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer with a JSON body."""
+def success(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a response with a JSON body."""
     return Response(status=status, headers=headers or {}, body=json.dumps(body).encode())
 
 
 def status_object(code: int, reason: str = "", **more: Any) -> Object:
-    """A Status, as API servers send with refusals."""
+    """Return a Status object, the body of an error."""
     return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, **more}
 
 
-def refusal(code: int, reason: str = "", *, retry_after: int | None = None, **details: Any) -> Response:
-    """A refused request."""
+def failure(code: int, reason: str = "", *, retry_after: int | None = None, **details: Any) -> Response:
+    """Return an error response."""
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
-    return answer(status_object(code, reason, message="no", details=details), status=code, headers=headers)
+    return success(status_object(code, reason, message="no", details=details), status=code, headers=headers)
 
 
 def listing(*items: Object, version: str = "10", continues: str = "", kind: str = "NodeList") -> Response:
-    """The answer to a list."""
+    """Return the response to a list."""
     meta = {"resourceVersion": version, **({"continue": continues} if continues else {})}
-    return answer({"kind": kind, "apiVersion": "v1", "metadata": meta, "items": list(items)})
+    return success({"kind": kind, "apiVersion": "v1", "metadata": meta, "items": list(items)})
 
 
 def node(name: str, version: str | int = 1, *, uid: str = "", **more: Any) -> Object:
-    """A Node, as watches bring it."""
+    """Return a Node."""
     meta = {"name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta, **more}
 
 
 def event(type_: str, obj: object) -> bytes:
-    """A line of a watch."""
+    """Return a line of a watch."""
     return json.dumps({"type": type_, "object": obj}).encode() + b"\n"
 
 
 def bookmark(version: str | int) -> bytes:
-    """A bookmark for nodes."""
+    """Return a bookmark for nodes."""
     return event("BOOKMARK", {"apiVersion": "v1", "kind": "Node", "metadata": {"resourceVersion": str(version)}})
 
 
 def initial_end(version: str | int) -> bytes:
-    """The bookmark for nodes that ends the initial events of a streaming list."""
+    """Return the bookmark that ends the initial events of a streaming list."""
     meta = {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}
     return event("BOOKMARK", {"apiVersion": "v1", "kind": "Node", "metadata": meta})
 
 
-def not_offered() -> Response:
-    """The answer to a streaming list of a server whose feature gate WatchList is off."""
+def unsupported() -> Response:
+    """Return the response of a server without the WatchList feature gate."""
     cause = {"reason": "FieldValueForbidden", "message": "Forbidden: no", "field": "sendInitialEvents"}
-    return refusal(422, "Invalid", group="meta.k8s.io", kind="ListOptions", causes=[cause])
+    return failure(422, "Invalid", group="meta.k8s.io", kind="ListOptions", causes=[cause])
 
 
 def reset() -> Transient:
-    """What a transport raises when a connection breaks."""
+    """Return what a transport raises for a broken connection."""
     return Transient("the connection broke")

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs."""
+"""Certificates for tests: an authority and the certificates that it signs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Authority:
         return self.file.read_text()
 
     def sign(self, name: str) -> Pair:
-        """For that DNS name, and 127.0.0.1 too if it is localhost."""
+        """Sign a certificate for a DNS name; localhost includes 127.0.0.1."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.DNSName(name)]
         if name == "localhost":
@@ -67,10 +67,10 @@ class Authority:
         return pair
 
     def server_context(self, name: str = "localhost", *, clients: bool = False) -> ssl.SSLContext:
-        """For a server of that name, which may ask its clients for certificates of this authority."""
+        """Return the context of a server, which may require client certificates of this authority."""
         pair = self.sign(name)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # As the API server, which takes certificates that Python 3.13's strict checking does not.
+        # Python 3.13 verifies strictly, the API server does not.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         context.load_cert_chain(pair.cert_file, pair.key_file)
         if clients:

@@ -1,4 +1,4 @@
-"""How often a reflector asks a server that fails, however it fails."""
+"""How often a reflector sends requests to a failing server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.support.kube_server import (
     Reply,
     ScriptedTransport,
     bookmark,
+    failure,
     initial_end,
     listing,
-    refusal,
     reset,
 )
 from tests.support.reflecting import error_event, reflecting
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def at_once(*pieces: bytes) -> Handler:
-    """Lists are answered; every watch, and every streaming list, is closed at once after these bytes."""
+    """Respond to lists; close watches and streaming lists at once after these bytes."""
 
     def handler(request: Request) -> Reply:
         return FedStream(*pieces, None) if "watch" in dict(request.query) else listing(version="5")
@@ -37,7 +37,7 @@ def at_once(*pieces: bytes) -> Handler:
     return handler
 
 
-HASTY: dict[str, Handler] = {
+FAILING: dict[str, Handler] = {
     "closes at once": at_once(),
     "sends a bookmark and closes": at_once(bookmark(5)),
     "ends the initial events and closes": at_once(initial_end(5)),
@@ -45,19 +45,19 @@ HASTY: dict[str, Handler] = {
     "sends 410": at_once(error_event(410, "Expired")),
     "ends the initial events and sends 410": at_once(initial_end(5), error_event(410, "Expired")),
     "sends 429": at_once(error_event(429, "TooManyRequests")),
-    "refuses": lambda _: Transient("no", reason=REFUSED),
-    "resets": lambda _: reset(),
+    "refuses connections": lambda _: Transient("no", reason=REFUSED),
+    "resets connections": lambda _: reset(),
     "times out": lambda _: Transient("no", reason=TIMED_OUT),
-    "answers 404": lambda _: refusal(404, "NotFound"),
-    "answers 410": lambda _: refusal(410, "Expired"),
-    "answers 500": lambda _: refusal(500),
-    "answers 429, retry at once": lambda _: refusal(429, retry_after=0),
-    "answers 502": lambda _: refusal(502),
+    "responds 404": lambda _: failure(404, "NotFound"),
+    "responds 410": lambda _: failure(410, "Expired"),
+    "responds 500": lambda _: failure(500),
+    "responds 429, retry at once": lambda _: failure(429, retry_after=0),
+    "responds 502": lambda _: failure(502),
 }
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])
-@pytest.mark.parametrize("handler", HASTY.values(), ids=HASTY.keys())
+@pytest.mark.parametrize("handler", FAILING.values(), ids=FAILING.keys())
 async def test_no_failure_makes_a_tight_loop(handler: Handler, *, streaming: bool) -> None:
     transport = ScriptedTransport(handler)
     async with reflecting(transport, seconds=600, streaming=streaming):
@@ -74,7 +74,7 @@ async def test_an_outage_of_ten_minutes_costs_about_18_attempts(*, streaming: bo
     assert 15 <= len(transport.requests) <= 22
 
 
-async def test_health_of_two_minutes_makes_the_next_wait_short_again() -> None:
+async def test_two_healthy_minutes_reset_the_backoff() -> None:
     is_up = False
 
     def handler(request: Request) -> Reply:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import os
 import re
 import shlex
 import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import pytest
 import yaml
@@ -25,7 +26,8 @@ README = (ROOT / "README.md").read_text()
 COMMANDS = [
     line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines() if line.strip()
 ]
-MANIFESTS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)]
+#: Manifests by file name.
+FILES = {name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", README, re.DOTALL)}
 #: Commands that are not run, by their beginning, with the reason.
 NOT_RUN = {
     "make demo": "takes minutes; .ci/run runs it",
@@ -52,11 +54,6 @@ WATCH, TIMEOUT = 5.0, 120.0
 
 def is_run(command: str) -> bool:
     return not command.startswith(tuple(NOT_RUN))
-
-
-def manifest(kind: str) -> dict[str, Any]:
-    (found,) = (block for block in MANIFESTS if block.get("kind") == kind)
-    return dict(found)
 
 
 class Terminal:
@@ -113,8 +110,6 @@ async def python(
 async def test_every_command_runs_as_written(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")
-    version = manifest("Version")
-    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(manifest("UpgradePlan")))
     cluster = ("hack.cluster", "--kubeconfig", str(terminal.kubeconfig), "--time-scale", "0.2")
     async with contextlib.AsyncExitStack() as stack:
         log = stack.enter_context((tmp_path / "manager.log").open("wb"))
@@ -122,8 +117,10 @@ async def test_every_command_runs_as_written(tmp_path: Path) -> None:
         assert simulated.stdout is not None
         ready = dict(part.split("=", 1) for part in (await simulated.stdout.readline()).decode().split()[1:])
         url = "kubectl -n harvester-system get versions.harvesterhci.io v1.8.0 -o jsonpath={.spec.isoURL}"
-        version["spec"]["isoURL"] = await terminal.run(url)
-        (tmp_path / "version.yaml").write_text(yaml.safe_dump(version))
+        files = copy.deepcopy(FILES)
+        files["version.yaml"]["spec"]["isoURL"] = await terminal.run(url)
+        for name in ("version.yaml", "plan.yaml", "image-plan.yaml"):
+            (tmp_path / name).write_text(yaml.safe_dump(files[name]))
         await terminal.run("kubectl -n harvester-system delete versions.harvesterhci.io v1.8.0")
         outputs = {}
         for command in filter(is_run, COMMANDS):
@@ -142,9 +139,8 @@ def test_every_exception_names_a_command() -> None:
 
 
 def test_the_image_name_goes_into_the_kustomization() -> None:
-    (snippet,) = (block["images"] for block in MANIFESTS if "images" in block)
+    (image,) = FILES["deploy/kustomization.yaml"]["images"]
     (stored,) = yaml.safe_load((ROOT / "deploy/kustomization.yaml").read_text())["images"]
-    (image,) = snippet
     assert (image["name"], image["newTag"]) == (stored["name"], stored["newTag"])
     assert f"docker push {image['newName']}:{image['newTag']}" in COMMANDS
 

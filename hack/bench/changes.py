@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SCENARIO = "three-nodes"
 #: Of the scenario's durations: short, but without simultaneous events.
 SCALE = 0.3
-#: Upgrades, all of which count: on the embedded server, and each on a real control plane of its own.
+#: Upgrades, all of which count: on the embedded server, and each on a new control plane.
 RUNS, REAL_RUNS = 5, 3
 #: Milliseconds.
 TARGET = 50

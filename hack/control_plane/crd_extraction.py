@@ -52,11 +52,11 @@ def _from_yaml(files: list[Path]) -> Iterator[Object]:
 
 def _from_kubevirt(folder: Path) -> Iterator[Object]:
     """Yield the definitions in hack/crds with KubeVirt's own schemas."""
-    ours = {crd["spec"]["names"]["singular"]: crd for crd in foreign_crds() if crd["spec"]["group"] == "kubevirt.io"}
+    crds = {crd["spec"]["names"]["singular"]: crd for crd in foreign_crds() if crd["spec"]["group"] == "kubevirt.io"}
     for singular, schema in _KUBEVIRT_SCHEMA.findall((folder / _KUBEVIRT_SCHEMAS).read_text(encoding="utf-8")):
-        if singular in ours:
-            ours[singular]["spec"]["versions"][0]["schema"] = next(yaml.load_all(schema, Loader=_LOADER))
-            yield ours[singular]
+        if singular in crds:
+            crds[singular]["spec"]["versions"][0]["schema"] = next(yaml.load_all(schema, Loader=_LOADER))
+            yield crds[singular]
 
 
 def _servable(crd: Object) -> Object:

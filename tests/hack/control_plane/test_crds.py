@@ -58,7 +58,7 @@ def test_a_module_without_definitions_is_an_error(tmp_path: Path) -> None:
         extract_crds("sigs.k8s.io/cluster-api", tmp_path, tmp_path)
 
 
-def test_a_kind_has_its_projects_definition_or_ours(tmp_path: Path) -> None:
+def test_a_kind_has_its_projects_definition_or_the_small_one(tmp_path: Path) -> None:
     name = "settings.harvesterhci.io"
     for each in (name, "keypairs.harvesterhci.io"):
         (tmp_path / f"{each}.json").write_text(json.dumps({"metadata": {"name": each}, "spec": {"real": True}}))
@@ -66,8 +66,8 @@ def test_a_kind_has_its_projects_definition_or_ours(tmp_path: Path) -> None:
     for crd in real_crds(assets):
         crd["spec"].clear()
     found = {crd["metadata"]["name"]: crd for crd in real_crds(assets)}
-    ours = {crd["metadata"]["name"]: crd for crd in foreign_crds()}
-    assert found == {**ours, name: {"metadata": {"name": name}, "spec": {"real": True}}}
+    small = {crd["metadata"]["name"]: crd for crd in foreign_crds()}
+    assert found == {**small, name: {"metadata": {"name": name}, "spec": {"real": True}}}
 
 
 def test_missing_definitions_are_an_error_with_the_remedy(tmp_path: Path) -> None:
@@ -75,17 +75,17 @@ def test_missing_definitions_are_an_error_with_the_remedy(tmp_path: Path) -> Non
         real_crds(Assets(tmp_path, tmp_path / "missing"))
 
 
-def differences(ours: Any, real: Any, path: str = "") -> Iterator[str]:
-    """Yield what `ours` models differently, and what only one of the two requires."""
-    is_open = ours.get("x-kubernetes-preserve-unknown-fields")
+def differences(small: Any, real: Any, path: str = "") -> Iterator[str]:
+    """Yield what `small` models differently, and what only one of the two requires."""
+    is_open = small.get("x-kubernetes-preserve-unknown-fields")
     if real.get("x-kubernetes-preserve-unknown-fields") and "properties" not in real:
         return
     for facet in FACETS:
-        if _set(ours.get(facet)) != _set(real.get(facet)) and not is_open:
-            yield f"{path or '.'}: {facet} {ours.get(facet)} is {real.get(facet)}"
-    known = ours.get("properties") or {}
+        if _set(small.get(facet)) != _set(real.get(facet)) and not is_open:
+            yield f"{path or '.'}: {facet} {small.get(facet)} is {real.get(facet)}"
+    known = small.get("properties") or {}
     if known or not is_open:
-        required = (set(ours.get("required") or ()), set(real.get("required") or ()))
+        required = (set(small.get("required") or ()), set(real.get("required") or ()))
         yield from (f"{path}.{name}: required by one alone" for name in sorted(required[0] ^ required[1]))
     for name, schema in known.items():
         if name not in (real.get("properties") or {}):
@@ -93,8 +93,8 @@ def differences(ours: Any, real: Any, path: str = "") -> Iterator[str]:
         else:
             yield from differences(schema, real["properties"][name], f"{path}.{name}")
     for inner in ("items", "additionalProperties"):
-        if isinstance(ours.get(inner), dict) and isinstance(real.get(inner), dict):
-            yield from differences(ours[inner], real[inner], f"{path}[]")
+        if isinstance(small.get(inner), dict) and isinstance(real.get(inner), dict):
+            yield from differences(small[inner], real[inner], f"{path}[]")
 
 
 def _set(value: Any) -> Any:
@@ -107,14 +107,14 @@ def _stored(crd: Object) -> Any:
 
 @pytest.mark.assets
 @pytest.mark.parametrize("name", NAMES)
-def test_our_definition_agrees_with_its_projects(name: str) -> None:
-    ours = next(crd for crd in foreign_crds() if crd["metadata"]["name"] == name)
+def test_the_small_definition_agrees_with_its_projects(name: str) -> None:
+    small = next(crd for crd in foreign_crds() if crd["metadata"]["name"] == name)
     real = next(crd for crd in real_crds(tiers.assets()) if crd["metadata"]["name"] == name)
     for part in ("group", "scope"):
-        assert ours["spec"][part] == real["spec"][part]
+        assert small["spec"][part] == real["spec"][part]
     for part in ("plural", "singular", "kind"):
-        assert ours["spec"]["names"].get(part) == real["spec"]["names"].get(part)
-    versions = (_stored(ours), _stored(real))
+        assert small["spec"]["names"].get(part) == real["spec"]["names"].get(part)
+    versions = (_stored(small), _stored(real))
     assert versions[0]["name"] == versions[1]["name"]
     assert set(versions[0].get("subresources") or {}) == set(versions[1].get("subresources") or {})
     schemas = [version["schema"]["openAPIV3Schema"] for version in versions]

@@ -64,7 +64,7 @@ class Machine:
         return sorted(path.name.split("-")[0] for path in self.home.glob("cache/*/*/*") if path.is_dir())
 
     def start(self) -> subprocess.Popen[str]:
-        """Start the program in a process of its own."""
+        """Start the program as a process."""
         return subprocess.Popen(  # our own program
             [sys.executable, "-m", "hack.control_plane"],
             cwd=ROOT,

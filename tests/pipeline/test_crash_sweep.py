@@ -17,8 +17,9 @@ import pytest
 
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
+from tests.support.cluster_state import end_state
 from tests.support.sweep import shares
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, end_state, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound

@@ -7,22 +7,30 @@ deletion, or the verdict.
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.ends import run
-from tests.support.manager_restarts import Interruption
+from hack.simulation import Simulation
+from tests.support.cluster_state import created_objects, overridden_settings
+from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.repairable import SECOND, RepairableScenario, fault
 from tests.support.sweep import STRIDE, Sweep
+from tests.support.upgrade import BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.ends import Run
 
+#: Virtual seconds in which an event is sent again that got no answer.
+_EVENT_RETRY = 15.0
 #: Writes that are swept before the deletion.
 BEFORE = 2
 #: Writes between the verdict and the first removal: the record, what is put back, the note of it, and an event.
@@ -47,6 +55,69 @@ FAILING: dict[str, tuple[RepairableScenario, PhaseName]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What an upgrade has left."""
+
+    phases: list[str]
+    created: list[str]
+    settings: list[Any]
+    annotations: dict[str, str]
+    #: But for errors on the way.
+    events: list[tuple[str, str, int]]
+    errors: list[str] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One upgrade up to such an end."""
+
+    left: Left
+    #: Writes of the first life before the deletion; 0 without one.
+    before: int
+    #: All of them.
+    writes: list[str]
+    #: What was to be put back.
+    settings: list[Any]
+
+
+async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption: Interruption = UNDISTURBED) -> Run:
+    """An upgrade that is deleted as soon as it has reached a phase, or that fails."""
+    async with Simulation(scenario, scale=0) as simulation:
+        was = await overridden_settings(simulation)
+        stage = await Stage.set_up(simulation)
+        async with restarted(stage, [interruption]) as managers:
+            await stage.create_plan(BY_VERSION)
+            before = 0
+            if delete_in:
+                await stage.until_recorded(delete_in)
+                before = len(managers.lives[0].wire.writes)
+                await simulation.client().delete(UPGRADE_PLANS, stage.name)
+            await stage.until("gone" if delete_in else FAILED)
+            await stage.settle()
+            if interruption != UNDISTURBED:
+                await asyncio.sleep(_EVENT_RETRY)
+        writes = managers.lives[0].wire.writes
+        return Run(left=await _left(stage), before=before, writes=writes, settings=was)
+
+
+async def _left(stage: Stage) -> Left:
+    """Look at it."""
+    found = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
+    try:
+        plan = await stage.plan()
+    except NotFound:
+        plan = {"metadata": {}}
+    return Left(
+        phases=phases_of(plan),
+        created=await created_objects(stage.simulation),
+        settings=await overridden_settings(stage.simulation),
+        annotations=objects.annotations_of(plan),
+        events=sorted(event for event in found if event[0] != "ReconcileError"),
+        errors=[message for reason, message, _ in found if reason == "ReconcileError"],
+    )
+
+
 def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[tuple[str, Interruption]]:
     """In words and as they are."""
     # Odd, so that kills and losses alternate where not all are swept.
@@ -67,11 +138,11 @@ DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str, sweep: Sweep) -> None:
     scenario = RepairableScenario.of(**(fault("prepare", SECOND) if phase == FAILED else {}))
     golden = await run(scenario, delete_in=phase)
-    assert (golden.left.ours, golden.left.settings, golden.left.errors) == ([], golden.settings, [])
+    assert (golden.left.created, golden.left.settings, golden.left.errors) == ([], golden.settings, [])
     beginning = max(1, golden.before + 1 - BEFORE)
     for what, interruption in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase), sweep=sweep):
         ending = await run(scenario, delete_in=phase, interruption=interruption)
-        assert (ending.left.ours, ending.left.settings) == ([], golden.settings), what
+        assert (ending.left.created, ending.left.settings) == ([], golden.settings), what
         _assert_errors_have_reasons(ending, interruption, what)
 
 

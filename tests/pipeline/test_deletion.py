@@ -11,7 +11,7 @@ import pytest
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
-from tests.support.leftovers import ours, settings
+from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.repairable import RepairableScenario, fault
 from tests.support.upgrade import BY_VERSION, Stage, phases_of, provision_generation
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
@@ -76,8 +76,8 @@ async def succeed(stage: Stage, *, before: list[Any]) -> None:
     await stage.settle()
     assert phases_of(await following.plan()) == [*PHASE_VALUES, SUCCEEDED]
     assert await provision_generation(stage.simulation) == was + 1
-    assert await settings(stage.simulation) == before
-    assert await ours(stage.simulation, "next") == []
+    assert await overridden_settings(stage.simulation) == before
+    assert await created_objects(stage.simulation, "next") == []
     assert await cordoned(stage.simulation) == []
     assert jobs_of(stage) == both_steps(stage)
 
@@ -86,21 +86,21 @@ async def succeed(stage: Stage, *, before: list[Any]) -> None:
 @pytest.mark.parametrize("phase", PHASE_VALUES)
 async def test_a_plan_deleted_in_any_phase_goes_and_leaves_nothing(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
-        before = await settings(simulation)
+        before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_recorded(phase)
             await delete(stage)
-            assert await ours(simulation) == []
-            assert await settings(simulation) == before
+            assert await created_objects(simulation) == []
+            assert await overridden_settings(simulation) == before
         assert stage.ledger.conflicts == []
 
 
 @pytest.mark.parametrize("phase", ["ImagePreloading", "CleaningUp"])
 async def test_half_done_work_on_images_does_not_hinder_the_next_plan(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
-        before = await settings(simulation)
+        before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -112,7 +112,7 @@ async def test_half_done_work_on_images_does_not_hinder_the_next_plan(simulate: 
 @pytest.mark.servers
 async def test_half_done_work_on_the_cluster_does_not_hinder_the_next_plan(simulate: Simulate) -> None:
     async with simulate() as simulation:
-        before = await settings(simulation)
+        before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -135,13 +135,13 @@ async def test_a_node_that_was_drained_is_taken_through_by_the_next_plan(simulat
 async def delete_at(simulate: Simulate, state: str) -> None:
     """Delete a plan when its first node has reached the state, and let the next one succeed."""
     async with simulate() as simulation:
-        before = await settings(simulation)
+        before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_node(state)
             await delete(stage)
-            assert await settings(simulation) == before
+            assert await overridden_settings(simulation) == before
             await succeed(stage, before=before)
 
 
@@ -150,7 +150,7 @@ async def test_a_worker_that_was_under_way_waits_until_rancher_comes_to_it_again
     simulate: Simulate, state: str
 ) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
-        before = await settings(simulation)
+        before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -165,7 +165,7 @@ async def test_a_worker_on_which_a_plan_has_failed_is_taken_through_by_the_next_
 ) -> None:
     scenario = RepairableScenario.of(**WORKER, **fault(step, "node-3"))
     async with simulate(scenario) as simulation:
-        before = await settings(simulation)
+        before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -181,7 +181,7 @@ async def test_a_plan_that_is_torn_away_by_force_leaves_a_question_that_the_next
     simulate: Simulate, node: str, state: str
 ) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
-        client, before = simulation.client(), await settings(simulation)
+        client, before = simulation.client(), await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
         async with stage.life() as first:
             await stage.create_plan(BY_VERSION)
@@ -203,7 +203,7 @@ async def test_a_plan_that_is_torn_away_by_force_leaves_a_question_that_the_next
             await stage.settle()
         assert jobs_of(stage) == both_steps(stage)
         assert await cordoned(simulation) == []
-        after = await settings(simulation)
+        after = await overridden_settings(simulation)
         assert after[:2] == before[:2]
         # What was before the first plan nobody knows any more; hooks that nobody answers do not stay.
         assert "management.harvesterhci.io" not in str(after[2])
@@ -289,7 +289,7 @@ async def test_a_plan_whose_release_was_not_heard_of_does_not_take_the_next_ones
             await delete(stage)
             assert losing.is_released
             assert losing.removed == []
-            assert await ours(simulation) == []
+            assert await created_objects(simulation) == []
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == SUCCEEDED
 
@@ -323,4 +323,4 @@ async def test_a_slow_api_server_does_not_make_a_clean_up_look_like_a_hang(monke
                 await asyncio.sleep(0.5)
                 await made[0].check()
             assert asyncio.get_running_loop().time() - began < 240
-        assert await ours(simulation) == []
+        assert await created_objects(simulation) == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.leftovers import ours, settings
+from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.repairable import SECOND, RepairableScenario, fault
 from tests.support.sweep import Sweep, shares
 from tests.support.titles import title
@@ -177,7 +177,7 @@ def assert_told(plan: Object, events: list[Object], failure: Failure, *, in_orde
 
 async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
     """Of what the upgrade has made there are the objects whose titles begin so, and their Pods, and no others."""
-    kept = await ours(simulation)
+    kept = await created_objects(simulation)
     assert len(kept) == len(titles)
     assert all(title.startswith(wanted) for title, wanted in zip(kept, titles, strict=True))
     pods = (await simulation.client().list(PODS, label_selector="management.harvesterhci.io/upgrade-plan")).items
@@ -217,7 +217,7 @@ async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is
 ) -> None:
     async with simulate(RepairableScenario.of(**failure.faults)) as simulation:
         is_real = simulation.backend.has_controllers
-        before, stage = await settings(simulation), await Stage.set_up(simulation)
+        before, stage = await overridden_settings(simulation), await Stage.set_up(simulation)
         async with stage.life():
             plan = await fail(stage)
             # In which order others take the nodes is chance, which only the embedded server's dice repeat.
@@ -225,13 +225,13 @@ async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is
             if not is_real:
                 await asyncio.sleep(LONG)
             await assert_kept(simulation, failure.kept)
-            assert await settings(simulation) == before
+            assert await overridden_settings(simulation) == before
             assert objects.finalizers(await stage.plan()) == [FINALIZER]
             await simulation.client().delete(UPGRADE_PLANS, stage.name)
             assert await stage.until("gone") == "gone"
             await stage.settle()
             await assert_kept(simulation, ())
-            assert await settings(simulation) == before
+            assert await overridden_settings(simulation) == before
         assert stage.ledger.conflicts == []
 
 
@@ -247,7 +247,7 @@ async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is
 async def test_the_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
     scenario = RepairableScenario.of(**failure.faults)
     async with simulate(scenario) as simulation:
-        client, before = simulation.client(), await settings(simulation)
+        client, before = simulation.client(), await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
         following = replace(stage, name="next")
         async with stage.life():
@@ -261,7 +261,7 @@ async def test_the_next_plan_succeeds(simulate: Simulate, failure: Failure, *, d
                 await following.until("NodeUpgrading")
                 await client.delete(UPGRADE_PLANS, stage.name)
                 await stage.until("gone")
-                interval, *_ = await settings(simulation)
+                interval, *_ = await overridden_settings(simulation)
                 assert interval == "1800"
             assert await following.until_ended() == SUCCEEDED
             await stage.settle()
@@ -269,8 +269,8 @@ async def test_the_next_plan_succeeds(simulate: Simulate, failure: Failure, *, d
         assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
         generation = objects.status(failed).get("provisionGeneration", 3)
         assert objects.status(plan)["provisionGeneration"] == generation + 1
-        assert await settings(simulation) == before
-        assert await ours(simulation, "next") == []
+        assert await overridden_settings(simulation) == before
+        assert await created_objects(simulation, "next") == []
         warnings = [event["reason"] for event in await following.events() if event["type"] == "Warning"]
         assert warnings == list(failure.warnings)
 
@@ -304,6 +304,6 @@ async def _cleaned(work: str, *, die_at: int = 0, after: bool = False) -> tuple[
                 await stage.settle()
         events = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
         plan = await stage.plan()
-        found = [await ours(simulation), await settings(simulation)]
+        found = [await created_objects(simulation), await overridden_settings(simulation)]
         left = [*found, sorted(events), phases_of(plan), objects.annotations_of(plan)]
         return left, first.wire.writes

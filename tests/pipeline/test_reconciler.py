@@ -10,7 +10,8 @@ import pytest
 
 from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_VERSION, Stage, condition, end_state, phases_of
+from tests.support.cluster_state import end_state
+from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
 from tests.support.witness import CreateCounter, assert_succeeds_once
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects

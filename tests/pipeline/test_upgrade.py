@@ -10,7 +10,8 @@ import pytest
 from hack import virtual_time
 from hack.simulation import Simulation
 from tests.support import titles
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, end_state, phases_of
+from tests.support.cluster_state import end_state
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (

@@ -14,9 +14,10 @@ from typing import Any, get_args
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.cluster_state import end_state
 from tests.support.skewed import UNTIL_RELIST, Mishap, Skewed
 from tests.support.sweep import Sweep, shares
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Ledger, Stage, end_state, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Ledger, Stage, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 

@@ -23,8 +23,8 @@ from hack.cluster.gateway import Gateway
 from hack.control_plane import control_plane as kube
 from hack.control_plane.direct import direct
 from tests.support.accounts import ACCOUNTS
+from tests.support.cluster_reset import reset
 from tests.support.polling import eventually
-from tests.support.tidying import tidy
 from tests.support.wire import Wire
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.kube.client import Client
@@ -180,7 +180,7 @@ async def real_cluster(folder: Path, plane: ControlPlane, assets: Assets) -> Asy
     tokens = {"admin": kube.ADMIN.token} | {account.name: account.token for account in ACCOUNTS}
     async with direct(plane, token=kube.ADMIN.token) as transport:
         client = Client(transport, user_agent="kubectl-tests", random=Random(1))
-        await tidy(plane, transport, client)
+        await reset(plane, transport, client)
         kubeconfig = _kubeconfig(folder, plane.url, plane.certificate, tokens)
         found = Cluster(transport, program=assets.folder / "kubectl", kubeconfig=kubeconfig, home=folder)
         await _define(found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from hack.control_plane.backend import RealBackend
 from hack.simulation import Simulation
-from tests.support.tidying import tidy
+from tests.support.cluster_reset import reset
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class SharedBackend(RealBackend):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        await tidy(self._shared, self.transport, Client(self.transport, user_agent="tidying", random=Random()))
+        await reset(self._shared, self.transport, Client(self.transport, user_agent="reset", random=Random()))
         return self
 
 

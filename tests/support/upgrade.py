@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 
 from hack.cluster.impersonation import ActingAs
-from tests.support import titles
+from tests.support.cluster_state import is_collected, lasting, stored
 from tests.support.manager_process import ManagerProcess
 from tests.support.polling import eventually
 from upgrade_manager.api.phases import TERMINAL
@@ -23,7 +23,7 @@ from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
 from upgrade_manager.kube.resources import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS, Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
 
@@ -243,45 +243,3 @@ def condition(plan: Object, type_: str) -> tuple[str, str, str]:
     """Status, reason and message."""
     found = objects.condition(plan, type_) or {}
     return found.get("status", ""), found.get("reason", ""), found.get("message", "")
-
-
-#: Kinds whose objects come and go by themselves, or are where chance has put them.
-_PASSING = {
-    "Event", "Pod", "Lease", "ReplicaSet",
-    "VirtualMachineInstanceMigration", "VirtualMachineInstance", "Volume", "Engine",
-}  # fmt: skip
-#: Fields that differ from run to run without meaning anything.
-_CHANCE = {
-    "uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime",
-    "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration", "last-apply-time",
-}  # fmt: skip
-
-
-async def end_state(simulation: Simulation) -> dict[str, Any]:
-    """Every lasting object of the cluster, without what chance decides: equal for runs that ended alike."""
-    return lasting(await stored(simulation))
-
-
-async def stored(simulation: Simulation) -> list[Object]:
-    """Every object of the cluster."""
-    return [json.loads(line) for line in (await simulation.dump()).splitlines()]
-
-
-def lasting(found: Iterable[Object]) -> dict[str, Any]:
-    """Of these objects, by title, those that stay, without what chance decides."""
-    return {titles.title(obj): _settled(obj) for obj in found if obj["kind"] not in _PASSING}
-
-
-def is_collected(found: Collection[Object]) -> bool:
-    """Whether everything whose owner is gone is gone too; how long that takes is the garbage collector's affair."""
-    living = {objects.uid(obj) for obj in found}
-    owners = (owner for obj in found for owner in objects.metadata(obj).get("ownerReferences") or [])
-    return all(owner["uid"] in living for owner in owners)
-
-
-def _settled(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _settled(inner) for key, inner in value.items() if key not in _CHANCE}
-    if isinstance(value, list):
-        return [_settled(inner) for inner in value]
-    return value

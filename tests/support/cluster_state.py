@@ -1,0 +1,75 @@
+"""What a cluster holds: all lasting objects, those of an upgrade, and the settings that an upgrade overrides."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.support import titles
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from hack.simulation import Simulation
+    from upgrade_manager.kube.objects import Object
+
+#: Kinds whose objects controllers create and delete, or place at random.
+_PASSING = {
+    "Event", "Pod", "Lease", "ReplicaSet",
+    "VirtualMachineInstanceMigration", "VirtualMachineInstance", "Volume", "Engine",
+}  # fmt: skip
+#: Fields that differ from run to run.
+_VOLATILE = {
+    "uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime",
+    "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration", "last-apply-time",
+}  # fmt: skip
+
+
+async def end_state(simulation: Simulation) -> dict[str, Any]:
+    """Return the lasting objects of the cluster by title, equal for runs that end alike."""
+    return lasting(await stored(simulation))
+
+
+async def stored(simulation: Simulation) -> list[Object]:
+    """Return every object of the cluster."""
+    return [json.loads(line) for line in (await simulation.dump()).splitlines()]
+
+
+def lasting(found: Iterable[Object]) -> dict[str, Any]:
+    """Map titles to the objects that stay, without volatile fields."""
+    return {titles.title(obj): _stable(obj) for obj in found if obj["kind"] not in _PASSING}
+
+
+def is_collected(found: Collection[Object]) -> bool:
+    """Whether the garbage collector has deleted every object of a deleted owner."""
+    living = {objects.uid(obj) for obj in found}
+    owners = (owner for obj in found for owner in objects.metadata(obj).get("ownerReferences") or [])
+    return all(owner["uid"] in living for owner in owners)
+
+
+def _stable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _stable(inner) for key, inner in value.items() if key not in _VOLATILE}
+    if isinstance(value, list):
+        return [_stable(inner) for inner in value]
+    return value
+
+
+async def created_objects(simulation: Simulation, plan: str = "upgrade") -> list[str]:
+    """Return the titles of the objects with the plan's label."""
+    state = (await end_state(simulation)).items()
+    return [title for title, obj in state if objects.labels(obj).get("management.harvesterhci.io/upgrade-plan") == plan]
+
+
+async def overridden_settings(simulation: Simulation) -> list[Any]:
+    """Return everything that an upgrade changes and restores."""
+    state = await end_state(simulation)
+    nodes = [obj for obj in state.values() if obj["kind"] == "Node"]
+    return [
+        state["Setting longhorn-system/replica-replenishment-wait-interval"]["value"],
+        state["Addon kube-system/descheduler"]["spec"]["enabled"],
+        objects.spec(state["Cluster fleet-local/local"])["rkeConfig"].get("upgradeStrategy"),
+        [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade.cattle.io/")],
+        [key for node in nodes for key in objects.annotations_of(node) if "pendingOSImage" in key],
+    ]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.kube.resources import EVENTS, PODS
-from upgrade_manager.pipeline.diagnostics import DIAGNOSTICS_INTERVAL, TTLCache, job_progress, new_job_progress
+from upgrade_manager.pipeline.diagnostics import job_progress, new_job_progress
+from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL, TTLCache
 from upgrade_manager.pipeline.phases.base import Waiting
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def test_new_job_is_reported_like_an_observed_one() -> None:
 
 
 async def test_cache_loads_a_value_once_per_interval() -> None:
-    cache, loads = TTLCache(), 0
+    cache, loads = TTLCache(ttl=DIAGNOSTICS_INTERVAL), 0
 
     async def load() -> str:
         nonlocal loads
@@ -175,7 +176,7 @@ async def test_cache_loads_a_value_once_per_interval() -> None:
 
 
 async def test_cache_drops_expired_values() -> None:
-    cache = TTLCache()
+    cache = TTLCache(ttl=DIAGNOSTICS_INTERVAL)
 
     async def load() -> str:
         return ""

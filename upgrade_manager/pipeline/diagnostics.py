@@ -11,44 +11,26 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import EVENTS, PODS
 from upgrade_manager.nodes.job_state import JobState
+from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: Seconds without progress after which Pods and events are listed, and between two lists.
-DIAGNOSTICS_INTERVAL = 60.0
 #: Seconds for a list: it must not delay the reconcile.
 LIST_TIMEOUT = 5.0
 NO_POD = "no Pod yet"
 _FINISHED = frozenset({"Succeeded", "Failed"})
 #: Reasons of containers that start normally.
 _STARTING = frozenset({"ContainerCreating", "PodInitializing"})
-
-
-class TTLCache:
-    """Caches the diagnostics of one plan, each for DIAGNOSTICS_INTERVAL."""
-
-    def __init__(self) -> None:
-        #: By key: expiry in loop time, value.
-        self._entries: dict[str, tuple[float, str]] = {}
-
-    async def get(self, key: str, load: Callable[[], Awaitable[str]]) -> str:
-        """Return the cached value, else load it."""
-        now = loop_time()
-        self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
-        if key not in self._entries:
-            self._entries[key] = (now + DIAGNOSTICS_INTERVAL, await load())
-        return self._entries[key][1]
 
 
 def new_job_progress(named: str, *, backoff_limit: int) -> Waiting:

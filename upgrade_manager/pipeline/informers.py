@@ -12,12 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import LABEL_COMPONENT, Component
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.pipeline.diagnostics import TTLCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.resources import Resource
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SYNC_TIMEOUT = 10.0
 #: Seconds that a reconcile waits for the caches to show its writes.
 WRITE_TIMEOUT = 5.0
+#: Seconds until something that does not progress is diagnosed, and for which a diagnosis is kept.
+DIAGNOSTICS_INTERVAL = 60.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "ready", "startTime", "succeeded")
 
@@ -58,6 +60,23 @@ class _Running:
     task: asyncio.Task[None]
 
 
+class TTLCache:
+    """Caches what is read from the API server without a watch."""
+
+    def __init__(self, *, ttl: float) -> None:
+        self._ttl = ttl
+        #: By key: expiry in loop time, value.
+        self._entries: dict[str, tuple[float, str]] = {}
+
+    async def get(self, key: str, load: Callable[[], Awaitable[str]]) -> str:
+        """Return the cached value, else load it."""
+        now = loop_time()
+        self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
+        if key not in self._entries:
+            self._entries[key] = (now + self._ttl, await load())
+        return self._entries[key][1]
+
+
 class PlanInformers:
     """The informers of one plan; their tasks run in the controller's TaskGroup."""
 
@@ -68,7 +87,7 @@ class PlanInformers:
         self._used: set[InformerSpec] = set()
         #: By keep_failed_jobs: the steps of a clean-up that succeeded while others failed.
         self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
-        self.diagnostics = TTLCache()
+        self.diagnostics = TTLCache(ttl=DIAGNOSTICS_INTERVAL)
 
     @property
     def specs(self) -> frozenset[InformerSpec]:

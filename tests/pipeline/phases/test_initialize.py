@@ -9,7 +9,8 @@ from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
-from upgrade_manager.pipeline.phases.initialize import Initialize, unknown_pause_nodes
+from upgrade_manager.pipeline.phases.initialize import Initialize
+from upgrade_manager.pipeline.phases.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:

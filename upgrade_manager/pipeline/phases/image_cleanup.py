@@ -12,7 +12,7 @@ from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
-from upgrade_manager.pipeline.phases.repo_create import unserved
+from upgrade_manager.pipeline.phases.repository import unserved
 from upgrade_manager.pipeline.phases.suc_plan import (
     NodeStates,
     follow_plan,

@@ -7,17 +7,13 @@ from upgrade_manager.api.names import is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.preflight.check import Pending, Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
@@ -46,21 +42,6 @@ class Initialize(Phase):
         ctx.status["singleNode"] = single_node(nodes)
         unknown_pause_nodes(ctx, managed)
         return await _preflight(ctx, [objects.name(node) for node in nodes])
-
-
-def single_node(nodes: Sequence[Object]) -> str | None:
-    """Return the name of the only managed node; None if there are several."""
-    return objects.name(nodes[0]) if len(nodes) == 1 else None
-
-
-def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:
-    """Return a message about names in pauseNodes that match no node, and record a Warning event; empty without any."""
-    unknown = sorted(name for name in ctx.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
-    if not unknown:
-        return ""
-    text = f"pauseNodes lists unknown node{'s' if len(unknown) > 1 else ''} {name_list(unknown)}; ignored"
-    ctx.events.warning(ctx.raw, "PauseNodesUnknown", text, about=",".join(unknown))
-    return text
 
 
 async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:

@@ -30,7 +30,7 @@ from upgrade_manager.pipeline import overrides, rancher, vm_restore
 from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.phases.initialize import single_node, unknown_pause_nodes
+from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name
 

@@ -16,13 +16,9 @@ from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
 from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.pipeline.diagnostics import (
-    DIAGNOSTICS_INTERVAL,
-    job_attempt,
-    job_failure_message,
-    latest_warning,
-)
+from upgrade_manager.pipeline.diagnostics import job_attempt, job_failure_message, latest_warning
 from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 

@@ -1,0 +1,30 @@
+"""Which nodes are upgraded, for the phases that read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube import objects
+from upgrade_manager.nodes.sequencing import name_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+
+def single_node(nodes: Sequence[Object]) -> str | None:
+    """Return the name of the only managed node; None if there are several."""
+    return objects.name(nodes[0]) if len(nodes) == 1 else None
+
+
+def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:
+    """Return a message about names in pauseNodes that match no node, and record a Warning event; empty without any."""
+    unknown = sorted(name for name in ctx.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
+    if not unknown:
+        return ""
+    text = f"pauseNodes lists unknown node{'s' if len(unknown) > 1 else ''} {name_list(unknown)}; ignored"
+    ctx.events.warning(ctx.raw, "PauseNodesUnknown", text, about=",".join(unknown))
+    return text

@@ -1,0 +1,114 @@
+"""The upgrade repository: serves the ISO's content inside the cluster, for the phases that need it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
+from upgrade_manager.api.names import component_name, repo_service_name
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
+from upgrade_manager.pipeline.diagnostics import pod_not_ready_reason
+from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
+from upgrade_manager.pipeline.phases.base import Completed, Waiting
+from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deployments, repository_endpoints
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+REPLICAS = 2
+
+
+async def serve(ctx: ReconcileContext) -> Completed | Waiting:
+    """Create the Deployment and the Service, then wait for the replicas and for an endpoint."""
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
+    deployments, endpoints = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))
+    name = component_name(ctx.owner.name, Component.REPO)
+    deployment = deployments.get(name, HARVESTER_SYSTEM)
+    if deployment is None or not ctx.owner.owns(deployment):
+        replicas = _replicas(nodes)
+        await _create(ctx, replicas=replicas)
+        return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
+    missing = await _missing_replicas(ctx, deployment)
+    if missing is not None:
+        return missing
+    if any(_has_ready(slice_) for slice_ in endpoints.list()):
+        return Completed()
+    return await _await_endpoint(ctx, endpoints.list())
+
+
+async def unserved(ctx: ReconcileContext) -> Waiting | None:
+    """Return what a later phase waits for before it reads from the repository; None while it serves.
+
+    A deleted repository is created again.
+    """
+    endpoints = await ctx.watch(repository_endpoints(ctx.owner))
+    if any(_has_ready(slice_) for slice_ in endpoints.list()):
+        return None
+    result = await serve(ctx)
+    return result if isinstance(result, Waiting) else None
+
+
+async def _create(ctx: ReconcileContext, *, replicas: int) -> None:
+    """Create the Service first: once the Deployment exists, both do."""
+    await ctx.ensure(SERVICES, repository_service(ctx.owner))
+    deployment = repository_deployment(ctx.owner, image=ctx.toolkit, claim=ctx.status["isoImageID"], replicas=replicas)
+    await ctx.ensure(DEPLOYMENTS, deployment)
+
+
+def _replicas(nodes: Iterable[Object]) -> int:
+    """Return two, so that a reboot does not interrupt the repository, if two nodes run Pods; a witness runs none."""
+    able = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
+    return min(REPLICAS, max(1, len(able)))
+
+
+async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waiting | None:
+    wanted = objects.spec(deployment).get("replicas", 1)
+    available = objects.status(deployment).get("availableReplicas") or 0
+    if available >= wanted:
+        return None
+    named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
+    waiting = _not_ready(named, available=available, wanted=wanted)
+    refused = objects.condition(deployment, "ReplicaFailure") or {}
+    if refused.get("status") == "True":
+        return replace(waiting, detail=f"Pods are refused ({refused.get('message') or refused.get('reason')})")
+    lacking = ctx.status.seconds_since(_lacking_since(deployment))
+    if lacking < DIAGNOSTICS_INTERVAL:
+        return replace(waiting, after=DIAGNOSTICS_INTERVAL - lacking)
+    load = partial(
+        pod_not_ready_reason, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector(Component.REPO)
+    )
+    return replace(waiting, detail=await ctx.informers.diagnostics.get("replicas", load), after=DIAGNOSTICS_INTERVAL)
+
+
+def _lacking_since(deployment: Object) -> object:
+    """Return when replicas became too few; None for right now."""
+    available = objects.condition(deployment, "Available")
+    if available is None:
+        return objects.metadata(deployment).get("creationTimestamp")
+    return available.get("lastTransitionTime") if available.get("status") == "False" else None
+
+
+async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Waiting:
+    """Wait for the endpoint of the ready Pods, and create the Service again if it was deleted."""
+    service = repo_service_name(ctx.owner.name)
+    if await ctx.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
+        await ctx.ensure(SERVICES, repository_service(ctx.owner))
+    known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
+    detail = f"its EndpointSlices have {known}" if slices else "it has no EndpointSlice yet"
+    return Waiting(message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint", detail=detail)
+
+
+def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:
+    return Waiting(message=f"Deployment {named}: {available} of {wanted} replicas ready")
+
+
+def _has_ready(slice_: Object) -> bool:
+    """Return True if an endpoint is ready; without conditions it counts as ready, as the API defines it."""
+    return any((e.get("conditions") or {}).get("ready", True) is not False for e in slice_.get("endpoints") or [])

@@ -14,7 +14,7 @@ from hack.bench.catalogue import BENCHMARKS
 
 ROOT = Path(__file__).parents[1]
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
-DOCUMENTS = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/performance.md")]
+DOCUMENTS = [*ROOT.glob("[A-Z]*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 #: A pin as a lock file writes it, with its marker, and the hashes that follow it.
 PIN = re.compile(
     r"^([a-z0-9][a-z0-9.-]*)==(\S+)(?: ; [^\\\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE
@@ -90,6 +90,11 @@ class TestDocument:
     def test_every_file_that_it_points_to_exists(self, document: Path) -> None:
         links = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text())
         assert [link for link in links if not (document.parent / link).exists()] == []
+
+    def test_every_path_in_it_exists(self, document: Path) -> None:
+        paths = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", document.read_text())
+        homes = (ROOT, ROOT / "upgrade_manager", ROOT / "upgrade_manager/pipeline")
+        assert [path for path in paths if not any((home / path).exists() for home in homes)] == []
 
 
 def test_the_map_has_every_package_and_each_file_that_it_names_is_there() -> None:

@@ -40,6 +40,7 @@ def test_transient_errors_are_warnings_without_traceback(error: Exception, level
     with capture_logs() as lines:
         new_log().failed("a", error, failures=1)
     assert lines[0]["log_level"] == level
+    assert lines[0]["error"] == (str(error) or type(error).__name__)
     assert ("exc_info" in lines[0]) is (level == "error")
 
 

@@ -42,7 +42,8 @@ class ErrorLog:
         """Log the error of a reconcile, the so many-th in a row."""
         seen = self._seen.setdefault(key, {})
         mark = fingerprint(error)
-        fields = {"error": str(error), "error_type": type(error).__name__, "failures": failures}
+        name = type(error).__name__
+        fields = {"error": str(error) or name, "error_type": name, "failures": failures}
         if mark in seen:
             self._log.debug("reconcile failed again", **fields)
             return

@@ -200,7 +200,8 @@ class Manager:
             self._fail(name, _unwrap(error))
 
     def _fail(self, name: str, error: Exception) -> None:
-        self._log.error("runnable failed", runnable=name, error=str(error), error_type=type(error).__name__)
+        error_type = type(error).__name__
+        self._log.error("runnable failed", runnable=name, error=str(error) or error_type, error_type=error_type)
         self._failures.append(error)
         self._stopping.set()
 

@@ -232,7 +232,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
         ),
     ],
 )
-def test_the_decision_follows_from_what_is_seen(
+def test_decision_follows_from_observation(
     view: NodeView, state: NodeState | None, effects: tuple[Effect, ...]
 ) -> None:
     decision = decide(view, release_os=NEW)
@@ -240,14 +240,14 @@ def test_the_decision_follows_from_what_is_seen(
 
 
 @pytest.mark.parametrize("hook", ["pre", "post"])
-def test_a_failure_names_the_job(hook: str) -> None:
+def test_failure_names_the_job(hook: str) -> None:
     view = replace(VIEW, pre_drain=ASKED, jobs={PRE if hook == "pre" else POST: FAILED})
     decision = decide(view, release_os=NEW)
     assert decision.failure == decision.message == "Job h/j failed"
 
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
-def test_failed_attempts_show_at_the_node_and_in_what_is_waited_for() -> None:
+def test_failed_attempts_are_in_message_and_progress() -> None:
     view = replace(VIEW, pre_drain=ASKED, jobs={PRE: job(Progress.RUNNING, failed=1)})
     decision = decide(view, release_os=NEW)
     assert decision.message == "1 failed attempt"
@@ -340,7 +340,7 @@ STEPS = st.lists(st.one_of(EVENTS, st.tuples(st.integers(0, 2), st.booleans())),
     "nodes: the post-drain hook is acknowledged only when the node is PostDrained",
 )
 @given(STEPS)
-def test_however_it_crashes_the_node_gets_through_once(steps: list[str | tuple[int, bool]]) -> None:
+def test_node_is_upgraded_once_whatever_crashes(steps: list[str | tuple[int, bool]]) -> None:
     protocol = Protocol()
     for step in steps:
         if isinstance(step, str):
@@ -360,7 +360,7 @@ def test_however_it_crashes_the_node_gets_through_once(steps: list[str | tuple[i
 
 
 @given(STEPS)
-def test_a_decision_that_was_carried_out_asks_for_nothing_more(steps: list[str | tuple[int, bool]]) -> None:
+def test_applied_decision_has_no_more_effects(steps: list[str | tuple[int, bool]]) -> None:
     protocol = Protocol()
     for step in steps:
         if isinstance(step, str):

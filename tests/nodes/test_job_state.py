@@ -55,7 +55,7 @@ def test_only_complete_and_failed_decide(raw: dict[str, Any], progress: Progress
         pytest.param(true("Failed"), "Job harvester-system/j failed", id="neither"),
     ],
 )
-def test_the_cause_is_told_in_the_controllers_words(condition: dict[str, Any], cause: str) -> None:
+def test_cause_has_the_failed_condition(condition: dict[str, Any], cause: str) -> None:
     assert JobState.of(job(condition)).cause == cause
 
 
@@ -74,7 +74,7 @@ def test_the_cause_is_told_in_the_controllers_words(condition: dict[str, Any], c
         ),
     ],
 )
-def test_trouble_is_told_while_it_runs(raw: dict[str, Any], trouble: str) -> None:
+def test_warning_of_a_running_job(raw: dict[str, Any], trouble: str) -> None:
     assert JobState.of(raw).warning == trouble
 
 
@@ -89,7 +89,7 @@ def test_trouble_is_told_while_it_runs(raw: dict[str, Any], trouble: str) -> Non
         pytest.param({"suspend": True}, [FAILED], False, id="it has failed before"),
     ],
 )
-def test_whether_it_is_suspended_is_told_by_its_spec(
+def test_suspended_is_read_from_the_spec(
     spec: dict[str, Any], conditions: list[dict[str, Any]], *, suspended: bool
 ) -> None:
     assert JobState.of({**job(*conditions), "spec": spec}).suspended is suspended
@@ -105,5 +105,5 @@ def test_whether_it_is_suspended_is_told_by_its_spec(
         pytest.param(job(true("FailureTarget", reason="DeadlineExceeded")), True, id="it will, says the controller"),
     ],
 )
-def test_nothing_will_come_of_a_job_that_is_said_to_fail(raw: dict[str, Any], *, given_up: bool) -> None:
+def test_job_is_failing(raw: dict[str, Any], *, given_up: bool) -> None:
     assert JobState.of(raw).is_failing is given_up

@@ -55,11 +55,11 @@ def with_(annotations: dict[str, str]) -> dict[str, Any]:
         pytest.param({ASK_PRE: json.dumps({"postDrainHooks": [{"annotation": PRE}]})}, Hook(), id="the other list"),
     ],
 )
-def test_a_question_counts_where_it_names_our_hook(annotations: dict[str, str], hook: Hook) -> None:
+def test_hook_counts_if_it_names_our_annotation(annotations: dict[str, str], hook: Hook) -> None:
     assert pre_drain_hook(with_(annotations)) == hook
 
 
-def test_the_second_question_has_an_answer_of_its_own() -> None:
+def test_post_drain_hook_has_its_annotation() -> None:
     raw = with_({ASK_PRE: OPTIONS, ASK_POST: OPTIONS, PRE: OPTIONS})
     assert not pre_drain_hook(raw).pending
     assert post_drain_hook(raw).pending
@@ -75,15 +75,15 @@ def test_the_second_question_has_an_answer_of_its_own() -> None:
         pytest.param({"m1": {"metadata": {}, "status": {"nodeRef": None}}}, "", id="a Machine without a node"),
     ],
 )
-def test_a_secret_belongs_to_the_node_of_its_machine(machines: dict[str, Any], node: str) -> None:
+def test_node_of_a_secret(machines: dict[str, Any], node: str) -> None:
     assert node_of(with_({}), machines) == node
 
 
-def test_a_secret_without_labels_belongs_to_nobody() -> None:
+def test_secret_without_labels_has_no_node() -> None:
     assert node_of({"metadata": {"name": "s"}}, {"m1": MACHINE}) == ""
 
 
-def test_old_answers_are_found() -> None:
+def test_acknowledgements_are_found() -> None:
     assert acknowledgements(with_({PRE: "x", POST: "y", ASK_PRE: "z"})) == (PRE, POST)
     assert acknowledgements({"metadata": {"name": "s"}}) == ()
 
@@ -99,12 +99,12 @@ def test_old_answers_are_found() -> None:
         pytest.param([], None, id="no role"),
     ],
 )
-def test_the_order_is_ranchers(roles: list[str], tier: int | None) -> None:
+def test_tiers_follow_ranchers_order(roles: list[str], tier: int | None) -> None:
     labels = {f"rke.cattle.io/{role}": "true" for role in roles}
     assert tier_of({"metadata": {"labels": labels}}) == tier
 
 
-def test_every_question_that_is_put_to_us_counts_answered_or_not() -> None:
+def test_hooks_for_us_count_acknowledged_or_not() -> None:
     secrets = [
         named("answered", {ASK_PRE: OPTIONS, PRE: OPTIONS}),
         named("open", {ASK_POST: OPTIONS}),

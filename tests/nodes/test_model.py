@@ -19,5 +19,5 @@ from upgrade_manager.nodes.model import Hook
         pytest.param(Hook(requested="D", acknowledged="D "), True, id="equal to the byte, or not at all"),
     ],
 )
-def test_a_hook_is_open_until_the_answer_equals_the_question(hook: Hook, is_open: bool) -> None:  # noqa: FBT001  # a table
+def test_hook_is_pending_until_acknowledged(hook: Hook, is_open: bool) -> None:  # noqa: FBT001  # a table
     assert hook.pending is is_open

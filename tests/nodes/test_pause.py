@@ -74,7 +74,7 @@ def job(progress: Progress = Progress.RUNNING, *, suspended: bool = False) -> Jo
         pytest.param(True, "UpgradePaused", "failed", None, "", id="its failure counts, listed or not"),
     ],
 )
-def test_the_list_holds_back_a_beginning_and_stops_nothing(
+def test_first_job_is_started_paused_or_resumed(
     job_type: JobType, begun: NodeState, *, listed: bool, state: str | None, there: str | None, stands: str, does: str
 ) -> None:
     jobs = {
@@ -103,13 +103,13 @@ def test_the_list_holds_back_a_beginning_and_stops_nothing(
 
 
 @pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
-def test_a_node_whose_turn_has_not_come_is_not_held_back_yet() -> None:
+def test_node_without_a_pending_hook_is_not_paused() -> None:
     decision = drain.decide(replace(VIEW, paused=True, pre_drain=Hook()), release_os=NEW)
     assert (decision.state, decision.effects) == (None, ())
 
 
 @pytest.mark.rule("api: nodes in pauseNodes are held in UpgradePaused before they are drained")
-def test_both_kinds_of_cluster_ask_the_same_question() -> None:
+def test_both_kinds_of_cluster_pause() -> None:
     view = replace(VIEW, paused=True)
     for decide, job_type in ((drain.decide, JobType.PRE_DRAIN), (single_node.decide, JobType.SINGLE_NODE_UPGRADE)):
         decision = decide(view, release_os=NEW)
@@ -132,5 +132,5 @@ def test_both_kinds_of_cluster_ask_the_same_question() -> None:
     ],
     ids=str,
 )
-def test_what_a_node_begins_with_is_on_record_before_it_is_done(effect: Effect, *, expected: bool) -> None:
+def test_effects_that_start_a_node(effect: Effect, *, expected: bool) -> None:
     assert starts_upgrade(effect) is expected

@@ -31,7 +31,7 @@ def started(pairs: list[tuple[NodeView, Decision]]) -> list[str]:
 
 
 @pytest.mark.parametrize("state", sorted(IN_PROGRESS))
-def test_nothing_starts_while_another_node_is_away(state: NodeState) -> None:
+def test_no_node_starts_while_another_is_in_progress(state: NodeState) -> None:
     pairs = one_at_a_time([(node("a"), start("a")), (node("b", state), IDLE)])
     assert started(pairs) == []
     held = pairs[0][1]
@@ -39,21 +39,21 @@ def test_nothing_starts_while_another_node_is_away(state: NodeState) -> None:
     assert held.progress == "a: waiting for node b"
 
 
-def test_a_node_that_is_under_way_goes_on_with_its_next_job() -> None:
+def test_node_in_progress_starts_its_next_job() -> None:
     pairs = one_at_a_time([(node("a", NodeState.PRE_DRAINED), start("a", JobType.POST_DRAIN)), (node("b"), IDLE)])
     assert started(pairs) == ["a"]
 
 
-def test_of_two_that_are_asked_at_once_the_first_goes_first() -> None:
+def test_first_of_two_pending_nodes_starts() -> None:
     assert started(one_at_a_time([(node("a"), start("a")), (node("b"), start("b", JobType.POST_DRAIN))])) == ["a"]
 
 
 @pytest.mark.parametrize("state", [None, NodeState.IMAGE_PRELOADED, NodeState.POST_DRAINED])
-def test_nodes_that_have_not_begun_or_are_done_hold_up_nobody(state: NodeState | None) -> None:
+def test_unstarted_and_finished_nodes_block_no_other(state: NodeState | None) -> None:
     assert started(one_at_a_time([(node("a"), start("a")), (node("b", state), IDLE)])) == ["a"]
 
 
-def test_a_node_that_is_seen_to_be_back_holds_up_nobody_although_its_record_is_old() -> None:
+def test_observed_return_counts_before_the_recorded_state() -> None:
     back = Decision(state=NodeState.POST_DRAINED)
     assert started(one_at_a_time([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]
 
@@ -91,7 +91,7 @@ DONE = Decision(state=NodeState.POST_DRAINED)
         ),
     ],
 )
-def test_a_node_with_an_old_question_waits_until_ranchers_order_has_come_to_it(
+def test_node_with_a_stale_hook_waits_for_earlier_tiers(
     pairs: list[tuple[NodeView, Decision]], begun: list[str]
 ) -> None:
     assert started(one_at_a_time(pairs)) == begun
@@ -137,5 +137,5 @@ PAUSED = NodeState.UPGRADE_PAUSED
         ),
     ],
 )
-def test_nodes_that_are_held_back_hold_up_nobody(pairs: list[tuple[NodeView, Decision]], acting: list[str]) -> None:
+def test_paused_nodes_block_no_other(pairs: list[tuple[NodeView, Decision]], acting: list[str]) -> None:
     assert started(one_at_a_time(pairs)) == acting

@@ -85,12 +85,12 @@ def view(
         ),
     ],
 )
-def test_what_is_seen_decides(seen: NodeView, state: NodeState, effects: tuple[Effect, ...]) -> None:
+def test_decision_follows_from_observation(seen: NodeView, state: NodeState, effects: tuple[Effect, ...]) -> None:
     decision = decide(seen, release_os=NEW)
     assert (decision.state, decision.effects) == (state, effects)
 
 
-def test_a_failure_says_why() -> None:
+def test_failure_has_the_jobs_message() -> None:
     failed = JobState(namespace="h", name="j", progress=Progress.FAILED, reason="R", message="m")
     decision = decide(replace(VIEW, jobs={JOB: failed}), release_os=NEW)
     assert decision.failure == decision.message == "Job h/j failed: R: m"
@@ -105,7 +105,7 @@ def test_failed_attempts_show_while_the_job_retries() -> None:
 
 
 @pytest.mark.rule("nodes: the manager resumes after it went down with the single node's reboot")
-def test_whatever_is_missed_on_the_way_the_states_go_forward() -> None:
+def test_states_move_forward_whatever_is_observed() -> None:
     """Each step of the way may be seen or not: the manager is away while its node is."""
     way = [
         view(Progress.RUNNING),

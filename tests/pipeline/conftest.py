@@ -10,7 +10,7 @@ import pytest
 from tests.support import simulate as simulating
 from tests.support import tiers
 from tests.support.harvester import Harvester
-from tests.support.nodeupgrade import Stage
+from tests.support.node_upgrade import Stage
 from tests.support.sweep import Sweep
 
 if TYPE_CHECKING:

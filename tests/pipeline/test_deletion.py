@@ -84,7 +84,7 @@ async def succeed(stage: Stage, *, before: list[Any]) -> None:
 
 @pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
 @pytest.mark.parametrize("phase", PHASE_VALUES)
-async def test_a_plan_deleted_in_any_phase_goes_and_leaves_nothing(simulate: Simulate, phase: str) -> None:
+async def test_deletion_in_any_phase_removes_everything(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
         before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
@@ -98,7 +98,7 @@ async def test_a_plan_deleted_in_any_phase_goes_and_leaves_nothing(simulate: Sim
 
 
 @pytest.mark.parametrize("phase", ["ImagePreloading", "CleaningUp"])
-async def test_half_done_work_on_images_does_not_hinder_the_next_plan(simulate: Simulate, phase: str) -> None:
+async def test_next_plan_continues_after_an_image_phase(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
         before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
@@ -110,7 +110,7 @@ async def test_half_done_work_on_images_does_not_hinder_the_next_plan(simulate: 
 
 
 @pytest.mark.servers
-async def test_half_done_work_on_the_cluster_does_not_hinder_the_next_plan(simulate: Simulate) -> None:
+async def test_next_plan_continues_after_the_cluster_job(simulate: Simulate) -> None:
     async with simulate() as simulation:
         before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
@@ -122,12 +122,12 @@ async def test_half_done_work_on_the_cluster_does_not_hinder_the_next_plan(simul
 
 
 @pytest.mark.parametrize("state", NODE_STATES)
-async def test_a_node_that_was_under_way_is_taken_through_by_the_next_plan(simulate: Simulate, state: str) -> None:
+async def test_next_plan_upgrades_a_node_in_progress(simulate: Simulate, state: str) -> None:
     await delete_at(simulate, state)
 
 
 @pytest.mark.servers
-async def test_a_node_that_was_drained_is_taken_through_by_the_next_plan(simulate: Simulate) -> None:
+async def test_next_plan_upgrades_a_drained_node(simulate: Simulate) -> None:
     # Of all states this one lasts long enough on the real server, too.
     await delete_at(simulate, "PostDraining")
 
@@ -146,7 +146,7 @@ async def delete_at(simulate: Simulate, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot"])
-async def test_a_worker_that_was_under_way_waits_until_rancher_comes_to_it_again(
+async def test_worker_in_progress_waits_for_its_tier(
     simulate: Simulate, state: str
 ) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
@@ -160,7 +160,7 @@ async def test_a_worker_that_was_under_way_waits_until_rancher_comes_to_it_again
 
 
 @pytest.mark.parametrize("step", ["pre-drain", "post-drain"])
-async def test_a_worker_on_which_a_plan_has_failed_is_taken_through_by_the_next_one(
+async def test_next_plan_upgrades_a_worker_that_failed(
     simulate: Simulate, step: str
 ) -> None:
     scenario = RepairableScenario.of(**WORKER, **fault(step, "node-3"))
@@ -177,7 +177,7 @@ async def test_a_worker_on_which_a_plan_has_failed_is_taken_through_by_the_next_
 
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining"])
 @pytest.mark.parametrize("node", ["node-2", "node-3"])
-async def test_a_plan_that_is_torn_away_by_force_leaves_a_question_that_the_next_one_answers_in_ranchers_order(
+async def test_next_plan_handles_hooks_left_by_a_forced_deletion(
     simulate: Simulate, node: str, state: str
 ) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
@@ -236,7 +236,7 @@ GONE = [
     "pipeline: missing namespaces do not block deletion",
 )
 @pytest.mark.parametrize(("phase", "kinds", "namespaces"), GONE)
-async def test_what_is_gone_holds_no_plan_back(
+async def test_missing_objects_do_not_block_deletion(
     simulate: Simulate, phase: str, kinds: list[str], namespaces: list[str]
 ) -> None:
     async with simulate() as simulation:
@@ -277,7 +277,7 @@ class Losing(NoHook):
             raise Transient("the answer got lost")
 
 
-async def test_a_plan_whose_release_was_not_heard_of_does_not_take_the_next_ones_objects_along(
+async def test_lost_finalizer_response_keeps_the_next_plans_objects(
     simulate: Simulate,
 ) -> None:
     async with simulate(scale=0.2) as simulation:
@@ -301,7 +301,7 @@ SLOW = [
 ]  # fmt: skip
 
 
-async def test_a_slow_api_server_does_not_make_a_clean_up_look_like_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_api_server_does_not_time_out_the_clean_up(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[PlanController] = []
     construct = PlanController.__init__
 

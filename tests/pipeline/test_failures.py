@@ -212,7 +212,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
 )
 @pytest.mark.servers
 @failures
-async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is_deleted(
+async def test_cause_is_reported_and_failed_jobs_are_kept(
     simulate: Simulate, failure: Failure
 ) -> None:
     async with simulate(RepairableScenario.of(**failure.faults)) as simulation:
@@ -244,7 +244,7 @@ async def test_the_plan_says_what_failed_and_only_that_is_kept_until_the_plan_is
 @pytest.mark.servers
 @failures
 @pytest.mark.parametrize("deleted", [True, False], ids=["deleted at once", "deleted while the next one runs"])
-async def test_the_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
+async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
     scenario = RepairableScenario.of(**failure.faults)
     async with simulate(scenario) as simulation:
         client, before = simulation.client(), await overridden_settings(simulation)
@@ -278,7 +278,7 @@ async def test_the_next_plan_succeeds(simulate: Simulate, failure: Failure, *, d
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("work", ["prepare", "manifests"])
-async def test_a_manager_that_dies_while_it_cleans_up_is_followed_by_one_that_goes_on(
+async def test_clean_up_continues_after_a_crash(
     work: str, *, after: bool, share: int, sweep: Sweep
 ) -> None:
     golden, writes = await _cleaned(work)

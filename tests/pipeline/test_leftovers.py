@@ -21,7 +21,7 @@ PLANS = ("upgrade-image-preload", "upgrade-image-cleanup")
 
 @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
 @pytest.mark.servers
-async def test_marks_of_an_earlier_upgrade_of_that_name_skip_no_node(simulate: Simulate) -> None:
+async def test_labels_of_an_earlier_plan_skip_no_node(simulate: Simulate) -> None:
     """They are the very marks that this upgrade's Plans will set: same name, version and account."""
     spec = {"version": "v1.8.0", "serviceAccountName": "system-upgrade-controller"}
     mark = suc_plan.hash_of({"spec": spec}, "v1.8.0", lambda _: None)

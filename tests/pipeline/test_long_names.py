@@ -68,13 +68,13 @@ async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> S
 
 @pytest.mark.rule("api: objects are found by shortened labels")
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-async def test_an_upgrade_succeeds_whatever_the_plan_is_called(plan: str) -> None:
+async def test_upgrade_succeeds_for_any_plan_name(plan: str) -> None:
     async with Simulation("three-nodes", scale=0) as simulation:
         await upgraded(simulation, plan, BY_IMAGE)
 
 
 @pytest.mark.parametrize(("prefix", "suffix"), NODE_NAMES.values(), ids=NODE_NAMES)
-async def test_and_whatever_the_nodes_are_called(prefix: str, suffix: str) -> None:
+async def test_upgrade_succeeds_for_any_node_name(prefix: str, suffix: str) -> None:
     named = scenario.load("three-nodes").changed(nodes={"prefix": prefix, "suffix": suffix})
     assert len(named.nodes.names[0]) <= 63
     async with Simulation(named, scale=0) as simulation:
@@ -91,7 +91,7 @@ def long_list() -> str:
 
 @pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
 @pytest.mark.servers
-async def test_the_longest_names_and_the_longest_list_of_all(simulate: Simulate) -> None:
+async def test_longest_names_and_list(simulate: Simulate) -> None:
     prefix, suffix = NODE_NAMES["63 characters with dots"]
     old = "bundle/harvester/images-lists-archive/v1.7.1/image_list_all.txt"
     changes = {"nodes": {"prefix": prefix, "suffix": suffix}, "repository": {"files": {old: long_list()}}}

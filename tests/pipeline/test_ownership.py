@@ -108,9 +108,7 @@ def essence(found: Object) -> Any:
     "workloads: an object of another owner makes the plan Degraded with both owners named",
 )
 @pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
-async def test_an_object_of_somebody_else_is_named_with_both_owners_and_left_alone(
-    simulate: Simulate, foreign: Foreign
-) -> None:
+async def test_foreign_object_is_reported_with_owners_and_kept(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
@@ -132,7 +130,7 @@ async def test_an_object_of_somebody_else_is_named_with_both_owners_and_left_alo
 
 @pytest.mark.rule("workloads: cleanup does not remove an object of another owner")
 @pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
-async def test_nor_does_the_plans_deletion_take_it_away(simulate: Simulate, foreign: Foreign) -> None:
+async def test_deletion_keeps_foreign_objects(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)

@@ -65,7 +65,7 @@ async def warnings(stage: Stage) -> list[tuple[str, str]]:
     "nodes: the Progressing message names paused nodes",
 )
 @pytest.mark.servers
-async def test_a_listed_node_is_held_back_and_resumes_within_a_second(simulate: Simulate) -> None:
+async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate) -> None:
     async with simulate("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -96,7 +96,7 @@ async def test_a_listed_node_is_held_back_and_resumes_within_a_second(simulate: 
     "api: pauseNodes may change while the plan runs",
     "nodes: a name may be listed during the run",
 )
-async def test_a_name_that_is_added_while_another_node_is_upgraded_counts_when_the_turn_comes() -> None:
+async def test_name_added_during_another_nodes_upgrade_pauses() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -111,7 +111,7 @@ async def test_a_name_that_is_added_while_another_node_is_upgraded_counts_when_t
 
 @pytest.mark.rule("nodes: listing a node that has started does not stop it")
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"])
-async def test_a_node_that_has_started_is_not_stopped_by_being_listed(state: str) -> None:
+async def test_started_node_is_not_paused(state: str) -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -124,7 +124,7 @@ async def test_a_node_that_has_started_is_not_stopped_by_being_listed(state: str
 
 
 @pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
-async def test_all_nodes_at_once_are_let_go_one_by_one() -> None:
+async def test_all_nodes_pause_and_resume_one_at_a_time() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         left = [FIRST, SECOND, THIRD]
@@ -141,7 +141,7 @@ async def test_all_nodes_at_once_are_let_go_one_by_one() -> None:
         assert await warnings(stage) == []
 
 
-async def test_a_list_that_is_emptied_all_at_once_lets_all_go_one_after_the_other() -> None:
+async def test_emptied_list_resumes_nodes_one_at_a_time() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -153,7 +153,7 @@ async def test_a_list_that_is_emptied_all_at_once_lets_all_go_one_after_the_othe
             assert await stage.until_ended() == SUCCEEDED
 
 
-async def test_a_name_that_no_node_has_is_said_and_holds_back_nobody() -> None:
+async def test_unknown_name_is_reported_and_ignored() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -166,7 +166,7 @@ async def test_a_name_that_no_node_has_is_said_and_holds_back_nobody() -> None:
 
 
 @pytest.mark.rule("nodes: a listed node becomes UpgradePaused with a suspended Job when its hook is pending")
-async def test_an_only_node_is_held_back_too() -> None:
+async def test_single_node_pauses() -> None:
     async with Simulation("one-node") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -184,7 +184,7 @@ async def test_an_only_node_is_held_back_too() -> None:
         assert await warnings(stage) == []
 
 
-async def test_a_plan_that_is_deleted_while_a_node_is_held_back_leaves_nothing() -> None:
+async def test_deleting_a_paused_plan_removes_everything() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():

@@ -53,7 +53,7 @@ RELEASES = [
 
 @pytest.mark.rule("nodes: the cluster is patched once for an upgrade to the same Kubernetes version")
 @pytest.mark.parametrize("changes", RELEASES)
-async def test_whatever_a_release_calls_itself_its_nodes_come_back_with_it(
+async def test_release_name_is_matched_as_it_is(
     simulate: Simulate, changes: dict[str, Any]
 ) -> None:
     async with simulate(RepairableScenario.of(**changes), scale=0.2) as simulation:
@@ -69,7 +69,7 @@ async def test_whatever_a_release_calls_itself_its_nodes_come_back_with_it(
 
 
 @pytest.mark.rule("nodes: a node with the release's OS when its post-drain Job completes is PostDrained without reboot")
-async def test_nodes_that_run_the_os_already_are_drained_and_not_rebooted(simulate: Simulate) -> None:
+async def test_nodes_with_the_release_os_are_not_rebooted(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(release={"os": "Harvester v1.7.1"}), scale=0.2) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -81,7 +81,7 @@ async def test_nodes_that_run_the_os_already_are_drained_and_not_rebooted(simula
 
 
 @pytest.mark.rule("nodes: a Ready node with another OS is still WaitingReboot")
-async def test_a_node_that_comes_back_with_the_old_os_is_waited_for_and_nobody_else_begins(simulate: Simulate) -> None:
+async def test_node_back_with_the_old_os_blocks_the_others(simulate: Simulate) -> None:
     async with simulate(
         RepairableScenario.of(node_faults={"unchanged_by_reboot": ["node-0"]}), scale=0.2
     ) as simulation:
@@ -189,7 +189,7 @@ STRAYS = [
     "nodes: a Machine without Node is logged and not fatal",
 )
 @pytest.mark.parametrize("leave", STRAYS)
-async def test_what_is_left_of_other_times_neither_stops_nor_fools_the_upgrade(
+async def test_leftovers_do_not_stop_or_mislead_the_upgrade(
     simulate: Simulate, leave: Callable[[Simulation], Any]
 ) -> None:
     async with simulate(scale=0.2) as simulation:
@@ -226,7 +226,7 @@ async def nervous(simulation: Simulation) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def test_questions_that_come_and_go_in_bursts_are_answered_all_the_same() -> None:
+async def test_flapping_hooks_are_acknowledged() -> None:
     async with Simulation() as simulation, nervous(simulation):
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -238,7 +238,7 @@ async def test_questions_that_come_and_go_in_bursts_are_answered_all_the_same() 
 
 @pytest.mark.rule("nodes: a pre-drain value that changes while the Job runs is acknowledged in its latest form")
 @pytest.mark.servers
-async def test_options_that_change_while_the_jobs_run_are_answered_as_they_are_then(simulate: Simulate) -> None:
+async def test_changed_drain_options_are_acknowledged_as_they_are(simulate: Simulate) -> None:
     async with simulate() as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -253,7 +253,7 @@ async def test_options_that_change_while_the_jobs_run_are_answered_as_they_are_t
 
 
 @pytest.mark.rule("nodes: a node that leaves is logged and blocks nothing")
-async def test_a_node_that_leaves_for_good_in_the_middle_does_not_hold_the_others_up(simulate: Simulate) -> None:
+async def test_deleted_node_does_not_block_the_others(simulate: Simulate) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)

@@ -78,9 +78,7 @@ async def replicas_of(stage: Stage) -> int:
 )
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
-async def test_the_only_node_takes_the_manager_and_the_api_server_along(
-    simulate: Simulate, spec: dict[str, Any]
-) -> None:
+async def test_single_node_reboots_with_manager_and_api_server(simulate: Simulate, spec: dict[str, Any]) -> None:
     async with simulate("one-node") as simulation:
         client, recorder = simulation.client(), StateRecorder()
         simulation.middleware.hook = recorder
@@ -116,7 +114,7 @@ async def test_the_only_node_takes_the_manager_and_the_api_server_along(
 
 
 @pytest.mark.rule("nodes: the manager resumes after it went down with the single node's reboot")
-async def test_a_lease_that_died_with_the_node_is_waited_for() -> None:
+async def test_lease_of_the_rebooted_node_expires() -> None:
     async with Simulation("one-node") as simulation:
         stage = await Stage.set_up(simulation)
         stage.options = RunOptions(leader_elect=True)
@@ -125,7 +123,7 @@ async def test_a_lease_that_died_with_the_node_is_waited_for() -> None:
     assert len(manager.lives) == 2
 
 
-async def test_a_manager_that_survives_sees_every_state() -> None:
+async def test_surviving_manager_records_every_state() -> None:
     async with Simulation("one-node") as simulation:
         recorder = StateRecorder()
         simulation.middleware.hook = recorder
@@ -147,7 +145,7 @@ async def test_a_manager_that_survives_sees_every_state() -> None:
     ]
 
 
-async def test_a_job_that_the_reboot_killed_is_tried_again_and_ends_well() -> None:
+async def test_job_killed_by_the_reboot_is_retried() -> None:
     async with Simulation("one-node") as simulation:
         stage, hosts = await Stage.set_up(simulation), simulation.hosts
         manager = InClusterManager(stage, "node-0")
@@ -192,7 +190,7 @@ async def pods_that(stage: Stage, fits: Callable[[Object], bool]) -> list[Object
         ),
     ],
 )
-async def test_a_node_that_is_not_back_is_waited_for(faults: dict[str, Any], waits: str) -> None:
+async def test_node_that_is_not_back_is_awaited(faults: dict[str, Any], waits: str) -> None:
     scenario = scenarios.load("one-node").changed(node_faults=faults)
     async with Simulation(scenario) as simulation:
         stage = await Stage.set_up(simulation)
@@ -215,7 +213,7 @@ async def test_a_node_that_is_not_back_is_waited_for(faults: dict[str, Any], wai
 
 
 @pytest.mark.rule("nodes: a single node that runs the release's OS already is not rebooted")
-async def test_a_node_that_runs_the_system_already_is_not_rebooted() -> None:
+async def test_node_with_the_release_os_is_not_rebooted() -> None:
     scenario = scenarios.load("one-node").changed(release={"os": "Harvester v1.7.1"})
     async with Simulation(scenario) as simulation:
         stage = await Stage.set_up(simulation)
@@ -231,7 +229,7 @@ async def test_a_node_that_runs_the_system_already_is_not_rebooted() -> None:
     "nodes: CAUSE ends with the last line of the failed Pod's termination message",
 )
 @pytest.mark.servers
-async def test_a_failed_job_fails_the_upgrade_in_its_own_words(simulate: Simulate) -> None:
+async def test_failed_job_fails_the_upgrade_with_its_message(simulate: Simulate) -> None:
     fault = {"work": "single-node-upgrade", "message": "first line\nno space left on device"}
     scenario = scenarios.load("one-node").changed(faults=[fault])
     async with simulate(scenario) as simulation:
@@ -269,7 +267,7 @@ async def test_a_failed_job_fails_the_upgrade_in_its_own_words(simulate: Simulat
         pytest.param("witness", BY_IMAGE, id="two nodes and a witness, by image"),
     ],
 )
-async def test_a_few_nodes_are_upgraded_one_by_one(simulate: Simulate, scenario: str, spec: dict[str, Any]) -> None:
+async def test_few_nodes_are_upgraded_one_at_a_time(simulate: Simulate, scenario: str, spec: dict[str, Any]) -> None:
     async with simulate(scenario) as simulation:
         recorder = StateRecorder()
         simulation.middleware.hook = recorder
@@ -292,7 +290,7 @@ async def test_a_few_nodes_are_upgraded_one_by_one(simulate: Simulate, scenario:
 
 @pytest.mark.parametrize("spec", ENTRIES)
 @pytest.mark.parametrize("scenario", ["two-nodes", "witness"])
-async def test_by_version_and_by_image_alike(scenario: str, spec: dict[str, Any]) -> None:
+async def test_by_version_and_by_image(scenario: str, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
         stage = await Stage.set_up(simulation)
         await upgraded(stage, spec, home="node-1")
@@ -309,9 +307,7 @@ async def test_by_version_and_by_image_alike(scenario: str, spec: dict[str, Any]
         pytest.param({"count": 3, "management": 3, "witness": [2]}, 2, id="two nodes and a witness"),
     ],
 )
-async def test_the_repository_has_a_replica_for_each_of_two_nodes_that_are_no_witness(
-    nodes: dict[str, Any], replicas: int
-) -> None:
+async def test_repository_has_a_replica_on_both_ordinary_nodes(nodes: dict[str, Any], replicas: int) -> None:
     scenario = scenarios.load("one-node").changed(nodes=nodes)
     async with Simulation(scenario) as simulation:
         stage = await Stage.set_up(simulation)
@@ -323,7 +319,7 @@ async def test_the_repository_has_a_replica_for_each_of_two_nodes_that_are_no_wi
         assert_complete(await stage.plan(), await stage.events())
 
 
-async def test_vms_move_between_the_two_nodes_and_never_to_the_witness() -> None:
+async def test_vms_migrate_between_nodes_but_not_to_the_witness() -> None:
     async with Simulation("witness") as simulation:
         client, stage = simulation.client(), await Stage.set_up(simulation)
         places: dict[str, set[str]] = {}
@@ -350,7 +346,7 @@ def is_witness(node: Object) -> bool:
     return WITNESS_LABEL in objects.labels(node)
 
 
-async def test_on_two_nodes_the_first_waits_for_two_replicas_and_not_for_healthy_volumes() -> None:
+async def test_two_nodes_wait_for_replicas_not_for_healthy_volumes() -> None:
     scenario = scenarios.load("two-nodes").changed(durations={"replica_rebuild": 90})
     async with Simulation(scenario) as simulation:
         stage, loop = await Stage.set_up(simulation), asyncio.get_running_loop()
@@ -368,7 +364,7 @@ async def test_on_two_nodes_the_first_waits_for_two_replicas_and_not_for_healthy
         assert loop.time() - began > 90
 
 
-async def test_a_witness_takes_only_what_tolerates_it() -> None:
+async def test_witness_runs_only_tolerating_pods() -> None:
     async with Simulation("witness") as simulation:
         node = await simulation.client().get(NODES, "node-2")
     taint = {"key": "node-role.kubernetes.io/etcd", "value": "true", "effect": "NoExecute"}

@@ -83,7 +83,7 @@ async def fail(stage: Stage, **metadata: Any) -> str:
 
 
 @pytest.mark.servers
-async def test_a_fit_cluster_costs_two_requests_a_node(simulate: Simulate) -> None:
+async def test_preflight_costs_two_requests_per_node(simulate: Simulate) -> None:
     async with simulate(cluster(api_servers={"10.53.0.2": {"days": 8}})) as simulation:
         stage = await Stage.set_up(simulation)
         async with life(stage):
@@ -100,7 +100,7 @@ async def test_a_fit_cluster_costs_two_requests_a_node(simulate: Simulate) -> No
     "pipeline: a failed check is final: the plan is Failed with the check's message",
 )
 @pytest.mark.servers
-async def test_several_nodes_that_are_too_full_are_all_named(simulate: Simulate) -> None:
+async def test_all_full_nodes_are_reported(simulate: Simulate) -> None:
     disks = {"node-0": FULL, "node-2": {"image_gc_high_threshold": 30}}
     async with simulate(cluster(disks=disks)) as simulation:
         cause = await fail(await Stage.set_up(simulation))
@@ -110,7 +110,7 @@ async def test_several_nodes_that_are_too_full_are_all_named(simulate: Simulate)
 
 @pytest.mark.rule("pipeline: a failed check is final: the plan is Failed with the check's message")
 @pytest.mark.servers
-async def test_a_certificate_that_has_expired_is_named_with_its_endpoint(simulate: Simulate) -> None:
+async def test_expired_certificate_is_reported_with_its_endpoint(simulate: Simulate) -> None:
     servers = {"10.53.0.2": {"days": -1}, "10.53.0.3": {"authority_days": 2}, "10.53.0.4": {}}
     async with simulate(cluster(api_servers=servers)) as simulation:
         cause = await fail(await Stage.set_up(simulation))
@@ -126,7 +126,7 @@ async def test_a_certificate_that_has_expired_is_named_with_its_endpoint(simulat
     "pipeline: a response within the minute only delays the upgrade",
 )
 @pytest.mark.servers
-async def test_who_is_unreachable_for_half_a_minute_only_delays_the_upgrade(simulate: Simulate) -> None:
+async def test_node_unreachable_for_30_s_delays_the_upgrade(simulate: Simulate) -> None:
     scenario = cluster(disks={"node-1": {"unreachable": 30}}, api_servers={"10.53.0.2": {"unreachable": 30}})
     async with simulate(scenario) as simulation:
         stage = await Stage.set_up(simulation)
@@ -141,7 +141,7 @@ async def test_who_is_unreachable_for_half_a_minute_only_delays_the_upgrade(simu
 
 @pytest.mark.rule("pipeline: all checks run, and the message names all that failed")
 @pytest.mark.servers
-async def test_who_is_unreachable_for_good_fails_the_check_beside_what_else_is_wrong(simulate: Simulate) -> None:
+async def test_unreachable_node_fails_the_check_with_other_failures(simulate: Simulate) -> None:
     scenario = cluster(
         disks={"node-0": FULL, "node-1": {"answers": False}},
         api_servers={"10.53.0.2": {"answers": False}, "10.53.0.3": {"tls": False}, "10.53.0.4": {"since_days": -2}},
@@ -161,7 +161,7 @@ async def test_who_is_unreachable_for_good_fails_the_check_beside_what_else_is_w
     "pipeline: an annotation that is not a positive integer fails the certificate check",
 )
 @pytest.mark.servers
-async def test_annotations_that_cannot_be_used_fail_the_plan(simulate: Simulate) -> None:
+async def test_invalid_annotations_fail_the_plan(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-0": FULL})) as simulation:
         cause = await fail(await Stage.set_up(simulation), annotations={SKIP: "please", DAYS: "0"})
     assert f'Annotation {SKIP} is \'please\'; must be "true" or "false"' in cause
@@ -176,9 +176,7 @@ async def test_annotations_that_cannot_be_used_fail_the_plan(simulate: Simulate)
         pytest.param({DAYS: "2"}, cluster(api_servers={MAIN: {"days": 3}}), id="short-lived certificates"),
     ],
 )
-async def test_the_annotations_let_an_upgrade_begin_all_the_same(
-    simulate: Simulate, annotations: dict[str, str], scenario: Scenario
-) -> None:
+async def test_annotations_skip_the_checks(simulate: Simulate, annotations: dict[str, str], scenario: Scenario) -> None:
     async with simulate(scenario) as simulation:
         stage = await Stage.set_up(simulation)
         async with life(stage):
@@ -186,7 +184,7 @@ async def test_the_annotations_let_an_upgrade_begin_all_the_same(
             assert await stage.until_ended() == SUCCEEDED
 
 
-async def test_a_skip_that_is_annotated_while_a_node_is_waited_for_is_heard_at_once(simulate: Simulate) -> None:
+async def test_skip_annotation_takes_effect_immediately(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
         stage = await Stage.set_up(simulation)
         async with life(stage):
@@ -202,7 +200,7 @@ async def _annotate(simulation: Simulation, key: str) -> None:
     await simulation.client().patch(UPGRADE_PLANS, "upgrade", MergePatch({"metadata": {"annotations": {key: "true"}}}))
 
 
-async def test_waiting_writes_nothing_anew_and_asks_only_who_is_silent(simulate: Simulate) -> None:
+async def test_wait_writes_nothing_and_probes_only_silent_nodes(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life() as manager:
@@ -214,7 +212,7 @@ async def test_waiting_writes_nothing_anew_and_asks_only_who_is_silent(simulate:
             assert 4 <= asked(simulation) - before <= 8
 
 
-async def test_a_manager_that_dies_while_it_waits_leaves_it_to_the_next(simulate: Simulate) -> None:
+async def test_next_manager_continues_the_wait(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
         stage = await Stage.set_up(simulation)
         first = stage.life()
@@ -232,7 +230,7 @@ async def test_a_manager_that_dies_while_it_waits_leaves_it_to_the_next(simulate
         assert [event["reason"] for event in await stage.events()] == ["PhaseTransition", "UpgradeFailed"]
 
 
-async def test_a_version_that_is_missed_for_long_takes_nothing_from_the_minute(simulate: Simulate) -> None:
+async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-1": {"unreachable": 30}})) as simulation:
         client = simulation.client()
         version = await client.get(VERSIONS, "v1.8.0", namespace="harvester-system")
@@ -246,7 +244,7 @@ async def test_a_version_that_is_missed_for_long_takes_nothing_from_the_minute(s
             assert await stage.until("ISODownloading", FAILED) == "ISODownloading"
 
 
-async def test_a_cluster_that_was_made_fit_is_upgraded_by_the_next_plan(simulate: Simulate) -> None:
+async def test_next_plan_upgrades_a_repaired_cluster(simulate: Simulate) -> None:
     async with simulate(cluster(api_servers={"10.53.0.2": {"days": 1}})) as simulation:
         stage = await Stage.set_up(simulation)
         await fail(stage)

@@ -54,7 +54,7 @@ async def ours(simulation: Simulation) -> list[Object]:
     "nodes: with restoreVM a rebooted node gets a restore-vm Job",
 )
 @pytest.mark.servers
-async def test_what_was_shut_down_is_started_again_when_its_node_is_back(simulate: Simulate) -> None:
+async def test_vms_are_started_again_after_their_nodes_upgrade(simulate: Simulate) -> None:
     async with simulate(cluster()) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -75,7 +75,7 @@ async def test_what_was_shut_down_is_started_again_when_its_node_is_back(simulat
     "api: restoreVM restarts VMs that were shut down",
     "nodes: without restoreVM there is no restore-vm Job",
 )
-async def test_without_restore_vm_they_stay_off_and_nothing_is_noted() -> None:
+async def test_without_restore_vm_vms_stay_off() -> None:
     async with Simulation(cluster()) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -87,7 +87,7 @@ async def test_without_restore_vm_they_stay_off_and_nothing_is_noted() -> None:
 
 
 @pytest.mark.rule("nodes: a witness gets no restore-vm Job")
-async def test_a_witness_is_left_out() -> None:
+async def test_witness_gets_no_restore_job() -> None:
     async with Simulation(cluster({**FIXED, "node": "node-0"}, FREE, name="witness")) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -120,7 +120,7 @@ FAULTS = [
     "nodes: a failed restore-vm Job fails neither node nor upgrade",
 )
 @pytest.mark.parametrize(("fault", "said"), FAULTS)
-async def test_a_failure_is_one_warning_and_the_upgrade_succeeds(fault: dict[str, Any], said: str) -> None:
+async def test_restore_failure_is_one_warning(fault: dict[str, Any], said: str) -> None:
     async with Simulation(cluster().changed(**fault)) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -136,7 +136,7 @@ async def test_a_failure_is_one_warning_and_the_upgrade_succeeds(fault: dict[str
         assert await ours(simulation) == []
 
 
-async def test_a_refusal_that_passes_is_no_failure() -> None:
+async def test_temporary_refusal_is_not_a_failure() -> None:
     async with Simulation(cluster({**FIXED, "failing_starts": 1})) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -146,7 +146,7 @@ async def test_a_refusal_that_passes_is_no_failure() -> None:
         assert await strategy(simulation) == "Always"
 
 
-async def test_the_other_nodes_and_phases_do_not_wait_but_the_end_does() -> None:
+async def test_only_the_end_waits_for_restore_jobs() -> None:
     async with Simulation(cluster()) as simulation:
         stage = await Stage.set_up(simulation)
         client = simulation.client()
@@ -169,7 +169,7 @@ async def test_the_other_nodes_and_phases_do_not_wait_but_the_end_does() -> None
         assert await warnings(stage) == []
 
 
-async def test_taking_the_wish_back_ends_the_wait() -> None:
+async def test_unset_restore_vm_ends_the_wait() -> None:
     async with Simulation(cluster(faults=[{"work": "restore-vm", "hang": True}])) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -187,7 +187,7 @@ async def test_taking_the_wish_back_ends_the_wait() -> None:
         pytest.param("image-cleanup", [], id="with the images"),
     ],
 )
-async def test_an_upgrade_that_fails_leaves_the_jobs_that_still_start_vms_again(work: str, kept: list[str]) -> None:
+async def test_failed_upgrade_keeps_running_restore_jobs(work: str, kept: list[str]) -> None:
     faults = [{"work": "restore-vm", "hang": True}, {"work": work, "node": "node-2"}]
     impatient = {"backoff_limit": 0}
     described = cluster({**FIXED, "node": "node-0"}, faults=faults, upgrade_controller=impatient)
@@ -203,7 +203,7 @@ async def test_an_upgrade_that_fails_leaves_the_jobs_that_still_start_vms_again(
 
 
 @pytest.mark.rule("nodes: with restoreVM a rebooted node gets a restore-vm Job")
-async def test_an_only_node_gets_its_vms_back() -> None:
+async def test_single_nodes_vms_are_restored() -> None:
     async with Simulation("one-node") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():

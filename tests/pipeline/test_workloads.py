@@ -60,7 +60,7 @@ async def created(spec: dict[str, Any], *, options: RunOptions, annotations: dic
     "workloads: an upgrade creates a fixed set of objects, each once",
     "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
 )
-async def test_an_upgrade_creates_these_objects_and_no_others() -> None:
+async def test_upgrade_creates_exactly_these_objects() -> None:
     made = [titles.title(obj) for obj in await created(BY_VERSION, options=RunOptions(), annotations={})]
     steps = [f"{step}-node-{number}" for number in range(3) for step in ("pre-drain", "post-drain")]
     assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title) for title in made) == sorted(
@@ -109,7 +109,7 @@ async def test_an_upgrade_creates_these_objects_and_no_others() -> None:
         ),
     ],
 )
-async def test_all_that_runs_has_the_toolkits_image_and_its_account(
+async def test_jobs_have_the_toolkit_image_and_service_account(
     spec: dict[str, Any],
     annotations: dict[str, str],
     options: RunOptions,
@@ -134,7 +134,7 @@ async def test_all_that_runs_has_the_toolkits_image_and_its_account(
     "workloads: the image's url and checksum are the Version's",
     "workloads: the image's displayName is PLAN-VERSION",
 )
-async def test_the_image_has_the_versions_address_and_checksum() -> None:
+async def test_image_has_url_and_checksum_of_the_version() -> None:
     async with Simulation("three-nodes") as simulation:
         client = simulation.client()
         (version,) = (await client.list(VERSIONS)).items

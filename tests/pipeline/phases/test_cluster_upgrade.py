@@ -29,7 +29,7 @@ def met(type_: str, **more: str) -> dict[str, Any]:
 
 
 @pytest.mark.rule("pipeline: ClusterUpgrade runs upgrade_manifests.sh in one Job")
-async def test_the_job_is_created_once(cluster: Harvester) -> None:
+async def test_job_is_created_once(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
     for _ in range(2):
         waiting = await ClusterUpgrade().run(ctx)
@@ -66,7 +66,7 @@ async def test_the_job_is_created_once(cluster: Harvester) -> None:
         ),
     ],
 )
-async def test_the_jobs_end_is_the_phases(cluster: Harvester, status: dict[str, Any], outcome: Any) -> None:
+async def test_finished_job_finishes_the_phase(cluster: Harvester, status: dict[str, Any], outcome: Any) -> None:
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
     await ClusterUpgrade().run(ctx)
     started = {"startTime": "2026-01-01T00:00:00Z"}
@@ -83,7 +83,7 @@ FAULTS = [
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.servers
 @pytest.mark.parametrize(("fault", "said"), FAULTS)
-async def test_a_user_sees_how_far_the_job_is_when(simulate: Simulate, fault: dict[str, Any], said: str) -> None:
+async def test_progress_of_the_job_is_reported(simulate: Simulate, fault: dict[str, Any], said: str) -> None:
     faults = [{"work": "manifests", **fault}]
     async with simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation:
         stage = await Stage.set_up(simulation)
@@ -97,7 +97,7 @@ async def test_a_user_sees_how_far_the_job_is_when(simulate: Simulate, fault: di
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
 
 
-async def test_a_namesakes_job_that_is_complete_does_not_complete_the_phase(cluster: Harvester) -> None:
+async def test_complete_job_of_an_earlier_plan_does_not_count(cluster: Harvester) -> None:
     """A plan that was deleted by force leaves its Jobs to the garbage collector, for a while."""
     settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
     old = cluster_upgrade_job(Owner(name="up", uid="old"), settings)

@@ -43,7 +43,7 @@ async def prepared(cluster: Harvester, old: bytes | int | Exception, new: bytes 
     "pipeline: ImageCleanup fetches the image lists of the previous and the new release",
     "pipeline: lists are in images-lists-archive, the old one by previous version, the new one in current",
 )
-async def test_what_only_the_old_release_needed_is_handed_to_a_plan_once(cluster: Harvester) -> None:
+async def test_plan_with_the_old_images_is_created_once(cluster: Harvester) -> None:
     ctx = await prepared(cluster, b"a/b:1\na/c:1\nrancher/harvester-upgrade:1\n", b"a/b:2\na/c:1\n")
     for _ in range(2):
         assert isinstance(await ImageCleanup().run(ctx), Waiting)
@@ -69,7 +69,7 @@ async def handed(cluster: Harvester) -> list[str]:
 
 
 @pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
-async def test_twenty_thousand_lines_reach_the_nodes_whole(cluster: Harvester) -> None:
+async def test_list_of_20000_lines_reaches_the_nodes(cluster: Harvester) -> None:
     old = images(20_000)
     assert len(old) > 1024 * 1024
     await ImageCleanup().run(await prepared(cluster, old, b"a/b:1\n"))
@@ -77,7 +77,7 @@ async def test_twenty_thousand_lines_reach_the_nodes_whole(cluster: Harvester) -
     assert await handed(cluster) == sorted(old.decode().split())
 
 
-async def test_a_crash_between_two_pieces_changes_nothing(cluster: Harvester) -> None:
+async def test_crash_between_two_secrets(cluster: Harvester) -> None:
     old = images(20_000)
     ctx = await prepared(cluster, old, b"a/b:1\n")
     await ImageCleanup().run(ctx)
@@ -103,7 +103,7 @@ async def test_lists_are_compared_whatever_their_form(cluster: Harvester) -> Non
 
 
 @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
-async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: Harvester) -> None:
+async def test_old_plan_labels_are_removed_before_creation(cluster: Harvester) -> None:
     mark = "plan.upgrade.cattle.io/up-image-cleanup"
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await cluster.nodes("n2", **{mark: "hash"})
@@ -111,7 +111,7 @@ async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: H
     assert mark not in objects.labels(await cluster.find(NODES, "n2"))
 
 
-async def test_a_node_beyond_the_controllers_reach_skips_the_phase_with_a_warning(cluster: Harvester) -> None:
+async def test_long_node_name_skips_the_phase_with_a_warning(cluster: Harvester) -> None:
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     labels = {"harvesterhci.io/managed": "true"}
     await cluster.put(NODES, {"metadata": {"name": "n" * 64, "labels": labels}})
@@ -121,7 +121,7 @@ async def test_a_node_beyond_the_controllers_reach_skips_the_phase_with_a_warnin
 
 
 @pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
-async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harvester) -> None:
+async def test_node_that_hangs_the_plan_is_reported_before(cluster: Harvester) -> None:
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await cluster.nodes("n2", **{"kubernetes.io/hostname": "other"})
     with pytest.raises(BadCluster, match="Node n2"):
@@ -130,7 +130,7 @@ async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harveste
 
 
 @pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
-async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
+async def test_no_managed_nodes_create_no_plan(cluster: Harvester) -> None:
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await cluster.client.delete(NODES, "n1")
     with pytest.raises(BadCluster, match="no Node carries the label"):
@@ -139,7 +139,7 @@ async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete
 
 
 @pytest.mark.rule("workloads: a Plan is never updated after its creation")
-async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harvester) -> None:
+async def test_plan_is_never_edited(cluster: Harvester) -> None:
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await ImageCleanup().run(ctx)
     before = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
@@ -153,7 +153,7 @@ async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harveste
     "pipeline: ImageCleanup fails when a Job of the Plan fails",
     "workloads: a Plan has failed when one of its Jobs has Failed=True",
 )
-async def test_a_failed_job_fails_the_phase_whatever_the_plan_says(cluster: Harvester) -> None:
+async def test_failed_job_fails_the_phase(cluster: Harvester) -> None:
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await ImageCleanup().run(ctx)
     plan = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
@@ -175,7 +175,7 @@ async def test_a_failed_job_fails_the_phase_whatever_the_plan_says(cluster: Harv
     assert ctx.status.node_state("n1") is NodeState.IMAGE_CLEAN_FAILED
 
 
-async def test_a_crash_between_secret_and_plan_changes_nothing(cluster: Harvester) -> None:
+async def test_crash_between_secret_and_plan(cluster: Harvester) -> None:
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await ImageCleanup().run(ctx)
     await cluster.client.delete(SUC_PLANS, "up-image-cleanup", namespace="cattle-system")
@@ -202,7 +202,7 @@ async def test_a_crash_between_secret_and_plan_changes_nothing(cluster: Harveste
         pytest.param(b"a/b:1\n", b"a/b:1\n", "", id="nothing to remove"),
     ],
 )
-async def test_the_phase_is_skipped_with_a_warning_where_a_list_is_missing(
+async def test_missing_list_skips_the_phase_with_a_warning(
     cluster: Harvester, old: bytes | int, new: bytes | int, said: str
 ) -> None:
     assert await ImageCleanup().run(await prepared(cluster, old, new)) == Completed()
@@ -213,7 +213,7 @@ async def test_the_phase_is_skipped_with_a_warning_where_a_list_is_missing(
     assert all(said in message for _, message in cluster.heard.said)
 
 
-async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster: Harvester) -> None:
+async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     await serving(cluster, is_ready=False)
     status = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1", "isoImageID": "up-iso"}
@@ -238,9 +238,7 @@ async def test_a_repository_that_starts_anew_with_its_node_is_waited_for(cluster
         pytest.param([0, 0, 1], "n0 is starting VMs again: attempt 1 of 3; 2 more such Jobs are running", id="several"),
     ],
 )
-async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(
-    cluster: Harvester, failed: list[int], said: str | None
-) -> None:
+async def test_end_waits_for_restore_jobs(cluster: Harvester, failed: list[int], said: str | None) -> None:
     ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "restoreVM": True}))
     for number, count in enumerate(failed):
         job = restore_job(ctx.owner, ctx.job_settings, node=f"n{number}")
@@ -252,9 +250,7 @@ async def test_jobs_that_still_start_vms_are_waited_for_at_the_end(
 @pytest.mark.rule("pipeline: an unreachable repository is retried by ImageCleanup")
 @pytest.mark.parametrize("which", [OLD, NEW], ids=["for the old list", "for the new list"])
 @pytest.mark.parametrize("answer", [Transient("refused"), 500, 503, 403], ids=["no answer", "500", "503", "403"])
-async def test_a_repository_that_cannot_be_reached_is_tried_again(
-    cluster: Harvester, answer: int | Exception, which: str
-) -> None:
+async def test_unreachable_repository_is_retried(cluster: Harvester, answer: int | Exception, which: str) -> None:
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     good = cluster.files.answers[which]
     cluster.files.answers[which] = answer
@@ -267,7 +263,7 @@ async def test_a_repository_that_cannot_be_reached_is_tried_again(
 
 
 @pytest.mark.rule("pipeline: ImageCleanup completes when the Plan is Complete")
-async def test_the_lists_are_not_read_again_once_the_plan_is_there(cluster: Harvester) -> None:
+async def test_lists_are_not_read_once_the_plan_exists(cluster: Harvester) -> None:
     ctx = await prepared(cluster, b"a/b:1\n", b"a/b:2\n")
     await ImageCleanup().run(ctx)
     cluster.files.answers = {}
@@ -277,7 +273,7 @@ async def test_the_lists_are_not_read_again_once_the_plan_is_there(cluster: Harv
 
 
 @pytest.mark.parametrize("version", ["../../secret", "a/b", "", "..", "v1?x#y"])
-async def test_an_odd_previous_version_leads_nowhere_else(cluster: Harvester, version: str) -> None:
+async def test_previous_version_is_quoted_in_the_url(cluster: Harvester, version: str) -> None:
     await cluster.nodes("n1")
     await serving(cluster, is_ready=True)
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": version}))

@@ -36,7 +36,7 @@ MARK = "plan.upgrade.cattle.io/up-image-preload"
         pytest.param(-1, None, id="below zero: no preload"),
     ],
 )
-def test_the_manager_judges_the_concurrency_itself(asked: int, resolved: int | None) -> None:
+def test_concurrency_of_the_plan(asked: int, resolved: int | None) -> None:
     assert resolve_concurrency(asked, nodes=3) == resolved
 
 
@@ -55,7 +55,7 @@ def test_the_manager_judges_the_concurrency_itself(asked: int, resolved: int | N
         pytest.param("", None, False, "upgrade from", id="a version that cannot be read"),
     ],
 )
-async def test_the_version_guard_stands_before_the_phase(
+async def test_version_guard_precedes_the_phase(
     cluster: Harvester,
     previous: str,
     minimum: str | None,
@@ -81,7 +81,7 @@ async def test_the_version_guard_stands_before_the_phase(
     ("current", "target", "minimum", "denied"),
     [pytest.param(*row[1:4], row[5], id=str(row[0])) for row in CASES if row[4]],
 )
-async def test_every_step_is_judged_strictly_unless_it_is_forced(
+async def test_eligibility_is_checked_unless_forced(
     cluster: Harvester,
     current: str,
     target: str,
@@ -125,7 +125,7 @@ async def test_every_step_is_judged_strictly_unless_it_is_forced(
         pytest.param({"concurrency": -(2**63)}, None, id="as negative as a number can be"),
     ],
 )
-async def test_so_many_nodes_preload_at_once(
+async def test_concurrency_is_resolved(
     cluster: Harvester, option: dict[str, int] | None, concurrency: int | None
 ) -> None:
     await cluster.nodes("n1", "n2", "n3")
@@ -139,7 +139,7 @@ async def test_so_many_nodes_preload_at_once(
         assert plan["spec"]["concurrency"] == concurrency
 
 
-async def test_nodes_of_one_first_label_preload_one_after_the_other(cluster: Harvester) -> None:
+async def test_colliding_names_preload_one_at_a_time(cluster: Harvester) -> None:
     await cluster.nodes("node.rack-1")
     await cluster.nodes("node.rack-2")
     await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
@@ -147,7 +147,7 @@ async def test_nodes_of_one_first_label_preload_one_after_the_other(cluster: Har
 
 
 @pytest.mark.rule("pipeline: ImagePreload runs upgrade_node.sh prepare on every managed node by a SUC Plan")
-async def test_the_plan_is_created_once_for_all_managed_nodes(cluster: Harvester) -> None:
+async def test_plan_is_created_once(cluster: Harvester) -> None:
     await cluster.nodes("n1", "n2", "n3")
     ctx = cluster.context(await cluster.plan(status=STATUS))
     for _ in range(2):
@@ -159,7 +159,7 @@ async def test_the_plan_is_created_once_for_all_managed_nodes(cluster: Harvester
 
 
 @pytest.mark.rule("workloads: a Plan is never updated after its creation")
-async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harvester) -> None:
+async def test_plan_is_never_edited(cluster: Harvester) -> None:
     """Neither by another concurrency nor by nodes that join: the controller would kill and restart running Jobs."""
     await cluster.nodes("n1", "n2")
     await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
@@ -175,7 +175,7 @@ async def test_the_plan_is_never_edited_whatever_changes_later(cluster: Harveste
     "api: a negative concurrency skips preloading",
     "pipeline: ImagePreload completes immediately with a negative concurrency",
 )
-async def test_below_zero_it_is_done_at_once(cluster: Harvester) -> None:
+async def test_negative_concurrency_skips_the_phase(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     spec = {"version": "v1.7.0", "imagePreloadOption": {"concurrency": -1}}
     assert await ImagePreload().run(cluster.context(await cluster.plan(spec=spec, status=STATUS))) == Completed()
@@ -183,14 +183,14 @@ async def test_below_zero_it_is_done_at_once(cluster: Harvester) -> None:
 
 
 @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
-async def test_marks_of_an_earlier_plan_go_before_this_one_is_created(cluster: Harvester) -> None:
+async def test_old_plan_labels_are_removed_before_creation(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{MARK: "hash"})
     await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
     assert MARK not in objects.labels(await cluster.find(NODES, "n1"))
 
 
 @pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
-async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harvester) -> None:
+async def test_node_that_hangs_the_plan_is_reported_before(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{"kubernetes.io/hostname": "other"})
     with pytest.raises(BadCluster, match="Node n1"):
         await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
@@ -198,14 +198,14 @@ async def test_a_node_that_would_hang_the_plan_is_named_before(cluster: Harveste
 
 
 @pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
-async def test_without_managed_nodes_no_plan_is_created_for_it_would_be_complete_at_once(cluster: Harvester) -> None:
+async def test_no_managed_nodes_create_no_plan(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{MANAGED_LABEL: "false"})
     with pytest.raises(BadCluster, match="no Node carries the label"):
         await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
     assert await cluster.names(SUC_PLANS) == []
 
 
-async def test_a_namesakes_plan_is_not_adopted_and_its_marks_stay(cluster: Harvester) -> None:
+async def test_foreign_plan_is_not_adopted(cluster: Harvester) -> None:
     """Taking its marks off would make it run again."""
     await cluster.nodes("n1", **{MARK: "hash"})
     settings = PlanSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
@@ -227,7 +227,7 @@ async def test_a_namesakes_plan_is_not_adopted_and_its_marks_stay(cluster: Harve
         ),
     ],
 )
-async def test_the_plans_verdict_is_the_phases(cluster: Harvester, complete: dict[str, str], outcome: Any) -> None:
+async def test_finished_plan_finishes_the_phase(cluster: Harvester, complete: dict[str, str], outcome: Any) -> None:
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan(status=STATUS))
     await ImagePreload().run(ctx)
@@ -240,7 +240,7 @@ async def test_the_plans_verdict_is_the_phases(cluster: Harvester, complete: dic
     "pipeline: ImagePreload fails when a Job of the Plan has failed",
     "workloads: a Plan's Jobs are found by the labels of plan and component",
 )
-async def test_a_failed_job_is_found_by_the_labels_that_the_controller_copies(cluster: Harvester) -> None:
+async def test_failed_job_is_found_by_copied_labels(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan(status=STATUS))
     await ImagePreload().run(ctx)

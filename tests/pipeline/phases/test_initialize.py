@@ -33,7 +33,7 @@ async def prepared(cluster: Harvester, *, url: str = "https://x/a.iso", checksum
     "pipeline: exactly one managed node makes a single-node cluster",
     "pipeline: Initialize completes when preflight has passed",
 )
-async def test_it_takes_down_source_version_and_the_kind_of_cluster(cluster: Harvester) -> None:
+async def test_version_running_version_and_cluster_are_recorded(cluster: Harvester) -> None:
     await prepared(cluster, checksum="ab" * 64)
     await cluster.nodes("n1", "n2")
     ctx = cluster.context(await cluster.plan())
@@ -64,7 +64,7 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
     "api: with image set no Version is read",
     "pipeline: Initialize reads no Version when spec.image is set",
 )
-async def test_with_an_image_no_version_is_read(cluster: Harvester) -> None:
+async def test_image_plan_reads_no_version(cluster: Harvester) -> None:
     await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, "value": "v1.6.1"})
     await cluster.nodes("n1", "n2")
     ctx = cluster.context(await cluster.plan(spec={"image": "iso", "version": "none"}))
@@ -73,7 +73,7 @@ async def test_with_an_image_no_version_is_read(cluster: Harvester) -> None:
 
 
 @pytest.mark.rule("pipeline: Initialize reads value or default of Setting server-version")
-async def test_the_settings_default_counts_where_it_has_no_value(cluster: Harvester) -> None:
+async def test_setting_without_value_uses_its_default(cluster: Harvester) -> None:
     await prepared(cluster, value="", default="v1.6.0")
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan())
@@ -94,7 +94,7 @@ async def test_the_settings_default_counts_where_it_has_no_value(cluster: Harves
         pytest.param({}, {}, [], BadCluster, "harvesterhci.io/managed=true", id="managed nodes"),
     ],
 )
-async def test_what_is_missing_is_named_and_waited_for(
+async def test_missing_object_is_reported_and_awaited(
     cluster: Harvester, spec: Any, setting: dict[str, str], nodes: list[str], error: type[Exception], text: str
 ) -> None:
     await prepared(cluster, **setting)
@@ -117,9 +117,7 @@ async def test_what_is_missing_is_named_and_waited_for(
         pytest.param(503, Waiting, "waiting for the kubelet of node n1", id="nobody answers yet"),
     ],
 )
-async def test_the_checks_before_the_upgrade_have_the_last_word(
-    cluster: Harvester, answer: Any, outcome: type[Waiting | Failed], text: str
-) -> None:
+async def test_preflight_decides(cluster: Harvester, answer: Any, outcome: type[Waiting | Failed], text: str) -> None:
     await prepared(cluster)
     await cluster.nodes("n1")
     cluster.kubelets.responses = {("n1", STATS): answer}
@@ -130,7 +128,7 @@ async def test_the_checks_before_the_upgrade_have_the_last_word(
     assert ctx.status["previousVersion"] == "v1.6.1"
 
 
-async def test_a_version_without_an_address_is_named(cluster: Harvester) -> None:
+async def test_version_without_url_is_reported(cluster: Harvester) -> None:
     await prepared(cluster, url="")
     await cluster.nodes("n1")
     with pytest.raises(MissingObject, match="has no spec.isoURL"):  # noqa: RUF043  # a dot

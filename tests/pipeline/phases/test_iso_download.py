@@ -35,7 +35,7 @@ async def image(cluster: Harvester, name: str, *conditions: Object, owner: Objec
     "api: once the snapshot is recorded the Version is not read again",
     "pipeline: ISODownload creates the image from the Version once",
 )
-async def test_the_image_is_created_once(cluster: Harvester) -> None:
+async def test_image_is_created_once(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(status=SOURCE))
     for _ in range(2):
         assert await ISODownload().run(ctx) == Waiting(
@@ -53,7 +53,7 @@ async def test_the_image_is_created_once(cluster: Harvester) -> None:
     "pipeline: ISODownload adopts spec.image and creates no image",
 )
 @pytest.mark.parametrize("named", ["mine", "harvester-system/mine"], ids=["by its bare name", "with the namespace"])
-async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harvester, named: str) -> None:
+async def test_named_image_is_adopted(cluster: Harvester, named: str) -> None:
     await image(cluster, "mine", true("Imported"))
     ctx = cluster.context(await cluster.plan(spec={"image": named}))
     assert await ISODownload().run(ctx) == Completed()
@@ -62,7 +62,7 @@ async def test_the_plans_own_image_is_adopted_and_none_is_made(cluster: Harveste
 
 
 @pytest.mark.rule("api: isoImageID includes any other namespace")
-async def test_an_image_of_another_namespace_is_recorded_with_it(cluster: Harvester) -> None:
+async def test_image_of_another_namespace_is_recorded(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(spec={"image": "images/mine"}))
     await ISODownload().run(ctx)
     assert ctx.status["isoImageID"] == "images/mine"
@@ -73,7 +73,7 @@ async def test_an_image_of_another_namespace_is_recorded_with_it(cluster: Harves
     "api: waiting is not an error",
     "pipeline: ISODownload adopts spec.image and creates no image",
 )
-async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester) -> None:
+async def test_missing_named_image_is_awaited(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(spec={"image": "mine"}))
     outcome = await ISODownload().run(ctx)
     assert isinstance(outcome, Waiting)
@@ -90,7 +90,7 @@ async def test_an_image_that_does_not_exist_yet_is_waited_for(cluster: Harvester
         pytest.param("../x", "is invalid; use the NAME", id="a way up the tree"),
     ],
 )
-async def test_an_image_that_cannot_be_served_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:
+async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:
     ctx = cluster.context(await cluster.plan(spec={"image": named}))
     outcome = await ISODownload().run(ctx)
     assert isinstance(outcome, Failed)
@@ -148,7 +148,7 @@ async def test_an_image_that_cannot_be_served_fails_the_plan(cluster: Harvester,
         ),
     ],
 )
-async def test_the_image_controllers_verdict_decides(
+async def test_image_conditions_decide(
     cluster: Harvester, conditions: list[Object], status: Object, outcome: Any
 ) -> None:
     plan = await cluster.plan(status=SOURCE)
@@ -162,7 +162,7 @@ async def test_the_image_controllers_verdict_decides(
         assert found == outcome
 
 
-async def test_an_image_of_that_name_that_is_not_ours_is_not_adopted(cluster: Harvester) -> None:
+async def test_foreign_image_is_not_adopted(cluster: Harvester) -> None:
     await image(cluster, "up-iso", true("Imported"))
     with pytest.raises(ForeignObject, match="was not created by this plan"):
         await ISODownload().run(cluster.context(await cluster.plan(status=SOURCE)))

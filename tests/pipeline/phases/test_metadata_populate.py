@@ -28,7 +28,7 @@ RELEASE = b"harvester: v1.7.0\nos: Harvester v1.7.0\nkubernetes: v1.33.5+rke2r1\
         pytest.param("v1.8.0", "v1-8-0-repo-", id="whose name has no dots"),
     ],
 )
-async def test_the_release_is_read_from_the_plans_own_repository(cluster: Harvester, plan: str, host: str) -> None:
+async def test_release_is_read_from_the_repository(cluster: Harvester, plan: str, host: str) -> None:
     cluster.files.answers[PATH] = RELEASE
     ctx = cluster.context(await cluster.plan(plan))
     assert await MetadataPopulate().run(ctx) == Completed()
@@ -60,7 +60,7 @@ async def test_the_release_is_read_from_the_plans_own_repository(cluster: Harves
         pytest.param(b"harvester: [v1.7.0]\n", "harvester is a list", id="a list where a version should be"),
     ],
 )
-async def test_whatever_is_wrong_is_named_and_tried_again(
+async def test_invalid_release_is_reported_and_retried(
     cluster: Harvester, answer: bytes | int | Exception, cause: str
 ) -> None:
     cluster.files.answers[PATH] = answer

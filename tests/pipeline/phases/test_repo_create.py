@@ -36,7 +36,7 @@ PLACE = "harvester-system"
         pytest.param(0, 1, 1, id="a witness alone"),
     ],
 )
-async def test_there_are_two_replicas_where_two_nodes_can_run_them(
+async def test_two_replicas_if_two_nodes_run_pods(
     cluster: Harvester, ordinary: int, witnesses: int, replicas: int
 ) -> None:
     await cluster.nodes(*(f"n{number}" for number in range(ordinary)))
@@ -80,7 +80,7 @@ async def endpoints(cluster: Harvester, *ready: bool | None, service: str = "up-
         pytest.param(2, [None], "", id="one that does not say counts as ready"),
     ],
 )
-async def test_it_is_there_when_the_replicas_are_and_the_service_leads_to_one(
+async def test_phase_completes_with_replicas_and_a_ready_endpoint(
     cluster: Harvester, available: int, ready: list[bool | None] | None, outcome: str
 ) -> None:
     await cluster.nodes("n1", "n2")
@@ -145,7 +145,7 @@ def refused(**more: str) -> dict[str, Any]:
         ),
     ],
 )
-async def test_a_deployment_is_told_with_its_state(
+async def test_deployment_is_reported_with_its_state(
     cluster: Harvester,
     available: int,
     conditions: list[dict[str, Any]],
@@ -179,7 +179,7 @@ async def test_a_deployment_is_told_with_its_state(
         pytest.param([False, False], "its EndpointSlices have 2", id="none that is ready"),
     ],
 )
-async def test_a_service_is_told_with_the_state_of_its_endpoints(
+async def test_service_is_reported_with_its_endpoints(
     cluster: Harvester, ready: list[bool | None] | None, detail: str
 ) -> None:
     await cluster.nodes("n1")
@@ -193,7 +193,7 @@ async def test_a_service_is_told_with_the_state_of_its_endpoints(
 
 
 @pytest.mark.rule("pipeline: RepoCreate waits for a ready endpoint in an EndpointSlice of the Service")
-async def test_the_endpoints_of_another_service_do_not_count(cluster: Harvester) -> None:
+async def test_endpoints_of_another_service_do_not_count(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan(status=STATUS))
     await RepoCreate().run(ctx)
@@ -202,7 +202,7 @@ async def test_the_endpoints_of_another_service_do_not_count(cluster: Harvester)
     assert isinstance(await RepoCreate().run(ctx), Waiting)
 
 
-async def test_a_crash_between_service_and_deployment_changes_nothing(cluster: Harvester) -> None:
+async def test_crash_between_service_and_deployment(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan(status=STATUS))
     await RepoCreate().run(ctx)
@@ -212,7 +212,7 @@ async def test_a_crash_between_service_and_deployment_changes_nothing(cluster: H
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-async def test_a_namesakes_deployment_is_not_adopted(cluster: Harvester, labelled: bool) -> None:  # noqa: FBT001  # a table
+async def test_foreign_deployment_is_not_adopted(cluster: Harvester, labelled: bool) -> None:  # noqa: FBT001  # a table
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan(status=STATUS))
     image = ToolkitImage(repository="r", tag="t")

@@ -12,7 +12,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.job_state import Progress
-from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all
+from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, is_older
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
 
@@ -73,7 +73,7 @@ def views(**given: Any) -> dict[str, Any]:
     "nodes: a Secret belongs to a node by its label machine-name and the Machine's nodeRef",
     "pipeline: node states derive from Jobs, Nodes and Secrets",
 )
-def test_everything_about_a_node_comes_together() -> None:
+def test_objects_of_a_node_are_joined() -> None:
     status = {
         "conditions": [{"type": "Ready", "status": "True"}],
         "nodeInfo": {"osImage": "Harvester v1.6.1"},
@@ -120,7 +120,7 @@ def test_everything_about_a_node_comes_together() -> None:
         ),
     ],
 )
-def test_who_takes_part(given: dict[str, Any], names: list[str]) -> None:
+def test_nodes_that_take_part(given: dict[str, Any], names: list[str]) -> None:
     assert list(views(**given)) == names
 
 
@@ -139,9 +139,7 @@ def test_who_takes_part(given: dict[str, Any], names: list[str]) -> None:
         pytest.param({"restoreVM": True}, {WITNESS_LABEL: ""}, False, False, id="on a witness there are none"),
     ],
 )
-def test_what_the_plan_asks_for_a_node_is_seen(
-    spec: dict[str, Any], labels: dict[str, str], *, paused: bool, restores: bool
-) -> None:
+def test_plan_options_of_a_node(spec: dict[str, Any], labels: dict[str, str], *, paused: bool, restores: bool) -> None:
     seen = observed(nodes=[node("n1", labels=labels)])
     ((view, _),) = decide_all(
         STATUS, seen, plan_uid=OWNER.uid, single=None, spec=UpgradePlanSpec.read(spec), target=TARGET
@@ -149,7 +147,7 @@ def test_what_the_plan_asks_for_a_node_is_seen(
     assert (view.paused, view.restore_vms) == (paused, restores)
 
 
-def test_a_node_is_judged_anew_when_it_is_listed_or_taken_off() -> None:
+def test_decision_is_repeated_if_pause_nodes_changes() -> None:
     seen = observed(nodes=[node("n1")])
     pausing = UpgradePlanSpec.read({"nodeUpgradeOption": {"pauseNodes": ["n1"]}})
     paused = [
@@ -159,19 +157,19 @@ def test_a_node_is_judged_anew_when_it_is_listed_or_taken_off() -> None:
     assert paused == [False, True, False]
 
 
-def test_bare_objects_are_enough() -> None:
+def test_bare_objects_are_read() -> None:
     seen = views(nodes=[node("n1")])["n1"]
     assert (seen.os_image, seen.ready, seen.pending_os, seen.secret, seen.jobs) == ("", False, "", "", {})
     assert not seen.pre_drain.pending
 
 
 @pytest.mark.parametrize("kind", ["polish", ""])
-def test_jobs_of_other_kinds_are_passed_over(kind: str) -> None:
+def test_jobs_of_other_types_are_ignored(kind: str) -> None:
     assert views(nodes=[node("n1")], jobs=[job("n1", kind), {"metadata": {"name": "x"}}])["n1"].jobs == {}
 
 
 @pytest.mark.rule("api: objects are found by shortened labels")
-def test_a_long_named_nodes_job_is_found_by_its_shortened_label() -> None:
+def test_job_of_a_long_named_node_is_found() -> None:
     name = "n" * 200
     status = StatusPatch(
         {"metadata": {}, "status": {"nodeUpgradeStatuses": {name: {"state": "PreDraining"}}}}, now=STATUS._now
@@ -180,7 +178,7 @@ def test_a_long_named_nodes_job_is_found_by_its_shortened_label() -> None:
     assert JobType.PRE_DRAIN in seen.jobs
 
 
-def test_another_plans_jobs_are_passed_over() -> None:
+def test_jobs_of_other_plans_are_ignored() -> None:
     foreign = job("n1", "pre-drain")
     foreign["metadata"]["ownerReferences"] = [{"uid": "namesake", "controller": True}]
     assert views(nodes=[node("n1")], jobs=[foreign])["n1"].jobs == {}
@@ -207,7 +205,7 @@ NEWS = [
     "pipeline: node states derive from Jobs, Nodes and Secrets",
 )
 @pytest.mark.parametrize(("kind", "obj"), NEWS)
-def test_a_node_is_judged_anew_when_something_about_it_changes_and_only_then(kind: str, obj: dict[str, Any]) -> None:
+def test_decision_is_repeated_only_if_an_object_changes(kind: str, obj: dict[str, Any]) -> None:
     given: dict[str, Any] = {
         "nodes": [versioned(node("n1"), "1"), versioned(node("n9"), "1")],
         "secrets": [versioned(secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_QUESTION}), "1")],
@@ -224,7 +222,7 @@ def test_a_node_is_judged_anew_when_something_about_it_changes_and_only_then(kin
     assert news == decided(fresh)
 
 
-def test_a_node_is_judged_anew_when_its_recorded_state_changes() -> None:
+def test_decision_is_repeated_if_the_recorded_state_changes() -> None:
     seen = observed(nodes=[node("n1")])
     (before,) = decided(seen)
     moved = {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PostDrained"}}}}
@@ -234,7 +232,7 @@ def test_a_node_is_judged_anew_when_its_recorded_state_changes() -> None:
 
 @pytest.mark.rule("nodes: of two Secrets for a node the one with a pending hook is used, and logged")
 @pytest.mark.parametrize("first", ["m1", "m2"])
-def test_of_two_secrets_of_one_node_the_one_that_asks_counts(first: str) -> None:
+def test_secret_with_a_pending_hook_is_used(first: str) -> None:
     second = {"m1": "m2", "m2": "m1"}[first]
     seen = views(
         nodes=[node("n1")],
@@ -251,7 +249,7 @@ def test_of_two_secrets_of_one_node_the_one_that_asks_counts(first: str) -> None
         pytest.param("v1.33.5+rke2r1", frozenset({"s2"}), (False, False, 1), id="up to date, with a new one"),
     ],
 )
-def test_a_node_is_compared_with_the_release_and_its_question_with_the_old_ones(
+def test_outdated_kubernetes_and_stale_hooks_are_recognized(
     kubelet: str, left: frozenset[str], expected: tuple[bool, bool, int]
 ) -> None:
     one = secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_QUESTION})
@@ -261,3 +259,24 @@ def test_a_node_is_compared_with_the_release_and_its_question_with_the_old_ones(
     target = TARGET._replace(stale=left)
     ((view, _),) = decide_all(STATUS, seen, plan_uid=OWNER.uid, single=None, spec=SPEC, target=target)
     assert (view.kubernetes_outdated, view.stale_hook, view.tier) == expected
+
+
+@pytest.mark.parametrize(
+    ("reported", "wanted", "older"),
+    [
+        pytest.param("v1.34.3+rke2r1", "v1.35.2+rke2r1", True, id="a minor version"),
+        pytest.param("v1.35.1+rke2r1", "v1.35.2+rke2r1", True, id="a patch version"),
+        pytest.param("v1.9.0", "v1.10.0", True, id="by number, not by letter"),
+        pytest.param("v1.35.2+rke2r1", "v1.35.2+rke2r1", False, id="the same"),
+        pytest.param("v1.35.2+rke2r1", "v1.35.2-rc3+rke2r1", False, id="the kubelet reports no pre-release"),
+        pytest.param("v1.35.2+rke2r1", "v1.35.2+rke2r2", False, id="the build is not compared"),
+        pytest.param("v1.36.0+rke2r1", "v1.35.2+rke2r1", False, id="a newer one"),
+        pytest.param("1.34.3", "v1.35.2", True, id="without a v"),
+        pytest.param("", "v1.35.2", False, id="not reported"),
+        pytest.param("v1.34.3", "latest", False, id="no version"),
+        pytest.param("v1.34", "v1.35.2", False, id="half a version"),
+        pytest.param("v1.34." + "9" * 5000, "v1.35.2", False, id="no number of this world"),
+    ],
+)
+def test_versions_compare_by_major_minor_and_patch(reported: str, wanted: str, older: bool) -> None:  # noqa: FBT001  # a table
+    assert is_older(reported, wanted) is older

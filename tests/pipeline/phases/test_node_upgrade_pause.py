@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nodeupgrade import COMPLETE, PLACE, PRE, QUESTION, Stage
+from tests.support.node_upgrade import COMPLETE, PLACE, PRE, QUESTION, Stage
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
@@ -43,7 +43,7 @@ async def begun(stage: Stage, *nodes: str) -> None:
     "workloads: a node Job is suspended only while the node is paused",
 )
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record"])
-async def test_held_back_and_let_go(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+async def test_node_is_paused_and_resumed(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
     await begun(stage, "n1")
     await stage.rancher("n1", pre=QUESTION)
     for _ in range(3):
@@ -70,7 +70,7 @@ async def test_held_back_and_let_go(stage: Stage, record: bool) -> None:  # noqa
 
 
 @pytest.mark.rule("nodes: the hook of a paused node is not acknowledged")
-async def test_rancher_gets_no_answer_meanwhile(stage: Stage) -> None:
+async def test_paused_hook_is_not_acknowledged(stage: Stage) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=QUESTION)
     for _ in range(3):
@@ -80,7 +80,7 @@ async def test_rancher_gets_no_answer_meanwhile(stage: Stage) -> None:
 
 
 @pytest.mark.rule("nodes: a name may be listed during the run")
-async def test_a_name_that_was_added_after_the_plan_was_read_is_seen_before_the_node_begins(stage: Stage) -> None:
+async def test_name_added_after_the_read_prevents_the_start(stage: Stage) -> None:
     await begun(stage)
     await stage.rancher("n1", pre=QUESTION)
     ctx = await stage.context()
@@ -92,7 +92,7 @@ async def test_a_name_that_was_added_after_the_plan_was_read_is_seen_before_the_
     assert await suspend(stage, "n1") is True
 
 
-async def test_killed_between_the_record_and_the_resumption_it_goes_on_although_listed_again(stage: Stage) -> None:
+async def test_recorded_start_is_resumed_after_a_crash(stage: Stage) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=QUESTION)
     await stage.run()
@@ -105,7 +105,7 @@ async def test_killed_between_the_record_and_the_resumption_it_goes_on_although_
     assert await suspend(stage, "n1") is False
 
 
-async def test_a_suspended_job_that_vanishes_is_made_again_and_one_to_be_resumed_too(stage: Stage) -> None:
+async def test_deleted_suspended_job_is_recreated(stage: Stage) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=QUESTION)
     await stage.run()
@@ -120,7 +120,7 @@ async def test_a_suspended_job_that_vanishes_is_made_again_and_one_to_be_resumed
 
 
 @pytest.mark.rule("nodes: the Progressing message names paused nodes")
-async def test_the_message_names_who_is_held_back_beside_who_is_under_way(stage: Stage) -> None:
+async def test_message_names_paused_and_running_nodes(stage: Stage) -> None:
     await begun(stage, "n1", "n3")
     for node in ("n1", "n2", "n3"):
         await stage.rancher(node, pre=QUESTION)
@@ -142,7 +142,7 @@ async def test_the_message_names_who_is_held_back_beside_who_is_under_way(stage:
     assert outcome == Waiting(message=f"{paused} (1 of 3 nodes done)")
 
 
-async def test_let_go_while_another_node_is_away_it_waits_for_its_turn(stage: Stage) -> None:
+async def test_resumed_node_waits_for_the_node_in_progress(stage: Stage) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=QUESTION)
     await stage.rancher("n2", pre=QUESTION)
@@ -155,7 +155,7 @@ async def test_let_go_while_another_node_is_away_it_waits_for_its_turn(stage: St
     assert "n1: waiting for node n2" in outcome.message
 
 
-async def test_a_node_that_leaves_while_it_is_held_back_holds_up_nobody(stage: Stage) -> None:
+async def test_deleted_paused_node_does_not_block_the_others(stage: Stage) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=QUESTION)
     await stage.run()

@@ -41,7 +41,7 @@ ONLY = replace(BACK, post_drain=Hook(), jobs={JobType.SINGLE_NODE_UPGRADE: DONE}
         pytest.param({"os_image": OLD}, False, id="it is Ready, with the old OS"),
     ],
 )
-def test_vms_are_started_again_when(*, change: dict[str, object], restores: bool, single: bool) -> None:
+def test_vms_are_restored_once_the_node_is_back(*, change: dict[str, object], restores: bool, single: bool) -> None:
     view = replace(ONLY if single else BACK, **change)  # type: ignore[arg-type]  # a table
     decide = single_node.decide if single else drain.decide
     assert (RestoreVMs(node="n1") in decide(view, release_os=NEW).effects) is restores
@@ -54,12 +54,12 @@ def test_vms_are_started_again_when(*, change: dict[str, object], restores: bool
         pytest.param(ONLY, NodeState.SINGLE_NODE_UPGRADED, id="single-node"),
     ],
 )
-def test_once_it_is_on_record_that_the_node_is_back_no_job_is_made(view: NodeView, state: NodeState) -> None:
+def test_no_job_once_the_node_is_recorded_as_done(view: NodeView, state: NodeState) -> None:
     decide = single_node.decide if view is ONLY else drain.decide
     assert RestoreVMs(node="n1") not in decide(replace(view, state=state), release_os=NEW).effects
 
 
-def test_rancher_gets_its_answer_first() -> None:
+def test_hook_is_acknowledged_before_vms_are_restored() -> None:
     effects = drain.decide(BACK, release_os=NEW).effects
     assert isinstance(effects[-2], AcknowledgeHook)
     assert effects[-1] == RestoreVMs(node="n1")
@@ -84,7 +84,7 @@ def test_rancher_gets_its_answer_first() -> None:
         ),
     ],
 )
-def test_a_failure_shows_at_the_node_and_fails_nothing(job: JobState | None, said: str) -> None:
+def test_restore_failure_is_the_nodes_message(job: JobState | None, said: str) -> None:
     view = replace(BACK, state=NodeState.POST_DRAINED, jobs={JobType.RESTORE_VM: job} if job else {})
     assert restore_vms_failure(view) == said
     decision = drain.decide(view, release_os=NEW)

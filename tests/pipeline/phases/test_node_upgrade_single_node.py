@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.harvester import RELEASE
-from tests.support.nodeupgrade import COMPLETE, PENDING, POST, QUESTION, Stage
+from tests.support.node_upgrade import COMPLETE, PENDING, POST, QUESTION, Stage
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     JOBS,
@@ -46,7 +46,7 @@ async def test_one_job_does_all_of_it(stage: Stage, record: bool) -> None:  # no
 
 
 @pytest.mark.rule("nodes: on a single node the Rancher cluster is not patched and no hook is acknowledged")
-async def test_rancher_is_not_asked_and_nothing_of_it_is_noted(stage: Stage) -> None:
+async def test_rancher_cluster_is_neither_patched_nor_recorded(stage: Stage) -> None:
     await stage.set_up("n1")
     before = await stage.cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
     await stage.enter()
@@ -58,7 +58,7 @@ async def test_rancher_is_not_asked_and_nothing_of_it_is_noted(stage: Stage) -> 
 
 
 @pytest.mark.rule("nodes: the interval is raised on a single node, too")
-async def test_longhorns_interval_is_raised_all_the_same(stage: Stage) -> None:
+async def test_interval_is_raised_on_a_single_node(stage: Stage) -> None:
     await stage.set_up("n1")
     name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
     await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
@@ -68,7 +68,7 @@ async def test_longhorns_interval_is_raised_all_the_same(stage: Stage) -> None:
 
 
 @pytest.mark.rule("pipeline: NodeUpgrade waits until Rancher has removed every post-drain annotation")
-async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(stage: Stage) -> None:
+async def test_phase_waits_until_rancher_removes_the_hook(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.enter()
     await stage.run()
@@ -83,7 +83,7 @@ async def test_the_phase_does_not_end_before_rancher_has_cleared_its_question(st
 
 
 @pytest.mark.rule("nodes: on a single node the Rancher cluster is not patched and no hook is acknowledged")
-async def test_a_stale_question_of_rancher_is_not_answered(stage: Stage) -> None:
+async def test_stale_hook_is_not_acknowledged(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.rancher("n1", pre=QUESTION, post=QUESTION)
     await stage.enter()
@@ -98,7 +98,7 @@ async def test_a_stale_question_of_rancher_is_not_answered(stage: Stage) -> None
     assert await stage.answers("n1") == {}
 
 
-async def test_a_node_that_joins_before_the_phase_begins_makes_it_rancher_driven(stage: Stage) -> None:
+async def test_node_that_joins_before_the_phase_takes_part(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     ctx = await stage.context()
     ctx.status["singleNode"] = "n1"
@@ -110,13 +110,13 @@ async def test_a_node_that_joins_before_the_phase_begins_makes_it_rancher_driven
     assert await stage.generation() == 5
 
 
-async def test_a_node_that_is_alone_when_the_phase_begins_is_upgraded_by_one_job(stage: Stage) -> None:
+async def test_node_that_remains_alone_is_upgraded_by_one_job(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.enter()
     assert objects.status(await stage.cluster.client.get(UPGRADE_PLANS, "up"))["singleNode"] == "n1"
 
 
-async def test_a_node_that_joins_later_takes_no_part_and_changes_nothing(stage: Stage) -> None:
+async def test_node_that_joins_later_changes_nothing(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.enter()
     await stage.run()
@@ -131,7 +131,7 @@ async def test_a_node_that_joins_later_takes_no_part_and_changes_nothing(stage: 
     assert await stage.generation() == 4
 
 
-async def test_a_node_that_is_gone_is_named(stage: Stage) -> None:
+async def test_missing_single_node_is_an_error(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.enter()
     await stage.run()
@@ -145,7 +145,7 @@ async def test_a_node_that_is_gone_is_named(stage: Stage) -> None:
     'nodes: the plan fails with "node NAME upgrade failed: CAUSE"',
     "nodes: CAUSE is the message of the Job's condition",
 )
-async def test_a_failed_job_fails_the_plan(stage: Stage) -> None:
+async def test_failed_job_fails_the_plan(stage: Stage) -> None:
     await stage.set_up("n1")
     await stage.enter()
     await stage.run()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nodeupgrade import COMPLETE, PLACE, POST, PRE, QUESTION, Stage
+from tests.support.node_upgrade import COMPLETE, PLACE, POST, PRE, QUESTION, Stage
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
@@ -40,7 +40,7 @@ async def back(stage: Stage, *nodes: str) -> None:
 
 @pytest.mark.rule("nodes: VMs are restored only after the node is back")
 @pytest.mark.parametrize("deaths", [0, 3], ids=["recorded", "killed before the record, three times"])
-async def test_there_is_one_job_and_none_after_the_record(stage: Stage, deaths: int) -> None:
+async def test_one_restore_job_and_none_after_the_record(stage: Stage, deaths: int) -> None:
     await back(stage, "n1", "n2")
     for _ in range(deaths):
         await stage.run(record=False)
@@ -53,7 +53,7 @@ async def test_there_is_one_job_and_none_after_the_record(stage: Stage, deaths: 
     assert stage.warned() == []
 
 
-async def test_the_next_node_begins_while_vms_are_started(stage: Stage) -> None:
+async def test_next_node_starts_while_vms_are_restored(stage: Stage) -> None:
     await back(stage, "n1", "n2")
     await stage.rancher("n2", pre=QUESTION)
     await stage.run()
@@ -61,9 +61,7 @@ async def test_the_next_node_begins_while_vms_are_started(stage: Stage) -> None:
     assert await stage.states() == {"n1": "PostDrained", "n2": "PreDraining"}
 
 
-async def test_an_error_holds_up_neither_rancher_nor_the_next_node_and_is_tried_again(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_restore_error_is_retried_and_blocks_no_node(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     await back(stage, "n1", "n2")
     await stage.rancher("n2", pre=QUESTION)
 
@@ -83,7 +81,7 @@ async def test_an_error_holds_up_neither_rancher_nor_the_next_node_and_is_tried_
 
 
 @pytest.mark.rule("nodes: a failed restore-vm Job fails neither node nor upgrade")
-async def test_its_failure_fails_neither_the_node_nor_the_plan(stage: Stage) -> None:
+async def test_restore_failure_fails_neither_node_nor_plan(stage: Stage) -> None:
     await back(stage, "n1", "n2")
     await stage.run()
     reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
@@ -98,7 +96,7 @@ async def test_its_failure_fails_neither_the_node_nor_the_plan(stage: Stage) -> 
     assert len({name for _, name in stage.warned()}) == 1
 
 
-async def test_the_failure_of_another_node_is_not_mistaken_for_it(stage: Stage) -> None:
+async def test_other_nodes_failure_is_not_a_restore_failure(stage: Stage) -> None:
     await back(stage, "n1", "n2")
     await stage.rancher("n2", pre=QUESTION)
     await stage.run()

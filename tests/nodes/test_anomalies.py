@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.pipeline.test_node_view import QUESTION, machine, node, observed, secret
+from tests.nodes.test_node_view import QUESTION, machine, node, observed, secret
 from upgrade_manager.nodes.anomalies import AnomalyLog
 
 ASKS = {"rke.cattle.io/pre-drain": QUESTION}
@@ -64,7 +64,7 @@ def logged(
         pytest.param({}, [("node left during the node upgrade", "n1")], id="a node that leaves"),
     ],
 )
-def test_what_is_strange_is_logged_once(given: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+def test_anomaly_is_logged_once(given: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     assert logged(given, given, given) == expected
 
 
@@ -87,7 +87,7 @@ FOREIGN = "hook of another controller on a machine-plan Secret"
         pytest.param({"rke.cattle.io/pre-drain": ""}, [], False, [FOREIGN], id="nobody is asked"),
     ],
 )
-def test_a_question_that_is_not_this_upgrades_is_logged(
+def test_stale_and_foreign_hooks_are_logged(
     annotations: dict[str, str], stale: list[str], expected: list[str], *, single: bool
 ) -> None:
     given: dict[str, Any] = {
@@ -99,7 +99,7 @@ def test_a_question_that_is_not_this_upgrades_is_logged(
     assert lines == [(line, "s") for line in expected]
 
 
-def test_what_ends_and_begins_again_is_logged_again_and_so_it_is_for_another_plan() -> None:
+def test_reappearing_anomaly_and_another_plans_are_logged() -> None:
     odd: dict[str, Any] = {"nodes": []}
     well = {"nodes": [node("n1")]}
     assert len(logged(odd, well, odd)) == 2

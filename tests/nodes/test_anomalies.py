@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.nodes.test_node_view import QUESTION, machine, node, observed, secret
+from tests.nodes.test_node_view import OPTIONS, machine, node, observed, secret
 from upgrade_manager.nodes.anomalies import AnomalyLog
 
-ASKS = {"rke.cattle.io/pre-drain": QUESTION}
+ASKS = {"rke.cattle.io/pre-drain": OPTIONS}
 
 
 def logged(
@@ -33,14 +33,16 @@ def logged(
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        pytest.param({"nodes": [node("n1")]}, [], id="nothing is strange"),
+        pytest.param({"nodes": [node("n1")]}, [], id="no anomaly"),
         pytest.param(
-            {"nodes": [node("n1")], "secrets": [secret("s", "gone", **ASKS)]},
+            {"nodes": [node("n1")], "secrets": [secret("s", "deleted", **ASKS)]},
             [("pending hook on a machine-plan Secret without a Machine", "s")],
-            id="a Secret without a Machine asks",
+            id="a Secret without a Machine",
         ),
         pytest.param(
-            {"nodes": [node("n1")], "secrets": [secret("s", "gone")]}, [], id="it is of no interest while it does not"
+            {"nodes": [node("n1")], "secrets": [secret("s", "deleted")]},
+            [],
+            id="a Secret without a Machine, without a hook",
         ),
         pytest.param(
             {"nodes": [node("n1")], "secrets": [secret("s", "m", **ASKS)], "machines": [machine("m", "")]},
@@ -77,14 +79,14 @@ FOREIGN = "hook of another controller on a machine-plan Secret"
 @pytest.mark.parametrize(
     ("annotations", "stale", "single", "expected"),
     [
-        pytest.param(ASKS, [], False, [], id="asked in this upgrade"),
-        pytest.param(ASKS, ["s"], False, [EARLIER], id="asked before this upgrade"),
-        pytest.param({**ASKS, PRE: QUESTION}, ["s"], False, [], id="asked before it, and answered"),
-        pytest.param(ASKS, ["other"], False, [], id="another Secret was asked before it"),
-        pytest.param(ASKS, [], True, [EARLIER], id="on an only node, where Rancher is asked for nothing"),
-        pytest.param({}, ["s"], True, [], id="the question is gone"),
-        pytest.param({"rke.cattle.io/post-drain": "{}"}, [], False, [FOREIGN], id="somebody else is asked"),
-        pytest.param({"rke.cattle.io/pre-drain": ""}, [], False, [FOREIGN], id="nobody is asked"),
+        pytest.param(ASKS, [], False, [], id="this upgrade's hook"),
+        pytest.param(ASKS, ["s"], False, [EARLIER], id="stale hook"),
+        pytest.param({**ASKS, PRE: OPTIONS}, ["s"], False, [], id="stale hook, acknowledged"),
+        pytest.param(ASKS, ["other"], False, [], id="stale hook of another Secret"),
+        pytest.param(ASKS, [], True, [EARLIER], id="on a single node"),
+        pytest.param({}, ["s"], True, [], id="hook removed"),
+        pytest.param({"rke.cattle.io/post-drain": "{}"}, [], False, [FOREIGN], id="another controller's hook"),
+        pytest.param({"rke.cattle.io/pre-drain": ""}, [], False, [FOREIGN], id="empty hook"),
     ],
 )
 def test_stale_and_foreign_hooks_are_logged(

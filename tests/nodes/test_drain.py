@@ -132,7 +132,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             replace(VIEW, state=NodeState.PRE_DRAINED, post_drain=ASKED),
             NodeState.POST_DRAINING,
             (StartJob(node="n1", job_type=POST),),
-            id="somebody removed the Job of a node that is recorded as pre-drained: it is not run again",
+            id="Job of a recorded pre-drained node deleted: not repeated",
         ),
         pytest.param(
             replace(VIEW, pre_drain=ANSWERED, post_drain=ASKED, jobs={PRE: COMPLETE}),
@@ -216,7 +216,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=ASKED, pending_os=NEW),
             NodeState.WAITING_REBOOT,
             (),
-            id="somebody removed the Job of a node that reboots: it is not started again",
+            id="Job of a rebooting node deleted: not repeated",
         ),
         pytest.param(
             replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=ASKED, pending_os=NEW, os_image=NEW),

@@ -61,7 +61,7 @@ def test_cause_has_the_failed_condition(condition: dict[str, Any], cause: str) -
 
 @pytest.mark.rule("workloads: a Job stuck at FailureTarget on a dead node is reported with the node")
 @pytest.mark.parametrize(
-    ("raw", "trouble"),
+    ("raw", "warning"),
     [
         pytest.param(job(), "", id="a Job that runs well"),
         pytest.param(job(failed=1), "1 failed attempt", id="one that retries"),
@@ -74,8 +74,8 @@ def test_cause_has_the_failed_condition(condition: dict[str, Any], cause: str) -
         ),
     ],
 )
-def test_warning_of_a_running_job(raw: dict[str, Any], trouble: str) -> None:
-    assert JobState.of(raw).warning == trouble
+def test_warning_of_a_running_job(raw: dict[str, Any], warning: str) -> None:
+    assert JobState.of(raw).warning == warning
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_suspended_is_read_from_the_spec(
 
 
 @pytest.mark.parametrize(
-    ("raw", "given_up"),
+    ("raw", "failing"),
     [
         pytest.param(job(), False, id="it runs"),
         pytest.param(job(failed=2), False, id="it retries"),
@@ -105,5 +105,5 @@ def test_suspended_is_read_from_the_spec(
         pytest.param(job(true("FailureTarget", reason="DeadlineExceeded")), True, id="it will, says the controller"),
     ],
 )
-def test_job_is_failing(raw: dict[str, Any], *, given_up: bool) -> None:
-    assert JobState.of(raw).is_failing is given_up
+def test_job_is_failing(raw: dict[str, Any], *, failing: bool) -> None:
+    assert JobState.of(raw).is_failing is failing

@@ -36,14 +36,16 @@ def with_(annotations: dict[str, str]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("annotations", "hook"),
     [
-        pytest.param({}, Hook(), id="nobody asks"),
-        pytest.param({ASK_PRE: OPTIONS}, Hook(requested=OPTIONS), id="Rancher asks"),
-        pytest.param({ASK_PRE: OPTIONS, PRE: OPTIONS}, Hook(requested=OPTIONS, acknowledged=OPTIONS), id="answered"),
-        pytest.param({ASK_PRE: OPTIONS, PRE: "old"}, Hook(requested=OPTIONS, acknowledged="old"), id="asked anew"),
+        pytest.param({}, Hook(), id="no hook"),
+        pytest.param({ASK_PRE: OPTIONS}, Hook(requested=OPTIONS), id="pending"),
+        pytest.param(
+            {ASK_PRE: OPTIONS, PRE: OPTIONS}, Hook(requested=OPTIONS, acknowledged=OPTIONS), id="acknowledged"
+        ),
+        pytest.param({ASK_PRE: OPTIONS, PRE: "old"}, Hook(requested=OPTIONS, acknowledged="old"), id="pending again"),
         pytest.param({ASK_PRE: ""}, Hook(), id="an empty question"),
         pytest.param({ASK_PRE: "true"}, Hook(), id="a question that is no drain options"),
         pytest.param({ASK_PRE: "{"}, Hook(), id="broken JSON"),
-        pytest.param({ASK_PRE: "[" * 100_000}, Hook(), id="JSON deeper than anyone reads"),
+        pytest.param({ASK_PRE: "[" * 100_000}, Hook(), id="deeply nested JSON"),
         pytest.param({ASK_PRE: "null"}, Hook(), id="null"),
         pytest.param({ASK_PRE: '{"preDrainHooks":null}'}, Hook(), id="no hooks"),
         pytest.param({ASK_PRE: '{"preDrainHooks":["x"]}'}, Hook(), id="hooks of another form"),

@@ -17,8 +17,8 @@ from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
 
 PRE = "management.harvesterhci.io/pre-hook"
-QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
-POST_QUESTION = json.dumps({"postDrainHooks": [{"annotation": "management.harvesterhci.io/post-hook"}]})
+OPTIONS = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
+POST_OPTIONS = json.dumps({"postDrainHooks": [{"annotation": "management.harvesterhci.io/post-hook"}]})
 TARGET = Target("Harvester v1.7.0", "v1.33.5+rke2r1", frozenset())
 OWNER = Owner(name="upgrade", uid="u")
 SPEC = UpgradePlanSpec.read({"version": "v1.7.0"})
@@ -85,7 +85,7 @@ def test_objects_of_a_node_are_joined() -> None:
                 "status": status,
             }
         ],
-        secrets=[secret("s1", "m1", **{"rke.cattle.io/pre-drain": QUESTION})],
+        secrets=[secret("s1", "m1", **{"rke.cattle.io/pre-drain": OPTIONS})],
         machines=[machine("m1", "n1")],
         jobs=[job("n1", "pre-drain"), job("n2", "pre-drain")],
     )["n1"]
@@ -107,16 +107,16 @@ def test_objects_of_a_node_are_joined() -> None:
         pytest.param(
             {
                 "nodes": [node("n2")],
-                "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": QUESTION})],
+                "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": OPTIONS})],
                 "machines": [machine("m2", "n2")],
             },
             ["n2"],
             id="a node that joined takes part when Rancher asks about it",
         ),
         pytest.param(
-            {"nodes": [node("n2")], "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": QUESTION})]},
+            {"nodes": [node("n2")], "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": OPTIONS})]},
             [],
-            id="a Secret without a Machine is nobody's",
+            id="a Secret without a Machine is ignored",
         ),
     ],
 )
@@ -189,7 +189,7 @@ def versioned(obj: dict[str, Any], version: str, **more: Any) -> dict[str, Any]:
 
 
 def asked(version: str) -> dict[str, Any]:
-    return versioned(secret("s1", "m1", **{"rke.cattle.io/pre-drain": QUESTION}), version)
+    return versioned(secret("s1", "m1", **{"rke.cattle.io/pre-drain": OPTIONS}), version)
 
 
 NEWS = [
@@ -208,7 +208,7 @@ NEWS = [
 def test_decision_is_repeated_only_if_an_object_changes(kind: str, obj: dict[str, Any]) -> None:
     given: dict[str, Any] = {
         "nodes": [versioned(node("n1"), "1"), versioned(node("n9"), "1")],
-        "secrets": [versioned(secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_QUESTION}), "1")],
+        "secrets": [versioned(secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_OPTIONS}), "1")],
         "machines": [versioned(machine("m1", "n1"), "1"), versioned(machine("m9", "n9"), "1")],
         "jobs": [versioned(job("n1", "pre-drain"), "1"), versioned(job("n9", "pre-drain"), "1")],
     }
@@ -236,7 +236,7 @@ def test_secret_with_a_pending_hook_is_used(first: str) -> None:
     second = {"m1": "m2", "m2": "m1"}[first]
     seen = views(
         nodes=[node("n1")],
-        secrets=[secret("s1", first), secret("s2", second, **{"rke.cattle.io/pre-drain": QUESTION})],
+        secrets=[secret("s1", first), secret("s2", second, **{"rke.cattle.io/pre-drain": OPTIONS})],
         machines=[machine("m1", "n1"), machine("m2", "n1")],
     )["n1"]
     assert (seen.secret, seen.pre_drain.pending) == ("s2", True)
@@ -252,7 +252,7 @@ def test_secret_with_a_pending_hook_is_used(first: str) -> None:
 def test_outdated_kubernetes_and_stale_hooks_are_recognized(
     kubelet: str, left: frozenset[str], expected: tuple[bool, bool, int]
 ) -> None:
-    one = secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_QUESTION})
+    one = secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_OPTIONS})
     one["metadata"]["labels"]["rke.cattle.io/etcd-role"] = "true"
     status = {"nodeInfo": {"kubeletVersion": kubelet}}
     seen = observed(nodes=[{**node("n1"), "status": status}], secrets=[one], machines=[machine("m1", "n1")])

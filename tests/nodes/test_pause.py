@@ -1,4 +1,4 @@
-"""Which nodes are held back, which go on, row by row: the same for the first Job of either kind of cluster."""
+"""Which nodes are paused, started and resumed, for both kinds of cluster."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def job(progress: Progress = Progress.RUNNING, *, suspended: bool = False) -> Jo
         pytest.param(True, "begun", "running", None, "", id="begun and listed: not stopped"),
         pytest.param(True, "begun", "suspended", "begun", "resume", id="recorded as begun, not resumed yet: resumed"),
         pytest.param(True, "begun", None, "begun", "start", id="recorded as begun, not started yet: started"),
-        pytest.param(False, "begun", None, "begun", "start", id="the Job of one that has begun was removed: anew"),
+        pytest.param(False, "begun", None, "begun", "start", id="Job of a started node deleted: started again"),
         pytest.param(
-            True, "UpgradePaused", None, "paused", "start suspended", id="the suspended Job was removed: anew"
+            True, "UpgradePaused", None, "paused", "start suspended", id="suspended Job deleted: created again"
         ),
         pytest.param(True, "UpgradePaused", "complete", None, "", id="its end counts, listed or not"),
         pytest.param(True, "UpgradePaused", "failed", None, "", id="its failure counts, listed or not"),

@@ -78,7 +78,7 @@ def test_hook_is_described_with_node_and_state(
     [
         pytest.param(secret("s", "m-n1"), id="cleared"),
         pytest.param(secret("s", "m-n1", **{"rke.cattle.io/pre-drain": OPTIONS, HOOK: OPTIONS}), id="another one"),
-        pytest.param(secret("s", "deleted", **{REQUEST: OPTIONS}), id="of a Machine that is gone"),
+        pytest.param(secret("s", "deleted", **{REQUEST: OPTIONS}), id="of a deleted Machine"),
         pytest.param(secret("s", "", **{REQUEST: OPTIONS}), id="of no Machine"),
         pytest.param(secret("s", "new", **{REQUEST: OPTIONS}), id="of a Machine without a node"),
         pytest.param({"metadata": {"name": "s"}}, id="a bare Secret"),

@@ -36,7 +36,7 @@ ONLY = replace(BACK, post_drain=Hook(), jobs={JobType.SINGLE_NODE_UPGRADE: DONE}
     ("change", "restores"),
     [
         pytest.param({}, True, id="the node is back"),
-        pytest.param({"restore_vms": False}, False, id="nobody has asked for it, or it is a witness"),
+        pytest.param({"restore_vms": False}, False, id="not requested, or a witness"),
         pytest.param({"ready": False}, False, id="it has the OS, but is not Ready"),
         pytest.param({"os_image": OLD}, False, id="it is Ready, with the old OS"),
     ],

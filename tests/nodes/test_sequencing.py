@@ -22,7 +22,7 @@ IDLE = Decision(state=None)
 
 
 def left(name: str, tier: int | None) -> NodeView:
-    """A node with a question of an earlier upgrade."""
+    """Return a node with a stale hook."""
     return replace(node(name), stale_hook=True, tier=tier)
 
 
@@ -69,7 +69,7 @@ DONE = Decision(state=NodeState.POST_DRAINED)
         pytest.param(
             [(left("a", 3), start("a")), (replace(node("b"), tier=0), start("b"))],
             ["b"],
-            id="a worker before etcd, which Rancher asks about",
+            id="a worker before etcd with a pending hook",
         ),
         pytest.param([(left("a", 3), start("a")), (replace(node("b"), tier=0), DONE)], ["a"], id="etcd is done"),
         pytest.param([(left("a", 1), start("a")), (replace(node("b"), tier=1), IDLE)], ["a"], id="the same tier"),
@@ -79,7 +79,7 @@ DONE = Decision(state=NodeState.POST_DRAINED)
         pytest.param(
             [(replace(node("a"), tier=3), start("a")), (replace(node("b"), tier=0), IDLE)],
             ["a"],
-            id="a question of this upgrade: the order is Rancher's",
+            id="no stale hook: Rancher's order",
         ),
         pytest.param(
             [
@@ -114,21 +114,23 @@ PAUSED = NodeState.UPGRADE_PAUSED
 @pytest.mark.parametrize(
     ("pairs", "acting"),
     [
-        pytest.param([(node("a"), hold("a")), (node("b"), start("b"))], ["a", "b"], id="one that is held back is here"),
+        pytest.param([(node("a"), hold("a")), (node("b"), start("b"))], ["a", "b"], id="paused, another starts"),
         pytest.param(
-            [(node("a", PAUSED), Decision(state=PAUSED)), (node("b"), start("b"))], ["b"], id="and stays so, recorded"
+            [(node("a", PAUSED), Decision(state=PAUSED)), (node("b"), start("b"))], ["b"], id="paused and recorded"
         ),
         pytest.param(
             [(node("a", PAUSED), resume("a")), (node("b", NodeState.PRE_DRAINED), IDLE)],
             [],
-            id="let go, it waits for its turn",
+            id="resumed, another in progress",
         ),
-        pytest.param([(node("a", PAUSED), resume("a")), (node("b"), IDLE)], ["a"], id="let go in its turn, it begins"),
+        pytest.param([(node("a", PAUSED), resume("a")), (node("b"), IDLE)], ["a"], id="resumed, no other in progress"),
         pytest.param(
             [(node("a", PAUSED), resume("a")), (node("b", PAUSED), resume("b"))], ["a"], id="of two the first begins"
         ),
         pytest.param(
-            [(node("a"), hold("a")), (node("b", NodeState.POST_DRAINING), IDLE)], [], id="its turn has not come yet"
+            [(node("a"), hold("a")), (node("b", NodeState.POST_DRAINING), IDLE)],
+            [],
+            id="another in progress: not paused yet",
         ),
         pytest.param(
             [(node("a", NodeState.PRE_DRAINING), resume("a")), (node("b"), IDLE)],

@@ -1,4 +1,4 @@
-"""What is decided about the only node, row by row, and then along every way its upgrade may take."""
+"""Decisions about a single node, then along every course of its upgrade."""
 
 from __future__ import annotations
 
@@ -45,9 +45,12 @@ def view(
         pytest.param(view(Progress.RUNNING), UPGRADING, (), id="its Job runs"),
         pytest.param(view(Progress.FAILED), FAILED, (), id="its Job failed"),
         pytest.param(view(Progress.COMPLETE), REBOOTING, (EXPECT,), id="its Job is complete: waits for the reboot"),
-        pytest.param(view(Progress.COMPLETE, pending_os=NEW), REBOOTING, (), id="the expected OS is noted once"),
+        pytest.param(view(Progress.COMPLETE, pending_os=NEW), REBOOTING, (), id="pendingOSImage is set once"),
         pytest.param(
-            view(Progress.COMPLETE, pending_os="other"), REBOOTING, (EXPECT,), id="another upgrade's note is replaced"
+            view(Progress.COMPLETE, pending_os="other"),
+            REBOOTING,
+            (EXPECT,),
+            id="another upgrade's pendingOSImage is replaced",
         ),
         pytest.param(
             view(Progress.COMPLETE, os_image=NEW, ready=False, pending_os=NEW),

@@ -1,4 +1,4 @@
-"""Plans that are deleted while they are at work: at once in every phase, and the next plan succeeds."""
+"""Plans that are deleted while they run: in every phase, and the next plan succeeds."""
 
 from __future__ import annotations
 
@@ -146,9 +146,7 @@ async def delete_at(simulate: Simulate, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot"])
-async def test_worker_in_progress_waits_for_its_tier(
-    simulate: Simulate, state: str
-) -> None:
+async def test_worker_in_progress_waits_for_its_tier(simulate: Simulate, state: str) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         before = await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
@@ -160,9 +158,7 @@ async def test_worker_in_progress_waits_for_its_tier(
 
 
 @pytest.mark.parametrize("step", ["pre-drain", "post-drain"])
-async def test_next_plan_upgrades_a_worker_that_failed(
-    simulate: Simulate, step: str
-) -> None:
+async def test_next_plan_upgrades_a_worker_that_failed(simulate: Simulate, step: str) -> None:
     scenario = RepairableScenario.of(**WORKER, **fault(step, "node-3"))
     async with simulate(scenario) as simulation:
         before = await overridden_settings(simulation)
@@ -177,9 +173,7 @@ async def test_next_plan_upgrades_a_worker_that_failed(
 
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining"])
 @pytest.mark.parametrize("node", ["node-2", "node-3"])
-async def test_next_plan_handles_hooks_left_by_a_forced_deletion(
-    simulate: Simulate, node: str, state: str
-) -> None:
+async def test_next_plan_handles_hooks_left_by_a_forced_deletion(simulate: Simulate, node: str, state: str) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         client, before = simulation.client(), await overridden_settings(simulation)
         stage = await Stage.set_up(simulation)
@@ -205,7 +199,7 @@ async def test_next_plan_handles_hooks_left_by_a_forced_deletion(
         assert await cordoned(simulation) == []
         after = await overridden_settings(simulation)
         assert after[:2] == before[:2]
-        # What was before the first plan nobody knows any more; hooks that nobody answers do not stay.
+        # The original strategy is lost; hooks without a manager are removed.
         assert "management.harvesterhci.io" not in str(after[2])
 
 
@@ -217,7 +211,7 @@ DEFINITION = Resource(
     namespaced=False,
 )
 #: What is not there any more when the plan goes, and how far it was.
-GONE = [
+MISSING = [
     pytest.param("ISODownloading", ["virtualmachineimages.harvesterhci.io"], [], id="the images' kind"),
     pytest.param("ImagePreloading", ["plans.upgrade.cattle.io"], ["cattle-system"], id="Plans, kind and namespace"),
     pytest.param(
@@ -235,7 +229,7 @@ GONE = [
     "pipeline: missing kinds do not block deletion",
     "pipeline: missing namespaces do not block deletion",
 )
-@pytest.mark.parametrize(("phase", "kinds", "namespaces"), GONE)
+@pytest.mark.parametrize(("phase", "kinds", "namespaces"), MISSING)
 async def test_missing_objects_do_not_block_deletion(
     simulate: Simulate, phase: str, kinds: list[str], namespaces: list[str]
 ) -> None:
@@ -257,7 +251,7 @@ async def test_missing_objects_do_not_block_deletion(
 
 
 class Losing(NoHook):
-    """Loses the answer to the release of a deleted plan, and takes down what is removed after that."""
+    """Loses the response to the removal of the finalizer, and records what is removed after that."""
 
     def __init__(self) -> None:
         self.is_released = False

@@ -123,8 +123,8 @@ UNSCHEDULABLE = [
         ),
         pytest.param({"phase": "Running"}, "is running, but not ready", id="not ready"),
         pytest.param(
-            {"phase": "Unknown", "reason": "NodeLost", "message": "node n1 is gone"},
-            "is Unknown (NodeLost: node n1 is gone)",
+            {"phase": "Unknown", "reason": "NodeLost", "message": "node n1 is lost"},
+            "is Unknown (NodeLost: node n1 is lost)",
             id="node lost",
         ),
         pytest.param(

@@ -158,7 +158,7 @@ async def fail(stage: Stage) -> Object:
     return await stage.plan()
 
 
-def assert_told(plan: Object, events: list[Object], failure: Failure, *, in_order: bool) -> None:
+def assert_reported(plan: Object, events: list[Object], failure: Failure, *, in_order: bool) -> None:
     """The plan and its events say what failed and why, and how nodes stand; `in_order` where that is known."""
     beginning, end = failure.cause
     recorded = PHASE_VALUES[: PHASE_VALUES.index(failure.last) + 1]
@@ -212,16 +212,14 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
 )
 @pytest.mark.servers
 @failures
-async def test_cause_is_reported_and_failed_jobs_are_kept(
-    simulate: Simulate, failure: Failure
-) -> None:
+async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, failure: Failure) -> None:
     async with simulate(RepairableScenario.of(**failure.faults)) as simulation:
         is_real = simulation.backend.has_controllers
         before, stage = await overridden_settings(simulation), await Stage.set_up(simulation)
         async with stage.life():
             plan = await fail(stage)
             # In which order others take the nodes is chance, which only the embedded server's dice repeat.
-            assert_told(plan, await stage.events(), failure, in_order=not is_real)
+            assert_reported(plan, await stage.events(), failure, in_order=not is_real)
             if not is_real:
                 await asyncio.sleep(LONG)
             await assert_kept(simulation, failure.kept)
@@ -278,9 +276,7 @@ async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, delet
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("work", ["prepare", "manifests"])
-async def test_clean_up_continues_after_a_crash(
-    work: str, *, after: bool, share: int, sweep: Sweep
-) -> None:
+async def test_clean_up_continues_after_a_crash(work: str, *, after: bool, share: int, sweep: Sweep) -> None:
     golden, writes = await _cleaned(work)
     verdict = next(number for number, write in enumerate(writes) if write.startswith("DELETE"))
     for number in sweep.points(verdict, len(writes), share=share, shares=SHARES):

@@ -1,4 +1,4 @@
-"""Objects of others under our names: never adopted, never changed, named with both owners, and gone on without them."""
+"""Foreign objects under the manager's names: never adopted or changed, reported with both owners."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
 
 CONTAINER = {"name": "x", "image": "docker.io/library/busybox:1.36.1"}
-LABELS = {"app": "someone-elses"}
+LABELS = {"app": "foreign"}
 POD = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
 #: It never starts, so that it never ends.
 JOB = {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}
@@ -36,7 +36,7 @@ SUC = {"concurrency": 1, "nodeSelector": {"matchLabels": {"no": "node"}}, "upgra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """An object that somebody else has made under a name of ours."""
+    """A foreign object under a name of the manager's."""
 
     resource: Resource
     name: str
@@ -96,7 +96,7 @@ async def place(stage: Stage, foreign: Foreign) -> tuple[Object, Object]:
 
 
 def essence(found: Object) -> Any:
-    """What somebody has said about an object; its controllers may do what they do."""
+    """Return what the object's creator specified; controllers may change the rest."""
     meta = {key: objects.metadata(found).get(key) for key in ("uid", "labels", "ownerReferences", "finalizers")}
     return meta, objects.spec(found)
 

@@ -46,8 +46,8 @@ async def is_suspended(stage: Stage, node: str, step: str = "pre-drain") -> bool
 
 
 async def until_resumed(stage: Stage, node: str, step: str = "pre-drain") -> None:
-    """The beginning is on record before the Job runs: whoever has seen the one may have to wait for the other."""
-    while await is_suspended(stage, node, step):  # noqa: ASYNC110  # the API server tells nobody
+    """Wait until the Job is resumed, which is recorded before."""
+    while await is_suspended(stage, node, step):  # noqa: ASYNC110  # not an event
         await asyncio.sleep(0.02)
 
 

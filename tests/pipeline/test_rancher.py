@@ -291,8 +291,8 @@ def test_strategy_takes_one_node_at_a_time_with_both_hooks() -> None:
     [
         pytest.param([], [PRE], id="no hooks"),
         pytest.param(["other/hook"], ["other/hook", PRE], id="another hook"),
-        pytest.param([PRE], [PRE], id="ours already"),
-        pytest.param([PRE, "other/hook", PRE], ["other/hook", PRE], id="ours twice"),
+        pytest.param([PRE], [PRE], id="our hook already"),
+        pytest.param([PRE, "other/hook", PRE], ["other/hook", PRE], id="our hook twice"),
     ],
 )
 def test_other_hooks_stay(old: list[str], new: list[str]) -> None:
@@ -318,11 +318,11 @@ def test_other_fields_of_the_strategy_stay() -> None:
         pytest.param("x", None, id="text"),
         pytest.param({"workerConcurrency": "2"}, {"workerConcurrency": "2"}, id="without hooks"),
         pytest.param(hooks("x"), hooks("x"), id="another hook"),
-        pytest.param(hooks("x", PRE), hooks("x"), id="ours and another"),
+        pytest.param(hooks("x", PRE), hooks("x"), id="our hook and another"),
         pytest.param(
             {"workerDrainOptions": {"postDrainHooks": [{"annotation": POST}], "force": True}},
             {"workerDrainOptions": {"force": True}},
-            id="ours alone",
+            id="our hook alone",
         ),
         pytest.param({"workerDrainOptions": None}, {"workerDrainOptions": None}, id="null stays"),
     ],

@@ -1,4 +1,4 @@
-"""Whole upgrades in which Rancher, its Secrets and the nodes behave as badly as they may."""
+"""Whole upgrades with misbehaving Rancher, Secrets and nodes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 ASKS_PRE, ASKS_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
-#: A question of ours in the words of another Rancher, with a member that no Rancher of today writes.
+#: A hook for the manager, as another version of Rancher writes it.
 OLD = json.dumps({"enabled": True, "era": 1, "preDrainHooks": [{"annotation": PRE}]})
 OTHERS = json.dumps({"preDrainHooks": [{"annotation": "harvesterhci.io/pre-hook"}]})
 
 
 async def assert_sound(stage: Stage) -> None:
-    """The upgrade went through, and did nothing twice."""
+    """Assert that the upgrade succeeded and created nothing twice."""
     plan = await stage.plan()
     assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
     assert objects.status(plan)["provisionGeneration"] == await provision_generation(stage.simulation) == 4
@@ -53,9 +53,7 @@ RELEASES = [
 
 @pytest.mark.rule("nodes: the cluster is patched once for an upgrade to the same Kubernetes version")
 @pytest.mark.parametrize("changes", RELEASES)
-async def test_release_name_is_matched_as_it_is(
-    simulate: Simulate, changes: dict[str, Any]
-) -> None:
+async def test_release_name_is_matched_as_it_is(simulate: Simulate, changes: dict[str, Any]) -> None:
     async with simulate(RepairableScenario.of(**changes), scale=0.2) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -161,7 +159,7 @@ async def answered_long_ago(simulation: Simulation) -> None:
 
 
 async def asked_by_the_built_in_flow(simulation: Simulation) -> None:
-    # Busy with another flow's drain, Rancher would wait for that; this is a question nobody waits for any more.
+    # A hook that Rancher does not wait for: it would finish another flow's drain first.
     await _annotate(simulation, await _secret(simulation, "node-1"), {"harvesterhci.io/pre-hook": OTHERS})
 
 
@@ -172,7 +170,7 @@ async def with_hooks_left_over(simulation: Simulation) -> None:
 
 
 STRAYS = [
-    pytest.param(without_machine, id="a Secret whose Machine is gone asks"),
+    pytest.param(without_machine, id="hook on a Secret whose Machine was deleted"),
     pytest.param(without_label, id="a Secret without a Machine's name asks"),
     pytest.param(without_node, id="a Secret asks whose Machine has no node"),
     pytest.param(of_another_type, id="a Secret of another type looks like a question"),
@@ -204,7 +202,7 @@ async def test_leftovers_do_not_stop_or_mislead_the_upgrade(
 
 @asynccontextmanager
 async def nervous(simulation: Simulation) -> AsyncIterator[None]:
-    """Somebody takes Rancher's questions away and puts them back, over and over: in bursts."""
+    """Remove and set Rancher's hooks over and over."""
 
     async def play() -> None:
         client, names = simulation.client(), simulation.scenario.nodes.names

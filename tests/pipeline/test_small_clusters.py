@@ -1,4 +1,4 @@
-"""Whole upgrades of one node, of two, and of two with a witness: what is different where nodes are few."""
+"""Whole upgrades of one node, of two, and of two with a witness."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id="by-image")]
 JOB = "upgrade-node-upgrade-single-node-upgrade-node-0"
-#: What a node of several goes through; some of it may pass while nobody looks.
+#: The states of one node of several; some may pass unobserved.
 DRAINED = ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"]
 INTERVAL = "replica-replenishment-wait-interval"
 
 
 async def upgraded(stage: Stage, spec: dict[str, Any], *, home: str) -> InClusterManager:
-    """An upgrade by a manager that lives on that node, to its good end and until all is told."""
+    """Run an upgrade by a manager on that node until it succeeds and all events are recorded."""
     manager = InClusterManager(stage, home)
     async with manager.running():
         await stage.create_plan(spec)
@@ -51,13 +51,13 @@ async def upgraded(stage: Stage, spec: dict[str, Any], *, home: str) -> InCluste
 
 
 def assert_complete(plan: Object, events: list[Object]) -> None:
-    """As everywhere: every phase once, each told once, and nothing to complain about."""
+    """Assert every phase and event once, and no warning."""
     assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     assert {entry["state"] for entry in objects.status(plan)["nodeUpgradeStatuses"].values()} == {"ImageCleaned"}
-    told = [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
+    expected = [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
     assert sorted(event["message"] for event in events if event["type"] == "Normal") == sorted(
-        [*told, "Upgrade completed successfully"]
+        [*expected, "Upgrade completed successfully"]
     )
     assert [event["message"] for event in events if event["type"] != "Normal"] == []
     assert {event["count"] for event in events} == {1}
@@ -152,7 +152,7 @@ async def test_job_killed_by_the_reboot_is_retried() -> None:
         async with manager.running():
             await stage.create_plan(BY_VERSION)
             (pod,) = await pods_that(stage, lambda pod: objects.status(pod).get("phase") == "Running")
-            # The system is installed, and somebody pulls the plug before the Pod has said so.
+            # The OS is installed, and the node loses power before the Pod has finished.
             hosts.install("node-0", simulation.scenario.release.os_image, reboot_after="nobody")
             hosts.power_off("node-0")
             assert await stage.until_ended() == SUCCEEDED

@@ -44,7 +44,7 @@ async def warnings(stage: Stage) -> list[str]:
     return [event["reason"] for event in events if event["type"] == "Warning"]
 
 
-async def ours(simulation: Simulation) -> list[Object]:
+async def restore_jobs(simulation: Simulation) -> list[Object]:
     jobs = (await simulation.client().list(JOBS, namespace=PLACE)).items
     return [job for job in jobs if objects.name(job).startswith("upgrade-")]
 
@@ -63,10 +63,10 @@ async def test_vms_are_started_again_after_their_nodes_upgrade(simulate: Simulat
         listed = await simulation.client().get(CONFIG_MAPS, "upgrade-restore-vm", namespace=PLACE)
         assert listed["data"] == {"node-0": "", "node-1": "default/fixed", "node-2": ""}
         assert await strategy(simulation) == "Always"
-        told = [event["message"] for event in await stage.events("RestoreVMCompleted")]
-        assert told == ["Restored 1 VMs for node node-1 during upgrade upgrade, success: 1, failed: 0"]
+        messages = [event["message"] for event in await stage.events("RestoreVMCompleted")]
+        assert messages == ["Restored 1 VMs for node node-1 during upgrade upgrade, success: 1, failed: 0"]
         assert await warnings(stage) == []
-        assert await ours(simulation) == []
+        assert await restore_jobs(simulation) == []
     restored = [name for _, name in stage.ledger.created if "restore-vm" in name]
     assert restored == [JOB]
 
@@ -93,7 +93,7 @@ async def test_witness_gets_no_restore_job() -> None:
         async with stage.life():
             await stage.create_plan(RESTORING)
             await stage.until("NodeUpgrading")
-            # Somebody has written the witness into the list.
+            # The witness is in the list.
             name = "upgrade-restore-vm"
             body = {"metadata": {"name": name, "namespace": PLACE}, "data": {"node-2": "default/fixed"}}
             await simulation.client().create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **body})
@@ -133,7 +133,7 @@ async def test_restore_failure_is_one_warning(fault: dict[str, Any], said: str) 
         assert f"ConfigMap {PLACE}/upgrade-restore-vm" in event["message"]
         assert event["count"] == 1
         assert condition(await stage.plan(), "Degraded")[0] == "False"
-        assert await ours(simulation) == []
+        assert await restore_jobs(simulation) == []
 
 
 async def test_temporary_refusal_is_not_a_failure() -> None:
@@ -177,7 +177,7 @@ async def test_unset_restore_vm_ends_the_wait() -> None:
             await stage.until("CleanedUp")
             await simulation.client().patch(UPGRADE_PLANS, stage.name, MergePatch({"spec": {"restoreVM": False}}))
             assert await stage.until_ended() == SUCCEEDED
-        assert await ours(simulation) == []
+        assert await restore_jobs(simulation) == []
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_failed_upgrade_keeps_running_restore_jobs(work: str, kept: list[s
             await stage.create_plan(RESTORING)
             assert await stage.until_ended() == "Failed"
             await stage.settle()
-        left = sorted(objects.name(job) for job in await ours(simulation))
+        left = sorted(objects.name(job) for job in await restore_jobs(simulation))
         assert left == [*kept, "upgrade-node-upgrade-restore-vm-node-0"]
         assert "restore" not in condition(await stage.plan(), "Progressing")[2]
 

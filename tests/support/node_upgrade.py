@@ -1,4 +1,4 @@
-"""The node upgrade on the embedded server: Rancher, Machines, Jobs and Nodes are played by hand, one move at a time."""
+"""The node upgrade on the embedded server; the test changes Rancher's objects, Jobs and Nodes step by step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
 class Stage:
-    """A cluster of some nodes in the middle of the phase; every step is a reconcile by a new process."""
+    """A cluster in the phase; every reconcile is by a new process."""
 
     def __init__(self, cluster: Harvester) -> None:
         self.cluster = cluster
@@ -95,7 +95,7 @@ class Stage:
         await self.cluster.finish(NODES, node, "", status)
 
     def warned(self) -> list[tuple[str, str]]:
-        """Reasons of the Warning events, and the names that make each of them the only one."""
+        """Return reasons and names of the Warning events."""
         said = zip(self.cluster.heard.said, self.cluster.heard.names, strict=True)
         return [(reason, name) for (reason, _), name in said if reason != "PhaseTransition"]
 
@@ -104,7 +104,7 @@ class Stage:
         return {node: entry["state"] for node, entry in plan["status"]["nodeUpgradeStatuses"].items()}
 
     async def of_others(self) -> list[Object]:
-        """Everything of somebody else's that the phase changes for its time."""
+        """Return everything that the phase overrides."""
         kinds = (LONGHORN_SETTINGS, ADDONS, PROVISIONING_CLUSTERS)
         return [item for kind in kinds for item in (await self.cluster.client.list(kind)).items]
 

@@ -1,7 +1,7 @@
 """The settings of others that the node upgrade changes for its duration, as a table.
 
 The original is recorded on the plan before the change, so that no crash loses it; it is recorded once.
-A setting is reverted only while it still has our value: what somebody else set meanwhile stays, with a Warning event.
+A setting is reverted only while it still has our value: a value that was set meanwhile stays, with a Warning event.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ async def _revert_interval(ctx: ReconcileContext) -> None:
 
 
 def _is_lower(value: str) -> bool:
-    """Return True for a number of seconds below ours."""
+    """Return True for a number of seconds below RAISED_INTERVAL."""
     return value.isdecimal() and len(value) < _MAX_DIGITS and int(value) < int(RAISED_INTERVAL)
 
 

@@ -72,7 +72,7 @@ async def start_upgrade(ctx: ReconcileContext) -> int:
 
 
 async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
-    """Remove those of an earlier upgrade: Rancher sets equal values again, and would not wait for ours."""
+    """Remove those of an earlier upgrade: Rancher sets equal values again, and would not wait."""
     for secret in secrets:
         stale = machine_plan.acknowledgements(secret)
         if stale:

@@ -114,7 +114,7 @@ async def test_missing_object_is_reported_and_awaited(
     ("answer", "outcome", "text"),
     [
         pytest.param(summary(used=290 * GIB), Failed, "node n1 (101.0 % > 85 %)", id="no"),
-        pytest.param(503, Waiting, "waiting for the kubelet of node n1", id="nobody answers yet"),
+        pytest.param(503, Waiting, "waiting for the kubelet of node n1", id="kubelet not ready"),
     ],
 )
 async def test_preflight_decides(cluster: Harvester, answer: Any, outcome: type[Waiting | Failed], text: str) -> None:

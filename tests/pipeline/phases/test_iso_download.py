@@ -120,7 +120,7 @@ async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str
             [],
             {"failed": 1},
             "importing, attempt 2 of 4 (the last attempt failed), 0 %",
-            id="one of which nobody says why",
+            id="retried without a message",
         ),
         pytest.param(
             [true("RetryLimitExceeded", "False", message="503")],

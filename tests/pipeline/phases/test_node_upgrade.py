@@ -1,4 +1,4 @@
-"""The phase as a whole: Rancher, Secrets, Machines, Jobs and Nodes are played by hand, one move at a time."""
+"""The phase as a whole; the test changes Rancher's objects, Jobs and Nodes step by step."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ async def test_acknowledgement_changes_one_annotation(stage: Stage) -> None:
 @pytest.mark.rule("nodes: status.provisionGeneration is recorded before any hook is acknowledged")
 async def test_generation_is_recorded_before_acknowledgements(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(_: ReconcileContext) -> bool:
-        raise Conflict("somebody else was faster")
+        raise Conflict("changed meanwhile")
 
     await stage.set_up("n1", "n2")
     await stage.enter()

@@ -46,7 +46,7 @@ async def test_nothing_changes_before_originals_are_recorded(stage: Stage) -> No
     await stage.cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": spec})
     before = await stage.of_others()
     ctx = await stage.context()
-    # Somebody has written to the plan meanwhile, so that the notes are refused.
+    # The plan changes meanwhile, so that the record conflicts.
     touched = MergePatch({"metadata": {"labels": {"touched": "yes"}}})
     await stage.cluster.client.patch(UPGRADE_PLANS, "up", touched)
     with pytest.raises(Conflict):

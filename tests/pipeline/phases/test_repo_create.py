@@ -116,8 +116,8 @@ def refused(**more: str) -> dict[str, Any]:
     ("available", "conditions", "pods", "message", "detail"),
     [
         pytest.param(0, [], [PENDING], "0 of 2 replicas ready", "", id="just created"),
-        pytest.param(1, [lacking("2026-01-01T00:00:00Z")], [PENDING], "1 of 2 replicas ready", "", id="just gone"),
-        pytest.param(1, [lacking(LONG_AGO, "True")], [PENDING], "1 of 2 replicas ready", "", id="not even noticed"),
+        pytest.param(1, [lacking("2026-01-01T00:00:00Z")], [PENDING], "1 of 2 replicas ready", "", id="just missing"),
+        pytest.param(1, [lacking(LONG_AGO, "True")], [PENDING], "1 of 2 replicas ready", "", id="still Available"),
         pytest.param(
             0,
             [lacking(LONG_AGO)],
@@ -126,7 +126,7 @@ def refused(**more: str) -> dict[str, Any]:
             "Pod up-repo-0 is Pending (ImagePullBackOff: no tag)",
             id="a Pod that does not start for a minute",
         ),
-        pytest.param(0, [lacking(LONG_AGO)], [], "0 of 2 replicas ready", "", id="for a minute, and nobody knows why"),
+        pytest.param(0, [lacking(LONG_AGO)], [], "0 of 2 replicas ready", "", id="for a minute, without a reason"),
         pytest.param(
             0,
             [refused(reason="FailedCreate", message="exceeded quota")],

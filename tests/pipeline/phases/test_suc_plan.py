@@ -387,9 +387,9 @@ class TestPrepare:
         assert len(ctx.writes) == 2
 
     async def test_deleted_node_needs_no_label_removed(self, cluster: Harvester) -> None:
-        labels = {"kubernetes.io/hostname": "gone", "plan.upgrade.cattle.io/up-image-preload": "hash"}
+        labels = {"kubernetes.io/hostname": "deleted", "plan.upgrade.cattle.io/up-image-preload": "hash"}
         ctx = cluster.context(await cluster.plan())
-        await prepare_nodes(ctx, [{"metadata": {"name": "gone", "labels": labels}}], "up-image-preload")
+        await prepare_nodes(ctx, [{"metadata": {"name": "deleted", "labels": labels}}], "up-image-preload")
         assert ctx.writes == []
 
     @pytest.mark.parametrize("length", [64, 200, 253])

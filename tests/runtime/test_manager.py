@@ -10,14 +10,7 @@ import pytest
 from tests.support.runtime_lease_server import BROKEN, LeaseServer, LeaseTransport, State, candidate
 from tests.support.runtime_recorder import Recorder
 from upgrade_manager.runtime.leader_election import LeaseLost
-from upgrade_manager.runtime.manager import (
-    ForcedStop,
-    Manager,
-    NotReady,
-    ShutdownTimeout,
-    Stage,
-    stop_on_signals,
-)
+from upgrade_manager.runtime.manager import ForcedStop, Manager, NotReady, ShutdownTimeout, Stage, stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -52,13 +52,13 @@ def run(options: RunOptions) -> int:
         sys.stderr.write(f"upgrade-manager: cannot start: {error}\n")
         return 1
     except Exception as error:  # noqa: BLE001  # the process ends here with one line
-        structlog.get_logger().error("manager failed", error=str(error) or type(error).__name__)
+        structlog.get_logger(__name__).error("manager failed", error=str(error) or type(error).__name__)
         return 1
     return 0
 
 
 async def _run_manager(options: RunOptions, clock: SystemClock) -> None:
-    log = structlog.get_logger()
+    log = structlog.get_logger(__name__)
     config = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     async with AsyncExitStack() as stack:
         metrics = Metrics(CollectorRegistry())

@@ -45,7 +45,7 @@ class TestToolkit:
             pytest.param({}, {}, "v0.0.0", id="the manager's own until then"),
         ],
     )
-    async def test_whose_tag_counts(
+    async def test_toolkit_tag_precedence(
         self, cluster: Harvester, spec: dict[str, Any], status: dict[str, Any], tag: str
     ) -> None:
         ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", **spec}, status=status))
@@ -59,21 +59,21 @@ class TestToolkit:
     @pytest.mark.parametrize(
         ("spec", "tag"), [pytest.param({}, "v0.0.0", id="no tag"), pytest.param({"upgrade": "fix"}, "fix", id="a tag")]
     )
-    async def test_an_annotation_names_another_image_and_the_tag_stays_the_specs(
+    async def test_annotation_replaces_the_image_but_not_the_tag(
         self, cluster: Harvester, spec: dict[str, Any], tag: str
     ) -> None:
         annotations = {TOOLKIT: "registry:5000/mine/toolkit:ignored"}
         ctx = await annotated(cluster, annotations, spec={"version": "v1.7.0", **spec})
         assert str(ctx.toolkit) == f"registry:5000/mine/toolkit:{tag}"
 
-    async def test_an_annotation_that_names_none_is_told(self, cluster: Harvester) -> None:
+    async def test_invalid_image_annotation_is_an_error(self, cluster: Harvester) -> None:
         ctx = await annotated(cluster, {TOOLKIT: "$(reboot)"})
         with pytest.raises(RetryError, match="upgrade-toolkit-image"):
             _ = ctx.toolkit
 
 
 class TestEnsure:
-    async def test_what_is_ours_is_created_once(self, cluster: Harvester) -> None:
+    async def test_object_is_created_once(self, cluster: Harvester) -> None:
         ctx = cluster.context(await cluster.plan())
         for _ in range(2):
             await ctx.ensure(SERVICES, repository_service(ctx.owner))
@@ -92,7 +92,7 @@ class TestEnsure:
             ),
         ],
     )
-    async def test_what_is_not_is_left_alone_and_both_owners_are_named(
+    async def test_foreign_object_is_kept_and_its_owner_reported(
         self, cluster: Harvester, references: list[Any], named: str
     ) -> None:
         ctx = cluster.context(await cluster.plan())
@@ -104,7 +104,7 @@ class TestEnsure:
         assert await cluster.find(SERVICES, "up-repo", "harvester-system") == before
 
     @pytest.mark.rule("workloads: an object that another owner controls is never adopted")
-    async def test_an_object_that_the_plan_only_shares_is_not_ours(self, cluster: Harvester) -> None:
+    async def test_object_with_another_controller_is_foreign(self, cluster: Harvester) -> None:
         plan = await cluster.plan()
         ctx = cluster.context(plan)
         shared = repository_service(ctx.owner)
@@ -115,7 +115,7 @@ class TestEnsure:
 
 
 class TestPlan:
-    async def test_a_note_keeps_what_is_not_written_yet(self, cluster: Harvester) -> None:
+    async def test_annotating_keeps_unwritten_status_changes(self, cluster: Harvester) -> None:
         ctx = cluster.context(await cluster.plan())
         ctx.status.record("Initializing")
         await ctx.annotate({"example.org/note": "x"})
@@ -128,9 +128,7 @@ class TestPlan:
 
     @pytest.mark.rule("pipeline: a concurrent change is never overwritten")
     @pytest.mark.parametrize("write", ["annotate", "persist", "set_finalizers"])
-    async def test_nothing_is_written_over_what_someone_else_wrote_meanwhile(
-        self, cluster: Harvester, write: str
-    ) -> None:
+    async def test_concurrent_change_is_a_conflict(self, cluster: Harvester, write: str) -> None:
         ctx = cluster.context(await cluster.plan())
         ctx.status.record("Initializing")
         other = MergePatch({"status": {"currentPhase": "ISODownloading"}})
@@ -142,7 +140,7 @@ class TestPlan:
         assert cluster.heard.said == []
 
     @pytest.mark.rule("api: status fields of a newer version survive every write")
-    async def test_fields_of_a_newer_version_survive_every_write(self, cluster: Harvester) -> None:
+    async def test_unknown_fields_survive_every_write(self, cluster: Harvester) -> None:
         """With its definition, which keeps them, and our writes, which know nothing of them."""
         definition = copy.deepcopy(await cluster.client.get(DEFINITIONS, UPGRADE_PLANS.name))
         (version,) = definition["spec"]["versions"]
@@ -166,14 +164,14 @@ class TestPlan:
         assert stored["status"]["currentPhase"] == "Initializing"
 
 
-async def test_a_patch_with_nulls_takes_annotations_away(cluster: Harvester) -> None:
+async def test_null_in_a_patch_removes_an_annotation(cluster: Harvester) -> None:
     ctx = await annotated(cluster, {"a.b/c": "d", "a.b/e": "f"})
     patch = MergePatch({"metadata": {"annotations": {"a.b/c": None, "a.b/missing": None}}})
     await ctx.patch(UPGRADE_PLANS, "up", patch, metadata_only=True)
     assert objects.annotations_of(await cluster.client.get(UPGRADE_PLANS, "up")) == {"a.b/e": "f"}
 
 
-async def test_what_is_not_there_or_has_no_kind_is_none(cluster: Harvester) -> None:
+async def test_missing_object_or_kind_is_none(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan())
     assert await ctx.find(VERSIONS, "none", namespace="harvester-system") is None
     await cluster.client.delete(DEFINITIONS, "versions.harvesterhci.io")
@@ -188,7 +186,7 @@ async def test_what_is_not_there_or_has_no_kind_is_none(cluster: Harvester) -> N
         pytest.param("p" * 253, "http://", id="a long one"),
     ],
 )
-async def test_the_repositorys_address_is_its_services(cluster: Harvester, plan: str, url: str) -> None:
+async def test_repository_url_names_its_service(cluster: Harvester, plan: str, url: str) -> None:
     ctx = cluster.context(await cluster.plan(plan))
     assert ctx.repo_url.startswith(url)
     host = ctx.repo_url.removeprefix("http://")

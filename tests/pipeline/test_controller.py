@@ -61,7 +61,7 @@ async def first_deed(life: ManagerProcess) -> float:
 
 @pytest.mark.rule("pipeline: only the reconciler writes a plan's status")
 @pytest.mark.servers
-async def test_of_two_managers_only_one_acts(simulate: Simulate) -> None:
+async def test_only_the_leader_writes(simulate: Simulate) -> None:
     async with simulate() as simulation:
         stage = await Stage.set_up(simulation)
         async with candidate(stage, "one") as one, candidate(stage, "two") as two:
@@ -79,7 +79,7 @@ async def test_of_two_managers_only_one_acts(simulate: Simulate) -> None:
     ("kill", "within"),
     [pytest.param(False, CLEAN, id="has stopped in order"), pytest.param(True, KILLED, id="was killed")],
 )
-async def test_a_standby_takes_over_from_a_leader_that(
+async def test_standby_takes_over_from_a_leader_that(
     simulate: Simulate,
     kill: bool,  # noqa: FBT001  # a table
     within: float,
@@ -103,7 +103,7 @@ async def test_a_standby_takes_over_from_a_leader_that(
     assert objects.status(plan)["provisionGeneration"] == 4
 
 
-async def test_what_a_user_changes_is_looked_at_at_once() -> None:
+async def test_change_by_a_user_triggers_a_reconcile() -> None:
     async with Simulation(actors=False) as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
@@ -118,7 +118,7 @@ async def test_what_a_user_changes_is_looked_at_at_once() -> None:
             assert counts.total(verb="get", resource="versions.harvesterhci.io") == 1
 
 
-async def test_a_status_that_changes_is_no_reason_to_look_again() -> None:
+async def test_status_change_triggers_no_reconcile() -> None:
     async with Simulation(actors=False) as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)

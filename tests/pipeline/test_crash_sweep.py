@@ -159,7 +159,7 @@ async def _ending(stage: Stage, phase: str, *, writes: list[str]) -> Ending:
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("after", WHEN)
 @pytest.mark.parametrize("spec", SPECS)
-async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep) -> None:
+async def test_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep) -> None:
     await _sweep(spec, "three-nodes", after=after, points=partial(sweep.points, share=share, shares=SHARES))
 
 
@@ -172,7 +172,7 @@ async def test_a_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool,
 @pytest.mark.parametrize("after", WHEN)
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("scenario", SMALL)
-async def test_a_crash_only_delays_the_end_of_few_nodes_too(
+async def test_crash_only_delays_the_end_of_small_clusters(
     scenario: str, spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep
 ) -> None:
     await _sweep(spec, scenario, after=after, points=partial(sweep.points, share=share, shares=SMALL_SHARES))
@@ -199,7 +199,7 @@ CASES = [
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("how", ["killed before", pytest.param("no answer to", marks=pytest.mark.full)])
 @pytest.mark.parametrize("case", CASES)
-async def test_a_crash_only_delays_the_end_of(case: Case, how: str, share: int, sweep: Sweep) -> None:
+async def test_crash_only_delays_the_end_of(case: Case, how: str, share: int, sweep: Sweep) -> None:
     golden = await _upgrade(case.spec, scenario=case.scenario, user=case.user)
     assert golden.phase == SUCCEEDED
     assert tuple(warning.partition(" ")[0] for warning in golden.warnings) == case.warned
@@ -227,7 +227,7 @@ async def _sweep(spec: dict[str, Any], scenario: str, *, after: bool, points: Po
 )
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
-async def test_an_answer_that_gets_lost_changes_nothing(share: int, sweep: Sweep) -> None:
+async def test_lost_response_changes_nothing(share: int, sweep: Sweep) -> None:
     await _lose(BY_VERSION, "three-nodes", points=partial(sweep.points, share=share, shares=SHARES))
 
 
@@ -235,7 +235,7 @@ async def test_an_answer_that_gets_lost_changes_nothing(share: int, sweep: Sweep
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("scenario", SMALL)
-async def test_an_answer_that_gets_lost_changes_nothing_on_few_nodes_either(
+async def test_lost_response_changes_nothing_on_small_clusters(
     scenario: str, spec: dict[str, Any], sweep: Sweep
 ) -> None:
     await _lose(spec, scenario, points=sweep.points)

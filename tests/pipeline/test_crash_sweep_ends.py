@@ -135,7 +135,7 @@ DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 @pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("phase", DELETED)
-async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str, sweep: Sweep) -> None:
+async def test_successor_finishes_a_deletion(phase: str, sweep: Sweep) -> None:
     scenario = RepairableScenario.of(**(fault("prepare", SECOND) if phase == FAILED else {}))
     golden = await run(scenario, delete_in=phase)
     assert (golden.left.created, golden.left.settings, golden.left.errors) == ([], golden.settings, [])
@@ -149,7 +149,7 @@ async def test_a_deletion_is_finished_by_whoever_comes_after(phase: str, sweep: 
 @pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", FAILING)
-async def test_a_failure_is_finished_by_whoever_comes_after(what: str, sweep: Sweep) -> None:
+async def test_successor_finishes_a_failure(what: str, sweep: Sweep) -> None:
     scenario, phase = FAILING[what]
     golden = await run(scenario)
     assert (golden.left.settings, golden.left.errors) == (golden.settings, [])

@@ -29,9 +29,7 @@ def events(heard: Heard) -> PlanEvents:
 
 @pytest.mark.rule("pipeline: each phase records events PhaseTransition and PhaseCompleted")
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_phase_is_announced_when_it_is_entered_and_when_it_is_completed(
-    events: PlanEvents, heard: Heard, phase: Any
-) -> None:
+def test_phase_has_an_event_on_entry_and_completion(events: PlanEvents, heard: Heard, phase: Any) -> None:
     events.phases(plan(), [phase.active, phase.completed])
     assert heard.said == [
         ("PhaseTransition", f"Entering phase {phase}"),
@@ -43,7 +41,7 @@ def test_a_phase_is_announced_when_it_is_entered_and_when_it_is_completed(
     "pipeline: success records the event UpgradeSucceeded",
     'pipeline: failure records the event UpgradeFailed "Upgrade failed: CAUSE"',
 )
-def test_the_end_is_announced_with_its_cause(events: PlanEvents, heard: Heard) -> None:
+def test_end_has_an_event_with_its_cause(events: PlanEvents, heard: Heard) -> None:
     condition = {"type": "Progressing", "status": "False", "message": "node n1\nupgrade failed"}
     events.phases(plan(conditions=[condition]), ["Failed"])
     events.phases(plan(), ["Succeeded"])
@@ -51,13 +49,13 @@ def test_the_end_is_announced_with_its_cause(events: PlanEvents, heard: Heard) -
     assert heard.said[1][0] == "UpgradeSucceeded"
 
 
-def test_a_phase_that_only_a_newer_version_knows_is_no_failure(events: PlanEvents, heard: Heard) -> None:
+def test_unknown_phase_has_no_event(events: PlanEvents, heard: Heard) -> None:
     events.phases(plan(), ["Polishing", "", "Initializing"])
     assert heard.said == [("PhaseTransition", "Entering phase Initialize")]
 
 
 @pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
-def test_saying_it_again_is_the_same_event(events: PlanEvents, heard: Heard) -> None:
+def test_equal_events_have_equal_names(events: PlanEvents, heard: Heard) -> None:
     events.phases(plan(), ["Initializing"])
     events.phases(plan(), ["Initializing"])
     events.phases(plan(uid="u-2"), ["Initializing"])
@@ -66,7 +64,7 @@ def test_saying_it_again_is_the_same_event(events: PlanEvents, heard: Heard) -> 
 
 
 @pytest.mark.parametrize("name", ["u", "v1.8.0", "p" * 253, "a." * 126 + "a", "p" * 199 + "." + "q" * 53])
-async def test_an_events_name_is_one_that_an_object_may_have(
+async def test_event_name_is_a_valid_object_name(
     events: PlanEvents, heard: Heard, cluster: Harvester, name: str
 ) -> None:
     events.phases(plan(name=name), ["Initializing"])
@@ -91,7 +89,7 @@ async def test_an_events_name_is_one_that_an_object_may_have(
         pytest.param([("Polishing", "2026-01-01T00:00:00Z")], 0, id="something that we do not know"),
     ],
 )
-async def test_what_was_recorded_shortly_before_a_start_is_said_again(
+async def test_recent_phases_are_replayed(
     events: PlanEvents, heard: Heard, entries: list[tuple[Any, Any]], said: int
 ) -> None:
     timestamps = [
@@ -102,12 +100,26 @@ async def test_what_was_recorded_shortly_before_a_start_is_said_again(
     assert len(heard.said) == said
 
 
-async def test_a_plan_without_a_status_has_nothing_to_repeat(events: PlanEvents, heard: Heard) -> None:
+def test_each_phase_is_replayed_once(events: PlanEvents, heard: Heard) -> None:
+    def reached(*phases: str) -> dict[str, Any]:
+        time = "2026-01-01T00:00:00Z"
+        return plan(phaseTransitionTimestamps=[{"phase": p, "phaseTransitionTimestamp": time} for p in phases])
+
+    events.phases(reached("Initializing"), ["Initializing"])
+    events.replay(reached("Initializing"))
+    assert len(heard.said) == 1
+    # The write of the second one succeeded, but its response was lost.
+    for _ in range(2):
+        events.replay(reached("Initializing", "Initialized"))
+    assert heard.said[1:] == [("PhaseCompleted", "Completed phase Initialize")]
+
+
+async def test_plan_without_status_is_not_replayed(events: PlanEvents, heard: Heard) -> None:
     events.replay({"metadata": {"name": "up"}})
     assert heard.said == []
 
 
-def test_an_error_is_counted_and_a_warning_is_said_once(events: PlanEvents, heard: Heard) -> None:
+def test_only_warnings_have_unique_names(events: PlanEvents, heard: Heard) -> None:
     events.error(plan(), "one\ntwo")
     events.warning(plan(), "SettingNotRestored", "a\nb")
     events.blocked(plan(conditions=[{"type": "Available", "message": "UpgradePlan first is in progress"}]))
@@ -119,7 +131,7 @@ def test_an_error_is_counted_and_a_warning_is_said_once(events: PlanEvents, hear
     assert [bool(name) for name in heard.names] == [False, True, True]
 
 
-def test_a_warning_about_each_is_said_once_about_each(events: PlanEvents, heard: Heard) -> None:
+def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, heard: Heard) -> None:
     for about in ("a", "b", "a"):
         events.warning(plan(), "Odd", "it is", about=about)
     events.warning(plan(), "Odd", "it is")
@@ -128,7 +140,7 @@ def test_a_warning_about_each_is_said_once_about_each(events: PlanEvents, heard:
     assert len({first, second, bare}) == 3
 
 
-def test_what_was_said_is_known_by_whom_and_what_it_is_about(events: PlanEvents) -> None:
+def test_has_warned_is_by_plan_reason_and_subject(events: PlanEvents) -> None:
     events.warning(plan(), "Odd", "it is", about="a")
     assert events.has_warned(plan(), "Odd", about="a")
     assert not events.has_warned(plan(), "Odd", about="b")

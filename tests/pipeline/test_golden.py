@@ -14,7 +14,7 @@ from tests.support import golden
     "pipeline: success records the event UpgradeSucceeded",
 )
 @pytest.mark.parametrize("entry", golden.SPECS)
-def test_the_course_of_a_healthy_upgrade_is_the_one_that_is_written_down(entry: str) -> None:
+def test_healthy_upgrade_matches_the_listing(entry: str) -> None:
     assert golden.text(entry) == golden.path(entry).read_text(), "if that is meant: python -m tests.support.golden"
 
 
@@ -23,7 +23,7 @@ def test_the_course_of_a_healthy_upgrade_is_the_one_that_is_written_down(entry: 
     "api: waiting records no event, and a healthy upgrade records no Warning",
 )
 @pytest.mark.parametrize("entry", golden.SPECS)
-def test_what_is_written_down_has_no_warning_and_every_wait_names_its_object(entry: str) -> None:
+def test_listing_has_no_warning_and_names_every_object(entry: str) -> None:
     lines = golden.path(entry).read_text().splitlines()
     waits = [line.split(")", 1)[1].strip() for line in lines if "Progressing=True" in line]
     assert not any(line.split()[2:4] == ["event", "Warning"] for line in lines)

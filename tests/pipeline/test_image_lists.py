@@ -55,7 +55,7 @@ DIGEST, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
         pytest.param(b"", [], id="empty"),
     ],
 )
-def test_a_list_is_read_with_suspicion(body: bytes, references: list[str]) -> None:
+def test_list_is_parsed_line_by_line(body: bytes, references: list[str]) -> None:
     assert parse_list(body) == references
 
 
@@ -103,12 +103,14 @@ def test_a_list_is_read_with_suspicion(body: bytes, references: list[str]) -> No
         pytest.param(["longhorn-engine/x:1"], ["a"], ["longhorn-engine/x:1"], id="of the path's last part"),
     ],
 )
-def test_what_only_the_previous_release_needed_goes(previous: list[str], current: list[str], gone: list[str]) -> None:
+def test_images_of_the_previous_release_only_are_removable(
+    previous: list[str], current: list[str], gone: list[str]
+) -> None:
     assert removable(previous, current) == gone
 
 
 @pytest.mark.rule("pipeline: six image names are retained")
-def test_the_six_that_stay_whatever_the_lists_say() -> None:
+def test_retained_images() -> None:
     six = ["harvester-upgrade", "harvester-upgrade-toolkit", "longhorn-engine", "longhorn-instance-manager"]
     six += ["mirrored-banzaicloud-fluentd", "mirrored-fluent-fluent-bit"]
     assert sorted(RETAINED) == six
@@ -127,7 +129,7 @@ def test_the_six_that_stay_whatever_the_lists_say() -> None:
         (f"b/a:1@{DIGEST}", "a"),
     ],
 )
-def test_the_last_part_of_the_path_is_the_name(reference: str, name: str) -> None:
+def test_repository_name_is_the_last_part_of_the_path(reference: str, name: str) -> None:
     assert repository_name(reference) == name
 
 
@@ -141,7 +143,7 @@ LISTS = st.lists(REFERENCES, max_size=12)
 
 @pytest.mark.rule("pipeline: images of the previous list that the current list lacks are removed")
 @given(LISTS, LISTS)
-def test_nothing_that_is_needed_is_ever_removed(previous: list[str], current: list[str]) -> None:
+def test_needed_images_are_never_removable(previous: list[str], current: list[str]) -> None:
     gone = removable(previous, current)
     assert set(gone) <= set(previous)
     assert not set(gone) & set(current)
@@ -152,19 +154,19 @@ def test_nothing_that_is_needed_is_ever_removed(previous: list[str], current: li
 
 
 @given(LISTS, LISTS, st.randoms(use_true_random=False))
-def test_the_order_of_the_lists_makes_no_difference(previous: list[str], current: list[str], random: Random) -> None:
+def test_order_of_the_lists_is_irrelevant(previous: list[str], current: list[str], random: Random) -> None:
     mixed = list(previous)
     random.shuffle(mixed)
     assert removable(mixed, reversed(current)) == removable(previous, current)
 
 
 @given(LISTS)
-def test_a_list_survives_its_way_to_the_nodes(references: list[str]) -> None:
+def test_packed_list_parses_to_the_same(references: list[str]) -> None:
     packed = pack(references)
     assert parse_list(gzip.decompress(packed)) == references
     assert pack(references) == packed
 
 
 @given(st.binary(max_size=400))
-def test_no_body_makes_a_list_raise(body: bytes) -> None:
+def test_any_body_is_parsed(body: bytes) -> None:
     assert all(reference and not reference.startswith("-") for reference in parse_list(body))

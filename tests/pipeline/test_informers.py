@@ -42,7 +42,7 @@ def starter(cluster: Harvester) -> Callable[[InformerSpec], Informer]:
     return start
 
 
-async def test_what_is_looked_at_is_current(cluster: Harvester) -> None:
+async def test_watched_store_is_current_and_shared(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     async with asyncio.TaskGroup() as group:
         informers = PlanInformers(group, starter(cluster))
@@ -54,7 +54,7 @@ async def test_what_is_looked_at_is_current(cluster: Harvester) -> None:
         await informers.stop()
 
 
-async def test_what_nobody_asked_for_since_is_no_longer_watched(cluster: Harvester) -> None:
+async def test_unused_informers_are_pruned(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
         informers = PlanInformers(group, starter(cluster))
         await informers.watch(ALL_NODES)
@@ -68,7 +68,7 @@ async def test_what_nobody_asked_for_since_is_no_longer_watched(cluster: Harvest
         assert informers.specs == frozenset()
 
 
-async def test_a_lasting_watch_is_kept_until_the_end(cluster: Harvester) -> None:
+async def test_permanent_informer_is_kept_until_stop(cluster: Harvester) -> None:
     lasting = InformerSpec(resource=NODES, permanent=True)
     async with asyncio.TaskGroup() as group:
         informers = PlanInformers(group, starter(cluster))
@@ -80,7 +80,7 @@ async def test_a_lasting_watch_is_kept_until_the_end(cluster: Harvester) -> None
         assert informers.specs == frozenset()
 
 
-async def test_a_kind_that_cannot_be_listed_is_named_in_time(cluster: Harvester) -> None:
+async def test_failed_list_is_reported_after_the_timeout(cluster: Harvester) -> None:
     missing = InformerSpec(
         resource=Resource(group="nobody.io", version="v1", plural="things", kind="Thing"), namespace="x"
     )
@@ -93,7 +93,7 @@ async def test_a_kind_that_cannot_be_listed_is_named_in_time(cluster: Harvester)
     assert asyncio.get_running_loop().time() - began == pytest.approx(SYNC_TIMEOUT)
 
 
-async def test_the_barrier_waits_until_our_own_write_has_come_back(cluster: Harvester) -> None:
+async def test_wait_for_returns_when_the_store_has_the_write(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
         informers = PlanInformers(group, starter(cluster))
         store = await informers.watch(ALL_NODES)
@@ -106,7 +106,7 @@ async def test_the_barrier_waits_until_our_own_write_has_come_back(cluster: Harv
         await informers.stop()
 
 
-async def test_the_barrier_is_bounded_and_asks_only_those_whom_it_concerns(cluster: Harvester) -> None:
+async def test_wait_for_is_bounded_and_skips_unwatched_writes(cluster: Harvester) -> None:
     never = Write(resource=NODES, namespace="", resource_version="999999999")
     other = Write(resource=JOBS, namespace="cattle-system", resource_version="999999999")
     async with asyncio.TaskGroup() as group:
@@ -121,7 +121,7 @@ async def test_the_barrier_is_bounded_and_asks_only_those_whom_it_concerns(clust
         await informers.stop()
 
 
-async def test_one_plans_end_leaves_anothers_observations_open(cluster: Harvester) -> None:
+async def test_dropping_a_plan_keeps_informers_of_others(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
         plans = Informers(group, lambda _, spec: starter(cluster)(spec))
         await plans.of("a").watch(ALL_NODES)
@@ -143,7 +143,7 @@ async def test_one_plans_end_leaves_anothers_observations_open(cluster: Harveste
         pytest.param(ALL_JOBS, SERVICES, "harvester-system", False, id="another kind"),
     ],
 )
-def test_a_watch_covers_its_kind_in_its_namespace(
+def test_spec_covers_its_kind_in_its_namespace(
     spec: InformerSpec,
     resource: Any,
     namespace: str,
@@ -152,7 +152,7 @@ def test_a_watch_covers_its_kind_in_its_namespace(
     assert spec.covers(resource, namespace) is covered
 
 
-def test_of_a_node_only_what_decisions_read_is_kept() -> None:
+def test_slim_node_keeps_what_decisions_read() -> None:
     node = {
         "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}, "managedFields": [1]},
         "spec": {"podCIDR": "x"},
@@ -176,11 +176,11 @@ def test_of_a_node_only_what_decisions_read_is_kept() -> None:
 @pytest.mark.parametrize(
     "status", [{}, {"status": None}, {"status": {"conditions": None, "nodeInfo": None}}], ids=["none", "null", "nulls"]
 )
-def test_a_bare_node_is_no_fault(status: dict[str, Any]) -> None:
+def test_slim_node_accepts_missing_fields(status: dict[str, Any]) -> None:
     assert slim_node({"metadata": {"name": "n1"}, **status})["status"]["conditions"] == []
 
 
-def test_of_a_job_only_what_decisions_read_is_kept() -> None:
+def test_slim_job_keeps_what_decisions_read() -> None:
     metadata = {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}], "managedFields": [1]}
     job = {
         "metadata": metadata,
@@ -202,7 +202,7 @@ def test_of_a_job_only_what_decisions_read_is_kept() -> None:
         pytest.param("node-upgrade", set(), id="not of the nodes' many"),
     ],
 )
-def test_whether_a_jobs_pod_has_started_is_kept(component: str, kept: set[str]) -> None:
+def test_slim_job_keeps_pod_fields_of_the_cluster_job(component: str, kept: set[str]) -> None:
     labels = {"management.harvesterhci.io/upgrade-component": component}
     status = {"active": 1, "ready": 1, "startTime": "x", "terminating": 0}
     assert slim_job({"metadata": {"name": "j", "labels": labels}, "status": status})["status"].keys() == kept

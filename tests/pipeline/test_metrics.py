@@ -65,7 +65,7 @@ def reading() -> Reading:
     return Reading()
 
 
-def test_everything_is_there_before_anything_happens(reading: Reading) -> None:
+def test_metrics_exist_at_zero(reading: Reading) -> None:
     assert reading.durations("Initialize", "completed") == (0, 0)
     assert reading.value("plans_total", outcome="succeeded") == 0
     assert reading.value("plans_total", outcome="failed") == 0
@@ -95,14 +95,14 @@ def test_everything_is_there_before_anything_happens(reading: Reading) -> None:
         ),
     ],
 )
-def test_a_phases_time_is_observed_when_it_ends(
+def test_phase_duration_is_observed_at_its_end(
     reading: Reading, phases: list[tuple[str, int]], recorded: list[str], phase: str, outcome: str, seconds: int
 ) -> None:
     reading.upgrades.recorded(plan(*phases), recorded)
     assert reading.durations(phase, outcome) == (1, seconds)
 
 
-def test_a_refusal_between_two_phases_is_the_failure_of_neither(reading: Reading) -> None:
+def test_refused_phase_counts_as_no_failed_phase(reading: Reading) -> None:
     phases = [("MetadataPopulating", 0), ("MetadataPopulated", 5), ("Failed", 5)]
     reading.upgrades.recorded(plan(*phases), ["MetadataPopulated", "Failed"])
     assert reading.durations("MetadataPopulate", "completed") == (1, 5)
@@ -122,12 +122,12 @@ def test_a_refusal_between_two_phases_is_the_failure_of_neither(reading: Reading
         pytest.param([("Initializing", 0), ("Failed", "later")], id="a failure that cannot be read"),
     ],
 )
-def test_odd_histories_raise_nothing(reading: Reading, phases: list[tuple[str, Any]]) -> None:
+def test_malformed_timestamps_are_ignored(reading: Reading, phases: list[tuple[str, Any]]) -> None:
     reading.upgrades.recorded(plan(*phases), [phases[-1][0]])
     assert reading.durations("Initialize", "completed") == (0, 0)
 
 
-def test_a_whole_run_counts_every_phase_once(reading: Reading) -> None:
+def test_whole_run_counts_each_phase_once(reading: Reading) -> None:
     values = [*PHASE_VALUES, "Succeeded"]
     reading.upgrades.recorded(plan(*((value, 10 * index) for index, value in enumerate(values))), values)
     assert reading.durations("NodeUpgrade", "completed") == (1, 10)
@@ -135,22 +135,22 @@ def test_a_whole_run_counts_every_phase_once(reading: Reading) -> None:
 
 
 class TestGauges:
-    def test_the_running_phase_is_timed_until_now_and_the_ended_one_to_its_end(self, reading: Reading) -> None:
+    def test_phase_seconds_run_until_the_end_of_the_phase(self, reading: Reading) -> None:
         reading.plans(plan(("Initializing", 0), ("Initialized", 7), ("ISODownloading", 7)))
         assert reading.value("phase_seconds", plan="up", phase="Initialize") == 7
         assert reading.value("phase_seconds", plan="up", phase="ISODownload") == 3593
         assert reading.value("phase_seconds", plan="up", phase="RepoCreate") is None
 
-    def test_a_failed_phases_time_stands_still(self, reading: Reading) -> None:
+    def test_phase_seconds_stop_at_a_failure(self, reading: Reading) -> None:
         reading.plans(plan(("Initializing", 0), ("Failed", 9)))
         assert reading.value("phase_seconds", plan="up", phase="Initialize") == 9
 
-    def test_exactly_the_current_phase_is_one(self, reading: Reading) -> None:
+    def test_only_the_current_phase_is_one(self, reading: Reading) -> None:
         reading.plans(plan(("Initializing", 0)))
         assert reading.value("phase", plan="up", phase="Initializing") == 1
         assert reading.value("phase", plan="up", phase="Failed") == 0
 
-    def test_what_is_upgraded_to_what(self, reading: Reading) -> None:
+    def test_info_has_the_versions(self, reading: Reading) -> None:
         reading.plans(plan(previousVersion="v1.6.1", releaseMetadata={"harvester": "v1.7.0-rc1"}))
         labels = {"plan": "up", "version": "v1.7.0-rc1", "previous_version": "v1.6.1", "image": ""}
         assert reading.value("info", **labels) == 1
@@ -169,11 +169,11 @@ class TestGauges:
         assert reading.value("condition", plan="up", type="Degraded", status="False") == 0
         assert reading.value("condition", plan="up", type="Available", status="True") == 0
 
-    def test_a_plan_without_anything_is_no_fault(self, reading: Reading) -> None:
+    def test_empty_plan_is_collected(self, reading: Reading) -> None:
         reading.plans({"metadata": {"name": "bare", "uid": "b"}})
         assert b'plan="bare"' in generate_latest(reading.metrics.registry)
 
-    def test_a_deleted_plans_series_are_gone(self, reading: Reading) -> None:
+    def test_deleted_plan_has_no_series(self, reading: Reading) -> None:
         store = Store()
         store.replace([plan(("Initializing", 0))], "1")
         collector = PlanCollector(store, now=lambda: EPOCH)

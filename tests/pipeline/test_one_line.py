@@ -23,17 +23,17 @@ from upgrade_manager.pipeline.status import MESSAGE_LIMIT, one_line
         pytest.param("x" * 1001, "x" * 999 + "…", id="a longer one is cut"),
     ],
 )
-def test_any_text_becomes_a_line(text: str, line: str) -> None:
+def test_text_becomes_one_line(text: str, line: str) -> None:
     assert one_line(text) == line
 
 
-def test_what_has_to_be_whole_may_be_longer() -> None:
+def test_limit_may_be_raised() -> None:
     assert one_line("x" * 1001, limit=2000) == "x" * 1001
     assert one_line("x" * 2001, limit=2000) == "x" * 1999 + "…"
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=2500))
-def test_it_is_always_printable_bounded_and_final(text: str) -> None:
+def test_line_is_printable_bounded_and_idempotent(text: str) -> None:
     line = one_line(text)
     assert line.isprintable()
     assert len(line) <= MESSAGE_LIMIT

@@ -26,7 +26,7 @@ RUNS, SHARES = 200, 20
 )
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
-def test_whatever_chance_decides_the_rules_hold_and_nothing_is_left_behind(share: int) -> None:
+def test_random_run_keeps_the_rules_and_leaves_nothing(share: int) -> None:
     for seed in range(share, RUNS, SHARES):
         result = random_run.run_seed(seed)
         assert not result.faults, str(result)

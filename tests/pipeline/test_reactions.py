@@ -34,7 +34,7 @@ async def _reactions() -> list[float]:
 
 
 @pytest.mark.rule("pipeline: a phase proceeds as soon as its condition holds")
-def test_what_is_awaited_is_acted_upon_at_once() -> None:
+def test_awaited_change_is_handled_at_once() -> None:
     found = virtual_time.run(_reactions())
     assert len(found) > ENOUGH
     assert max(found) <= AT_ONCE
@@ -50,7 +50,7 @@ async def _phase_changes(*, wire: float, scale: float) -> dict[PhaseName, float]
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.0])
-def test_a_change_of_phase_waits_for_nothing_but_its_own_requests(scale: float) -> None:
+def test_phase_change_takes_its_own_requests_only(scale: float) -> None:
     changes = virtual_time.run(_phase_changes(wire=WIRE, scale=scale))
     assert changes.keys() == AWAITED.keys()
     assert {phase: seconds for phase, seconds in changes.items() if seconds > REQUESTS * WIRE} == {}

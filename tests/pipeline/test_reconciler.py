@@ -53,7 +53,7 @@ class Meanwhile:
         """Do nothing."""
 
 
-async def test_a_phase_of_a_newer_version_is_left_as_it_is_and_said() -> None:
+async def test_unknown_phase_is_kept_and_reported() -> None:
     async with Simulation(actors=False) as simulation:
         stage = await Stage.set_up(simulation)
         plan = await stage.create_plan(BY_VERSION)
@@ -74,7 +74,7 @@ async def test_a_phase_of_a_newer_version_is_left_as_it_is_and_said() -> None:
     "api: a condition's observedGeneration is the generation it was computed from",
     "api: kubectl wait for Progressing=False works",
 )
-async def test_a_plan_that_has_ended_is_never_out_of_date_to_whoever_waits_for_it() -> None:
+async def test_ended_plan_observes_new_generations() -> None:
     """To `kubectl wait` a condition of an older generation is not met."""
     days = {"management.harvesterhci.io/min-certs-expiration-in-day": "0"}
     async with Simulation(actors=False) as simulation:
@@ -90,7 +90,7 @@ async def test_a_plan_that_has_ended_is_never_out_of_date_to_whoever_waits_for_i
 
 
 @pytest.mark.rule("api: Degraded becomes False when the error is resolved")
-async def test_an_error_of_ours_is_said_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(_self: Initialize, _ctx: ReconcileContext) -> None:
         raise ValueError("Traceback: /usr/lib/python/secret")
 
@@ -113,7 +113,7 @@ async def test_an_error_of_ours_is_said_without_its_text(monkeypatch: pytest.Mon
 
 @pytest.mark.servers
 @pytest.mark.parametrize("orderly", [True, False], ids=["is stopped", "is killed"])
-async def test_an_error_that_lasts_is_one_event_that_is_counted_on_when_the_manager(
+async def test_lasting_error_is_one_event_when_the_manager(
     simulate: Simulate, monkeypatch: pytest.MonkeyPatch, *, orderly: bool
 ) -> None:
     """With numbers of chance in it, too; and what was said once is not said again."""
@@ -149,7 +149,7 @@ async def test_an_error_that_lasts_is_one_event_that_is_counted_on_when_the_mana
 
 
 @pytest.mark.parametrize("way", ["before", "after", "lost"], ids=["dies before", "dies after", "gets no answer to"])
-async def test_an_error_that_lasts_stays_one_event_whichever_write_of_it_a_manager(way: str) -> None:
+async def test_lasting_error_stays_one_event_when_a_manager(way: str) -> None:
     for number in range(1, 8):
         async with Simulation(actors=False) as simulation:
             stage = await Stage.set_up(simulation)
@@ -167,7 +167,7 @@ async def test_an_error_that_lasts_stays_one_event_whichever_write_of_it_a_manag
         assert counts[0] > 1, number
 
 
-async def test_an_error_is_said_as_soon_as_the_status_can_be_written() -> None:
+async def test_error_is_recorded_when_status_writes_succeed_again() -> None:
     refusal = Rule(
         match=Match(verbs=("patch",), resource="upgradeplans.*", subresource="status", nth=2),
         action=Refuse(status=500, reason="InternalError"),
@@ -195,7 +195,7 @@ async def test_an_error_is_said_as_soon_as_the_status_can_be_written() -> None:
         pytest.param(lambda text: Waiting(message=f"waiting for {text}"), MESSAGE_INTERVAL, id="a message"),
     ],
 )
-async def test_what_only_informs_is_written_in_time_and_no_more_often(
+async def test_informational_writes_are_throttled(
     monkeypatch: pytest.MonkeyPatch, waits: Callable[[str], Waiting], spacing: float
 ) -> None:
     """Looked at ten times a second, with something else to say each time."""
@@ -223,9 +223,7 @@ async def test_what_only_informs_is_written_in_time_and_no_more_often(
 
 @pytest.mark.servers
 @pytest.mark.parametrize("subresource", ["", "status"], ids=["before the finalizer", "before the first record"])
-async def test_a_plan_that_is_gone_meanwhile_does_not_disturb_the_next_one(
-    simulate: Simulate, subresource: str
-) -> None:
+async def test_plan_deleted_meanwhile_does_not_block_the_next(simulate: Simulate, subresource: str) -> None:
     async with simulate() as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
@@ -249,9 +247,7 @@ async def test_a_plan_that_is_gone_meanwhile_does_not_disturb_the_next_one(
 @pytest.mark.rule("pipeline: a concurrent change is never overwritten")
 @pytest.mark.servers
 @pytest.mark.parametrize("subresource", ["", "status"], ids=["of the finalizer", "of the status"])
-async def test_a_write_that_someone_else_has_overtaken_is_decided_anew_and_is_no_error(
-    simulate: Simulate, subresource: str
-) -> None:
+async def test_conflict_is_retried_and_is_no_error(simulate: Simulate, subresource: str) -> None:
     async with simulate() as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
@@ -292,7 +288,7 @@ class Blinding(CreateCounter):
             asyncio.get_running_loop().call_later(self.BLIND, self._middleware.remove, self._rule)
 
 
-async def test_a_manager_whose_view_of_the_plan_is_older_than_its_own_record_makes_nothing_again() -> None:
+async def test_stale_cache_repeats_no_write() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         blinding = simulation.middleware.hook = Blinding(simulation)
@@ -304,7 +300,7 @@ async def test_a_manager_whose_view_of_the_plan_is_older_than_its_own_record_mak
             await assert_succeeds_once(stage, blinding)
 
 
-async def test_a_manager_that_is_stopped_in_the_middle_of_a_step_says_nothing_bad() -> None:
+async def test_stopping_during_a_reconcile_is_no_error() -> None:
     async with Simulation() as simulation:
         stage = await Stage.set_up(simulation)
         stopped = asyncio.Event()
@@ -327,7 +323,7 @@ async def test_a_manager_that_is_stopped_in_the_middle_of_a_step_says_nothing_ba
 
 @pytest.mark.rule("pipeline: a blocked plan and its deletion change nothing")
 @pytest.mark.servers
-async def test_a_blocked_plan_and_its_deletion_touch_nothing(simulate: Simulate) -> None:
+async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) -> None:
     async with simulate() as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
@@ -349,7 +345,7 @@ async def test_a_blocked_plan_and_its_deletion_touch_nothing(simulate: Simulate)
 
 @pytest.mark.rule("pipeline: a new plan runs after the previous one has ended")
 @pytest.mark.servers
-async def test_deleting_a_plan_that_has_succeeded_does_not_disturb_the_one_that_runs(simulate: Simulate) -> None:
+async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulate) -> None:
     async with simulate(scale=0.1) as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)
@@ -372,7 +368,7 @@ async def test_deleting_a_plan_that_has_succeeded_does_not_disturb_the_one_that_
 @pytest.mark.parametrize(
     ("away", "repeated"), [pytest.param(1.0, True, id="a moment"), pytest.param(5400.0, False, id="an hour and a half")]
 )
-async def test_a_manager_announces_again_what_was_recorded_before_it_started_only_when_that_is_recent(
+async def test_events_of_recent_phases_are_replayed_on_start(
     away: float,
     repeated: bool,  # noqa: FBT001  # a table
 ) -> None:

@@ -135,9 +135,7 @@ def relists(life: ManagerProcess, reason: str) -> float:
         pytest.param("NodeUpgrading", 15.0, id="for long"),
     ],
 )
-async def test_an_api_server_that_is_killed_and_comes_back(
-    server: UnreliableServer, phase: str, seconds: float
-) -> None:
+async def test_upgrade_survives_an_api_server_restart(server: UnreliableServer, phase: str, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     async with server.simulate() as simulation:
         on = await watched(simulation)
@@ -154,7 +152,7 @@ async def test_an_api_server_that_is_killed_and_comes_back(
 
 @pytest.mark.servers
 @pytest.mark.parametrize("phase", ["ImagePreloading", "NodeUpgrading"])
-async def test_an_api_server_that_has_forgotten_where_the_watches_were(server: UnreliableServer, phase: str) -> None:
+async def test_upgrade_survives_expired_watches(server: UnreliableServer, phase: str) -> None:
     async with server.simulate() as simulation:
         on = await watched(simulation)
         async with on.stage.life() as life:
@@ -181,7 +179,7 @@ async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Pat
 
 @pytest.mark.servers
 @pytest.mark.timeout(400)
-async def test_two_minutes_of_silence_with_open_connections(server: UnreliableServer, tmp_path: Path) -> None:
+async def test_upgrade_survives_two_minutes_of_silence(server: UnreliableServer, tmp_path: Path) -> None:
     """In real time on the real server, where the limits of sockets are part of the matter."""
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
@@ -201,9 +199,7 @@ async def test_two_minutes_of_silence_with_open_connections(server: UnreliableSe
 
 
 @pytest.mark.servers
-async def test_a_leader_that_hears_nothing_gives_up_and_its_next_life_goes_on(
-    server: UnreliableServer, tmp_path: Path
-) -> None:
+async def test_leader_without_responses_exits_and_resumes(server: UnreliableServer, tmp_path: Path) -> None:
     """With less silence: a lease is lost after ten seconds, and what is silent longer is above."""
     async with AsyncExitStack() as stack:
         simulation = await stack.enter_async_context(server.simulate())
@@ -229,7 +225,7 @@ async def refused(answers: Answers) -> None:
 @pytest.mark.servers
 @pytest.mark.real_loop
 @pytest.mark.timeout(300)
-async def test_a_token_that_has_expired_and_is_exchanged_later(
+async def test_upgrade_survives_an_expired_token(
     server: UnreliableServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with AsyncExitStack() as stack:

@@ -34,7 +34,7 @@ def refusal(text: str | bytes) -> str:
 
 
 @pytest.mark.rule("api: releaseMetadata has the release's members, of seven known ones")
-def test_the_seven_keys_are_taken() -> None:
+def test_known_keys_are_returned() -> None:
     assert read(GOOD) == {
         "harvester": "v1.7.0",
         "harvesterChart": "1.7.0",
@@ -67,11 +67,11 @@ def test_the_seven_keys_are_taken() -> None:
         pytest.param("x: &anchor y\n", id="an anchor to which nothing refers"),
     ],
 )
-def test_what_is_not_needed_may_be_anything(more: str) -> None:
+def test_other_keys_may_have_any_value(more: str) -> None:
     assert read(NEEDED + more) == read(NEEDED)
 
 
-def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
+def test_byte_order_mark_and_crlf_are_accepted() -> None:
     assert read(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()) == read(GOOD)
 
 
@@ -94,7 +94,7 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
         pytest.param("a: &a [*a]\n", "is not YAML (line 1)", id="a list that holds itself"),
     ],
 )
-def test_what_is_no_release_file_is_refused(text: str | bytes, fault: str) -> None:
+def test_invalid_file_is_refused(text: str | bytes, fault: str) -> None:
     said = refusal(text)
     assert said.startswith(WHERE)
     assert fault in said
@@ -103,12 +103,12 @@ def test_what_is_no_release_file_is_refused(text: str | bytes, fault: str) -> No
 @pytest.mark.parametrize("key", ["harvester", "os", "kubernetes", "rancher"])
 class TestNeeded:
     @pytest.mark.rule("pipeline: incomplete YAML is Degraded with the cause")
-    def test_without_it_nothing_goes(self, key: str) -> None:
+    def test_missing_key_is_refused(self, key: str) -> None:
         lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
         assert f": {key} is missing; the ISO is corrupt" in refusal("\n".join(lines))
 
     @pytest.mark.parametrize("empty", ["", "~", "null", "''", '""'])
-    def test_an_empty_value_is_none(self, key: str, empty: str) -> None:
+    def test_empty_value_counts_as_missing(self, key: str, empty: str) -> None:
         lines = [f"{key}: {empty}" if line.startswith(f"{key}:") else line for line in GOOD.splitlines()]
         assert f"{key} is missing" in refusal("\n".join(lines))
 
@@ -142,7 +142,7 @@ BAD_VALUES = {
 
 @pytest.mark.parametrize("key", ["harvester", "kubernetes", "rancher", "harvesterChart", "minUpgradableVersion"])
 @pytest.mark.parametrize("value", BAD_VALUES.values(), ids=BAD_VALUES)
-def test_a_version_is_a_short_harmless_text(key: str, value: str) -> None:
+def test_invalid_version_is_refused(key: str, value: str) -> None:
     lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
     said = refusal("\n".join([*lines, f"{key}: {value}"]))
     assert f"{key} is " in said
@@ -151,18 +151,18 @@ def test_a_version_is_a_short_harmless_text(key: str, value: str) -> None:
     assert one_line(said) == said
 
 
-def test_the_name_of_the_system_may_have_blanks_but_no_marks() -> None:
+def test_os_name_may_have_spaces_only() -> None:
     assert read(GOOD.replace("os: Harvester v1.7.0", "os: Harvester v1.7.0 (dev)"))["os"] == "Harvester v1.7.0 (dev)"
     assert "os is 'Harvester {{ x }}', not a valid name" in refusal(
         GOOD.replace("os: Harvester v1.7.0", "os: 'Harvester {{ x }}'")
     )
 
 
-def test_a_key_that_is_there_twice_leaves_it_open_what_is_meant() -> None:
+def test_duplicate_key_is_refused() -> None:
     assert "harvester is set 2 times" in refusal(GOOD + "harvester: v1.8.0\n")
 
 
-def test_everything_that_is_wrong_is_named_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     said = refusal("harvester: 1.7\nos: a/b\n")
     assert [part in said for part in ("harvester is '1.7'", "os is 'a/b'", "kubernetes is missing")] == [True] * 3
 
@@ -180,7 +180,7 @@ def bomb(join: str) -> str:
         pytest.param(bomb("{<<: [%s]}"), id="references that are merged"),
     ],
 )
-def test_references_are_refused_before_they_multiply(text: str) -> None:
+def test_aliases_are_refused_before_expansion(text: str) -> None:
     assert "is not YAML (line 6)" in refusal(text)
 
 
@@ -199,6 +199,6 @@ def test_a_large_malformed_file_is_refused(text: str) -> None:
 
 
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
-def test_no_content_is_worse_than_refused(body: bytes) -> None:
+def test_any_content_is_parsed_or_refused(body: bytes) -> None:
     with pytest.raises(BadRepository):
         parse_release(body, where=WHERE)

@@ -118,7 +118,7 @@ def assert_patient(times: list[float]) -> None:
     "pipeline: retries back off up to 10 s",
 )
 @pytest.mark.parametrize(("answer", "fault", "remedy"), BAD_ANSWERS)
-async def test_a_release_file_that_cannot_be_used_is_retried_until_it_is_repaired(
+async def test_invalid_release_file_is_retried_until_repaired(
     answer: bytes | int | Exception, fault: str, remedy: str
 ) -> None:
     async with Simulation("three-nodes") as simulation:
@@ -166,12 +166,12 @@ async def test_a_release_file_that_cannot_be_used_is_retried_until_it_is_repaire
         pytest.param(
             SETTINGS,
             "server-version",
-            "Setting server-version has no value; Harvester itself sets it, so look there",
+            "Setting server-version has no value; Harvester sets it: check harvester's logs",
             id="Setting",
         ),
     ],
 )
-async def test_an_object_that_is_missing_is_waited_for(resource: Resource, name: str, message: str) -> None:
+async def test_missing_object_is_retried_until_created(resource: Resource, name: str, message: str) -> None:
     namespace = "harvester-system" if resource.namespaced else ""
     async with Simulation("three-nodes") as simulation:
         client = simulation.client()
@@ -203,7 +203,7 @@ def _fresh(obj: Object) -> Object:
 
 @pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
 @pytest.mark.parametrize("fault", api_faults.FAULTS)
-async def test_an_api_server_with_faults_only_delays_the_upgrade(fault: str) -> None:
+async def test_faulty_api_server_only_delays_the_upgrade(fault: str) -> None:
     async with Simulation("three-nodes") as simulation:
         stage, witness = await Stage.set_up(simulation), CreateCounter()
         middleware = simulation.middleware
@@ -243,7 +243,7 @@ class Outage(CreateCounter):
 
 @pytest.mark.rule("pipeline: decisions derive from the plan and observed objects, not from events seen earlier")
 @pytest.mark.parametrize("phase", [phase.active for phase in PHASES])
-async def test_a_minute_without_an_api_server_only_delays_the_upgrade(phase: str) -> None:
+async def test_api_server_outage_only_delays_the_upgrade(phase: str) -> None:
     async with Simulation("three-nodes") as simulation:
         stage, outage = await Stage.set_up(simulation), Outage(simulation, phase)
         simulation.middleware.hook = outage

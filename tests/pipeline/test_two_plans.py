@@ -57,7 +57,7 @@ def assert_untouched(loser: Object, winner: str) -> None:
     "pipeline: of two plans created simultaneously exactly one runs",
 )
 @pytest.mark.servers
-async def test_of_two_plans_of_the_same_instant_exactly_one_runs_and_the_other_never_does(simulate: Simulate) -> None:
+async def test_one_of_two_simultaneous_plans_runs(simulate: Simulate) -> None:
     async with simulate() as simulation:
         first, second = await two(simulation)
         async with first.life():
@@ -87,9 +87,7 @@ async def test_of_two_plans_of_the_same_instant_exactly_one_runs_and_the_other_n
 )
 @pytest.mark.parametrize("write", ACCEPTANCE)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_a_manager_that_dies_while_it_decides_leaves_one_that_runs_and_one_that_is_blocked(
-    write: int, *, after: bool
-) -> None:
+async def test_one_of_two_plans_runs_after_a_crash(write: int, *, after: bool) -> None:
     async with Simulation(actors=False) as simulation:
         first, second = await two(simulation)
         async with first.life(die_at=write, after=after):

@@ -45,7 +45,7 @@ ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id=
 )
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
-async def test_a_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, Any]) -> None:
+async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, Any]) -> None:
     async with simulate("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -73,7 +73,7 @@ async def test_a_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str,
 )
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
-async def test_each_phase_is_announced_once_and_nothing_warns(simulate: Simulate, spec: dict[str, Any]) -> None:
+async def test_each_phase_has_one_event_and_no_warning(simulate: Simulate, spec: dict[str, Any]) -> None:
     async with simulate("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life():
@@ -96,9 +96,7 @@ async def test_each_phase_is_announced_once_and_nothing_warns(simulate: Simulate
 )
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
-async def test_success_puts_back_what_was_changed_and_removes_what_was_made(
-    simulate: Simulate, spec: dict[str, Any]
-) -> None:
+async def test_success_restores_settings_and_removes_objects(simulate: Simulate, spec: dict[str, Any]) -> None:
     async with simulate("three-nodes") as simulation:
         client = simulation.client()
         before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
@@ -142,7 +140,7 @@ async def test_success_puts_back_what_was_changed_and_removes_what_was_made(
     "pipeline: a blocked plan stays blocked",
 )
 @pytest.mark.servers
-async def test_a_second_plan_is_blocked_for_good(simulate: Simulate) -> None:
+async def test_second_plan_is_blocked(simulate: Simulate) -> None:
     async with simulate("three-nodes") as simulation:
         first, second = await Stage.set_up(simulation, name="first"), await Stage.set_up(simulation, name="second")
         async with first.life():
@@ -163,7 +161,7 @@ async def test_a_second_plan_is_blocked_for_good(simulate: Simulate) -> None:
     ]
 
 
-def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
+def test_same_seed_gives_an_identical_run() -> None:
     async def upgrade(seed: int) -> str:
         async with Simulation("three-nodes", seed=seed) as simulation:
             stage = await Stage.set_up(simulation)
@@ -180,7 +178,7 @@ def test_the_same_seed_gives_the_same_run_to_the_byte() -> None:
 @pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
 @pytest.mark.servers
 @pytest.mark.parametrize("phase", ["ISODownloading", "ImagePreloading", "ClusterUpgrading", "NodeUpgrading"])
-async def test_a_plan_that_is_deleted_on_the_way_leaves_nothing_behind(simulate: Simulate, phase: str) -> None:
+async def test_plan_deleted_during_the_upgrade_leaves_nothing(simulate: Simulate, phase: str) -> None:
     async with simulate("three-nodes") as simulation:
         client = simulation.client()
         stage = await Stage.set_up(simulation)

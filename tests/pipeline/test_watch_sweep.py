@@ -69,7 +69,7 @@ async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "lat
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("mishap", MISHAPS)
 @pytest.mark.parametrize("spec", SPECS)
-async def test_an_event_that_is_late_lost_or_double_changes_nothing(
+async def test_late_lost_or_duplicate_watch_event_changes_nothing(
     spec: dict[str, Any], mishap: Mishap, share: int, sweep: Sweep
 ) -> None:
     golden, events = await upgrade(spec)

@@ -22,8 +22,7 @@ JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "names
 
 
 def client(*replies: Response | Exception, validation: str = "") -> tuple[Client, ScriptedTransport]:
-    transport = ScriptedTransport()
-    transport.others.extend(replies)
+    transport = ScriptedTransport(others=replies)
     return Client(transport, user_agent="manager/1", random=Random(1), field_validation=validation), transport
 
 
@@ -239,10 +238,7 @@ MESSAGES = {
     "list": ("list nodes: 404", lambda api: api.list(NODES)),
     "list in a namespace": ("list jobs.batch ns: 404", lambda api: api.list(JOBS, namespace="ns")),
     "create": ("create jobs.batch ns/j: 404", lambda api: api.create(JOBS, JOB)),
-    "patch": (
-        "patch nodes/status n: 404",
-        lambda api: api.patch(NODES, "n", MergePatch({}), subresource="status"),
-    ),
+    "patch": ("patch nodes/status n: 404", lambda api: api.patch(NODES, "n", MergePatch({}), subresource="status")),
     "update": ("update jobs.batch ns/j: 404", lambda api: api.update(JOBS, JOB)),
     "delete": ("delete nodes n: 404", lambda api: api.delete(NODES, "n")),
     "delete all": ("delete all jobs.batch ns: 404", lambda api: api.delete_collection(JOBS, namespace="ns")),

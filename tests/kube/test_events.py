@@ -315,8 +315,7 @@ async def test_without_a_server_only_named_events_are_retried_for_ever() -> None
 
 
 async def test_repetitions_during_an_outage_are_sent_once() -> None:
-    transport = ScriptedTransport()
-    transport.others.extend([1.0, reset(), success({})])
+    transport = ScriptedTransport(others=[1.0, reset(), success({})])
     async with recording(transport) as recorder:
         record(recorder)
         await asyncio.sleep(0.5)

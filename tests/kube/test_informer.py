@@ -53,10 +53,8 @@ async def running(transport: ScriptedTransport, *, streaming: bool = False, **op
 
 
 async def test_the_store_follows_the_list_and_the_watch() -> None:
-    transport = ScriptedTransport()
     stream = FedStream()
-    transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
-    transport.watches.append(stream)
+    transport = ScriptedTransport(lists=[listing(node("a", 1), node("b", 2), version="5")], watches=[stream])
     changes: list[Change] = []
     async with running(transport, handlers=[changes.append]) as informer:
         await informer.wait_for_sync()
@@ -78,9 +76,7 @@ async def test_the_store_follows_the_list_and_the_watch() -> None:
 
 
 async def test_a_watch_that_ends_is_reopened_at_its_last_version() -> None:
-    transport = ScriptedTransport()
-    transport.lists.append(listing(version="5"))
-    transport.watches.append(FedStream(event("ADDED", node("a", 9)), None))
+    transport = ScriptedTransport(lists=[listing(version="5")], watches=[FedStream(event("ADDED", node("a", 9)), None)])
     async with running(transport) as informer:
         assert await informer.wait_for_version("9")
         await asyncio.sleep(0.1)
@@ -88,9 +84,10 @@ async def test_a_watch_that_ends_is_reopened_at_its_last_version() -> None:
 
 
 async def test_a_relist_is_atomic_and_notifies_deletions_first() -> None:
-    transport = ScriptedTransport()
-    transport.lists.extend([listing(node("a", 1), node("b", 2), version="5"), listing(node("c", 8), version="9")])
-    transport.watches.append(FedStream(None))
+    transport = ScriptedTransport(
+        lists=[listing(node("a", 1), node("b", 2), version="5"), listing(node("c", 8), version="9")],
+        watches=[FedStream(None)],
+    )
     seen: list[tuple[str, str, list[str]]] = []
 
     def observe(change: Change) -> None:
@@ -111,17 +108,16 @@ async def test_a_relist_is_atomic_and_notifies_deletions_first() -> None:
 
 
 async def test_an_empty_list_counts_as_synced() -> None:
-    transport = ScriptedTransport()
-    transport.lists.append(listing(version="5"))
+    transport = ScriptedTransport(lists=[listing(version="5")])
     async with running(transport) as informer:
         await informer.wait_for_sync()
         assert len(informer.store) == 0
 
 
 async def test_last_error_is_set_until_a_list_succeeds() -> None:
-    transport = ScriptedTransport()
-    transport.lists += [failure(403, "Forbidden"), listing(node("a", 1), version="5")]
-    transport.watches.append(FedStream())
+    transport = ScriptedTransport(
+        lists=[failure(403, "Forbidden"), listing(node("a", 1), version="5")], watches=[FedStream()]
+    )
     async with running(transport) as informer:
         await asyncio.sleep(0.1)
         assert "list nodes" in informer.last_error
@@ -130,10 +126,8 @@ async def test_last_error_is_set_until_a_list_succeeds() -> None:
 
 
 async def test_wait_for_version_ends_at_the_version_or_the_timeout() -> None:
-    transport = ScriptedTransport()
     stream = FedStream()
-    transport.lists.append(listing(version="5"))
-    transport.watches.append(stream)
+    transport = ScriptedTransport(lists=[listing(version="5")], watches=[stream])
     async with running(transport) as informer:
         assert await informer.wait_for_version("5")
         assert await informer.wait_for_version("3")
@@ -149,8 +143,7 @@ async def test_wait_for_version_ends_at_the_version_or_the_timeout() -> None:
 
 
 async def test_wait_for_version_requires_the_first_list() -> None:
-    transport = ScriptedTransport()
-    transport.lists.extend([2.0, listing(version="5")])
+    transport = ScriptedTransport(lists=[2.0, listing(version="5")])
     async with running(transport) as informer:
         assert not await informer.wait_for_version("", timeout=1)
         assert await informer.wait_for_version("", timeout=5)
@@ -160,8 +153,7 @@ async def test_a_failing_handler_does_not_affect_the_others(capsys: pytest.Captu
     def fail(_: Change) -> None:
         raise RuntimeError("broken handler")
 
-    transport = ScriptedTransport()
-    transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
+    transport = ScriptedTransport(lists=[listing(node("a", 1), node("b", 2), version="5")])
     changes: list[Change] = []
     async with running(transport, handlers=[fail, changes.append]) as informer:
         await informer.wait_for_sync()
@@ -174,9 +166,7 @@ async def test_objects_are_transformed_before_they_are_stored() -> None:
     listed, watched = node("a", 1), node("b", 6)
     listed["metadata"] |= fields
     watched["metadata"] |= fields
-    transport = ScriptedTransport()
-    transport.lists.append(listing(listed, version="5"))
-    transport.watches.append(FedStream(event("ADDED", watched)))
+    transport = ScriptedTransport(lists=[listing(listed, version="5")], watches=[FedStream(event("ADDED", watched))])
     async with running(transport) as informer:
         assert await informer.wait_for_version("6")
         assert informer.store.list() == [node("a", 1), node("b", 6)]
@@ -190,8 +180,7 @@ async def test_initial_events_are_stored_when_they_are_complete() -> None:
         return {**obj, "seen": True}
 
     stream = FedStream(event("ADDED", node("a", 1)), event("ADDED", node("b", 2)))
-    transport = ScriptedTransport()
-    transport.streams.append(stream)
+    transport = ScriptedTransport(streams=[stream])
     changes: list[Change] = []
     async with running(transport, streaming=True, transform=transform, handlers=[changes.append]) as informer:
         await asyncio.sleep(1)
@@ -210,8 +199,7 @@ async def test_initial_events_are_stored_when_they_are_complete() -> None:
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming list", "list"])
 async def test_an_error_in_a_transform_is_raised(*, streaming: bool) -> None:
-    transport = ScriptedTransport()
-    transport.lists.append(listing(node("a", 1), version="5"))
+    transport = ScriptedTransport(lists=[listing(node("a", 1), version="5")])
     if streaming:
         transport.streams.append(FedStream(event("ADDED", node("a", 1))))
     random = Random(1)
@@ -222,20 +210,16 @@ async def test_an_error_in_a_transform_is_raised(*, streaming: bool) -> None:
 
 
 async def test_restarts_and_progress_are_reported() -> None:
-    transport = ScriptedTransport()
-    transport.lists.append(listing(node("a", 1), node("b", 2), version="5"))
-    transport.watches.append(FedStream(event("DELETED", node("a", 6)), None))
+    transport = ScriptedTransport(
+        lists=[listing(node("a", 1), node("b", 2), version="5")],
+        watches=[FedStream(event("DELETED", node("a", 6)), None)],
+    )
     calls: list[tuple[object, ...]] = []
     async with running(
         transport, on_restart=lambda *args: calls.append(args), on_progress=lambda *args: calls.append(args)
     ) as informer:
         assert await informer.wait_for_version("6")
-    assert calls == [
-        ("nodes", 0, 2),
-        ("nodes", "list", "start"),
-        ("nodes", 1, 1),
-        ("nodes", "watch", "quick"),
-    ]
+    assert calls == [("nodes", 0, 2), ("nodes", "list", "start"), ("nodes", 1, 1), ("nodes", "watch", "quick")]
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])
@@ -330,11 +314,7 @@ class SmallServer:
         if fault < 0.4:
             stream.feed(self._random.choice([None, reset(), b"garbage\n", b"half an ev"]))
         else:
-            # The next watch closes it.
-            self._close_all()
+            for other in self._streams:
+                other.feed(None)
             self._streams = [stream]
         return stream
-
-    def _close_all(self) -> None:
-        for stream in self._streams:
-            stream.feed(None)

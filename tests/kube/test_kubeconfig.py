@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import math
@@ -155,8 +156,6 @@ async def test_a_hanging_plugin_times_out(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("upgrade_manager.kube.kubeconfig._LOGIN_TIMEOUT", 0.2)
 
     async def hang(**_: Any) -> None:
-        import asyncio  # noqa: PLC0415  # stands in for the loader, in its thread
-
         await asyncio.sleep(30)
 
     library = config_library()
@@ -182,10 +181,7 @@ BROKEN = {
     "no cluster": (CONTEXT + "clusters: []\n" + USER, "name k"),
     "no user": (CONTEXT + CLUSTER + "users: []", "is incomplete"),
     "no server": (CONTEXT + "clusters: [{name: k, cluster: {}}]\n" + USER, "is incomplete"),
-    "another scheme": (
-        CONTEXT + "clusters: [{name: k, cluster: {server: 'ftp://x'}}]\n" + USER,
-        "http or https",
-    ),
+    "another scheme": (CONTEXT + "clusters: [{name: k, cluster: {server: 'ftp://x'}}]\n" + USER, "http or https"),
 }
 
 

@@ -7,15 +7,7 @@ import json
 
 import pytest
 
-from tests.support.kube_server import (
-    FedStream,
-    Reply,
-    bookmark,
-    event,
-    failure,
-    listing,
-    node,
-)
+from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, listing, node
 from tests.support.reflecting import reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 
@@ -53,17 +45,10 @@ async def test_the_latest_state_is_listed_until_a_list_succeeds() -> None:
     ]
 
 
-async def test_a_first_list_that_is_gone_backs_off() -> None:
-    transport = scripted(lists=[failure(410, "Gone"), listing(version="5")])
-    async with reflecting(transport, seconds=5) as run:
-        pass
-    assert run.requests() == ["list 0 limit=500", "list 0 limit=500", "watch 5"]
-    assert transport.gaps[0] >= 0.8
-
-
 LIST_FAILURES = {
     "403": failure(403, "Forbidden"),
     "404, the kind does not exist yet": failure(404, "NotFound"),
+    "410": failure(410, "Gone"),
     "500 text": failure(500),
     "refused": Transient("no", reason=REFUSED),
 }
@@ -83,12 +68,7 @@ async def test_paging_stays_on_for_a_server_without_watch_cache() -> None:
     transport = scripted(FedStream(None), lists=[first, rest, listing(version="30")])
     async with reflecting(transport, seconds=5) as run:
         pass
-    assert run.requests()[:4] == [
-        "list 0 limit=500",
-        "list newest limit=500 continue=t",
-        "watch 5",
-        "list 5 limit=500",
-    ]
+    assert run.requests()[:4] == ["list 0 limit=500", "list newest limit=500 continue=t", "watch 5", "list 5 limit=500"]
     assert run.store.calls[0] == ("replace", "a,b")
 
 

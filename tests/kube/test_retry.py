@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from tests.support.kube_server import FedStream, ScriptedTransport, failure, reset, success
-from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Gone, KubeError, NotFound, Throttled, Transient
+from tests.support.kube_server import FedStream, Reply, ScriptedTransport, failure, reset, success
+from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Gone, KubeError, Throttled, Transient
 from upgrade_manager.kube.retry import Backoff, RestClient
 from upgrade_manager.kube.transport import Request
 
@@ -14,9 +14,8 @@ GET = Request(method="GET", path="/x", timeout=10)
 POST = Request(method="POST", path="/x", timeout=10)
 
 
-async def sent(request: Request, *replies: object) -> tuple[ScriptedTransport, KubeError | None]:
-    transport = ScriptedTransport()
-    transport.others.extend(replies)  # type: ignore[arg-type]
+async def sent(request: Request, *replies: Reply) -> tuple[ScriptedTransport, KubeError | None]:
+    transport = ScriptedTransport(others=replies)
     error = None
     try:
         await RestClient(transport, random=Random(1)).send(request, about="get x")
@@ -86,24 +85,23 @@ async def test_a_read_that_times_out_is_retried() -> None:
     assert str(error) == "get x: no response within 10 s"
 
 
-async def test_a_too_large_version_is_raised_despite_retry_after() -> None:
-    transport, error = await sent(
-        GET, failure(504, "Timeout", retry_after=1, causes=[{"reason": "ResourceVersionTooLarge"}])
-    )
-    assert error is not None
-    assert error.details["causes"]
-    assert len(transport.requests) == 1
+NOT_RETRIED = {
+    "404": (failure(404, "NotFound", retry_after=1), "get x: 404 NotFound: no"),
+    "a version that is too large": (
+        failure(504, "Timeout", retry_after=1, causes=[{"reason": "ResourceVersionTooLarge"}]),
+        "get x: 504 Timeout: no",
+    ),
+}
 
 
-async def test_a_404_is_raised_despite_retry_after() -> None:
-    _, error = await sent(GET, failure(404, "NotFound", retry_after=1))
-    assert isinstance(error, NotFound)
-    assert str(error) == "get x: 404 NotFound: no"
+@pytest.mark.parametrize(("reply", "message"), NOT_RETRIED.values(), ids=NOT_RETRIED.keys())
+async def test_some_errors_are_raised_despite_retry_after(reply: Reply, message: str) -> None:
+    transport, error = await sent(GET, reply)
+    assert (str(error), len(transport.requests)) == (message, 1)
 
 
-async def opened(*replies: object) -> tuple[ScriptedTransport, KubeError | None]:
-    transport = ScriptedTransport()
-    transport.watches.extend(replies)  # type: ignore[arg-type]
+async def opened(*replies: Reply) -> tuple[ScriptedTransport, KubeError | None]:
+    transport = ScriptedTransport(watches=replies)
     error = None
     try:
         async with RestClient(transport, random=Random(1)).open(GET, about="watch x") as stream:

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.kube_server import (
-    FedStream,
-    Reply,
-    bookmark,
-    event,
-    failure,
-    node,
-    reset,
-)
+from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, node, reset
 from tests.support.reflecting import AT_ONCE, STEP, error_event, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 
@@ -67,7 +59,6 @@ async def test_each_ending_of_a_watch_has_its_reaction(row: Row) -> None:
     transport = scripted(row.watch)
     async with reflecting(transport, seconds=25) as run:
         pass
-    # A stream object is fed once; parametrised cases are not reused.
     assert run.requests()[:3] == ["list 0 limit=500", "watch 5", row.then]
     assert row.wait[0] <= transport.gaps[1] <= row.wait[1]
     assert run.watch_endings[0] == row.reason

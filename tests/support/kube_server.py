@@ -12,7 +12,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Stream
@@ -52,13 +52,21 @@ class ScriptedTransport:
     are rejected, as by a server without them.
     """
 
-    def __init__(self, handler: Callable[[Request], Reply] | None = None) -> None:
+    def __init__(
+        self,
+        handler: Callable[[Request], Reply] | None = None,
+        *,
+        lists: Iterable[Reply] = (),
+        watches: Iterable[Reply] = (),
+        streams: Iterable[Reply] = (),
+        others: Iterable[Reply] = (),
+    ) -> None:
         self.requests: list[Request] = []
         self.times: list[float] = []
-        self.lists: deque[Reply] = deque()
-        self.watches: deque[Reply] = deque()
-        self.streams: deque[Reply] = deque()
-        self.others: deque[Reply] = deque()
+        self.lists = deque(lists)
+        self.watches = deque(watches)
+        self.streams = deque(streams)
+        self.others = deque(others)
         self.open_streams = 0
         self._handler = handler
 

@@ -168,13 +168,7 @@ class Client:
         return await self._object(request, about=_about("update", resource, name, namespace, subresource))
 
     async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        propagation: str = "Background",
+        self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", propagation: str = "Background"
     ) -> None:
         """Delete an object. Raises NotFound, and Conflict when it has another uid than the given one."""
         options = _delete_options(propagation)

@@ -22,14 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from upgrade_manager.kube.config import (
-    FILE_MAX_AGE,
-    SERVICE_ACCOUNT,
-    ClientConfig,
-    ConfigError,
-    InCluster,
-    TlsConfig,
-)
+from upgrade_manager.kube.config import FILE_MAX_AGE, SERVICE_ACCOUNT, ClientConfig, ConfigError, InCluster, TlsConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -100,7 +100,7 @@ async def test_recent_phases_are_replayed(
     assert len(heard.said) == said
 
 
-def test_each_phase_is_replayed_once(events: PlanEvents, heard: Heard) -> None:
+async def test_each_phase_is_replayed_once(events: PlanEvents, heard: Heard) -> None:
     def reached(*phases: str) -> dict[str, Any]:
         time = "2026-01-01T00:00:00Z"
         return plan(phaseTransitionTimestamps=[{"phase": p, "phaseTransitionTimestamp": time} for p in phases])

@@ -1,1 +1,3 @@
-"""The upgrade: the reconciler of UpgradePlans, the engine and its table of phases, and a package of the phases."""
+"""The upgrade: the reconciler of UpgradePlans, the engine with its table of phases, and what the phases share."""
+
+__all__ = ["context", "controller", "repository_client"]

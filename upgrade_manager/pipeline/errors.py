@@ -6,7 +6,7 @@
     ├── BadCluster      continuing would damage the cluster in its current state
     └── BadRepository   the upgrade repository is unreachable or returns invalid files
 
-An error that ends the upgrade is no exception but a phase's result, `Failed`.
+An error that ends the upgrade is not raised: the phase returns `Failed`.
 """
 
 from __future__ import annotations

@@ -40,17 +40,17 @@ LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL)
 
 
 def one_image(namespace: str, name: str) -> InformerSpec:
-    """The ISO's VirtualMachineImage."""
+    """Select the ISO's VirtualMachineImage."""
     return InformerSpec(resource=VIRTUAL_MACHINE_IMAGES, namespace=namespace, field_selector=f"metadata.name={name}")
 
 
 def repository_deployments(owner: Owner) -> InformerSpec:
-    """The upgrade repository's Deployment."""
+    """Select the upgrade repository's Deployment."""
     return InformerSpec(resource=DEPLOYMENTS, namespace=HARVESTER_SYSTEM, label_selector=owner.selector(Component.REPO))
 
 
 def repository_endpoints(owner: Owner) -> InformerSpec:
-    """The EndpointSlices of the upgrade repository's Service."""
+    """Select the EndpointSlices of the upgrade repository's Service."""
     return InformerSpec(
         resource=ENDPOINT_SLICES,
         namespace=HARVESTER_SYSTEM,
@@ -59,15 +59,15 @@ def repository_endpoints(owner: Owner) -> InformerSpec:
 
 
 def suc_plans(owner: Owner) -> InformerSpec:
-    """The system-upgrade-controller Plans; permanent, as an idle watch is cheaper than a second list."""
+    """Select the system-upgrade-controller Plans; permanent, as an idle watch is cheaper than a second list."""
     return InformerSpec(resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), permanent=True)
 
 
 def suc_jobs(owner: Owner) -> InformerSpec:
-    """The Jobs of these Plans: the system-upgrade-controller copies the Plans' labels."""
+    """Select the Jobs of these Plans: the system-upgrade-controller copies the Plans' labels."""
     return InformerSpec(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), permanent=True)
 
 
 def own_jobs(owner: Owner) -> InformerSpec:
-    """The Jobs that the manager creates."""
+    """Select the Jobs that the manager creates."""
     return InformerSpec(resource=JOBS, namespace=HARVESTER_SYSTEM, label_selector=owner.selector())

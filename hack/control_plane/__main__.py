@@ -83,7 +83,7 @@ def _locked(root: Path) -> Iterator[None]:
 @contextmanager
 def _published(folder: Path) -> Iterator[Path]:
     """Provide a folder to work in; on success, its subfolder `out` becomes `folder`."""
-    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder.parent) as name:
+    with tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder.parent, ignore_cleanup_errors=True) as name:
         work = Path(name)
         (work / "out").mkdir()
         (work / "tmp").mkdir()
@@ -111,7 +111,8 @@ def _linker_flags(version: str) -> str:
 
 def _read_crds(go: str, work: Path, environ: Mapping[str, str]) -> None:
     place = work / "go" / "crds"
-    pins = [line.split()[:2] for line in (place / "go.sum").read_text(encoding="utf-8").splitlines()]
+    sums = [line.split()[:2] for line in (place / "go.sum").read_text(encoding="utf-8").splitlines()]
+    pins = [(module, version) for module, version in sums if not version.endswith("/go.mod")]
     modules = [f"{module}@{version}" for module, version in pins]
     _run("downloading CustomResourceDefinitions", [go, "mod", "download", *modules], cwd=place, environ=environ)
     cache = subprocess.check_output([go, "env", "GOMODCACHE"], env=environ, text=True).strip()

@@ -1,4 +1,4 @@
-"""What is decided about one node of several, row by row, and then along every way the protocol may take."""
+"""Decisions about one node of several, then along every course of the protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 PRE, POST = JobType.PRE_DRAIN, JobType.POST_DRAIN
-ASKED, ANSWERED = Hook(requested="D"), Hook(requested="D", acknowledged="D")
+PENDING, ACKNOWLEDGED = Hook(requested="D"), Hook(requested="D", acknowledged="D")
 VIEW = NodeView(
     name="n1",
     state=NodeState.IMAGE_PRELOADED,
@@ -30,8 +30,8 @@ VIEW = NodeView(
     secret="s1",  # noqa: S106  # its name
     jobs={},
 )
-ANSWER_PRE = AcknowledgeHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D")  # noqa: S106
-ANSWER_POST = AcknowledgeHook(secret="s1", annotation=ANNOTATION_POST_HOOK, value="D")  # noqa: S106
+ACKNOWLEDGE_PRE = AcknowledgeHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D")  # noqa: S106
+ACKNOWLEDGE_POST = AcknowledgeHook(secret="s1", annotation=ANNOTATION_POST_HOOK, value="D")  # noqa: S106
 
 
 def job(progress: Progress, *, failed: int = 0) -> JobState:
@@ -61,174 +61,177 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
 @pytest.mark.parametrize(
     ("view", "state", "effects"),
     [
-        pytest.param(VIEW, None, (), id="nothing is asked"),
+        pytest.param(VIEW, None, (), id="no hook"),
         pytest.param(
-            replace(VIEW, pre_drain=ASKED),
+            replace(VIEW, pre_drain=PENDING),
             NodeState.PRE_DRAINING,
             (StartJob(node="n1", job_type=PRE),),
-            id="pre-drain is asked: its Job is started",
+            id="pre-drain pending: Job started",
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ASKED, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="its Job runs"
+            replace(VIEW, pre_drain=PENDING, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="its Job runs"
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ASKED, jobs={PRE: COMPLETE}),
+            replace(VIEW, pre_drain=PENDING, jobs={PRE: COMPLETE}),
             NodeState.PRE_DRAINED,
-            (ANSWER_PRE,),
-            id="its Job is complete: answered",
+            (ACKNOWLEDGE_PRE,),
+            id="Job complete: acknowledged",
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ANSWERED, jobs={PRE: COMPLETE}), NodeState.PRE_DRAINED, (), id="answered once"
+            replace(VIEW, pre_drain=ACKNOWLEDGED, jobs={PRE: COMPLETE}),
+            NodeState.PRE_DRAINED,
+            (),
+            id="acknowledged once",
         ),
         pytest.param(
             replace(VIEW, pre_drain=Hook(requested="D2", acknowledged="D"), jobs={PRE: COMPLETE}),
             NodeState.PRE_DRAINED,
-            (replace(ANSWER_PRE, value="D2"),),
-            id="Rancher's options changed: answered again",
+            (replace(ACKNOWLEDGE_PRE, value="D2"),),
+            id="options changed: acknowledged again",
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ASKED, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, (), id="its Job failed"
+            replace(VIEW, pre_drain=PENDING, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, (), id="its Job failed"
         ),
         pytest.param(
             replace(VIEW, pre_drain=Hook(requested="D2"), jobs={PRE: RUNNING}),
             NodeState.PRE_DRAINING,
             (),
-            id="the value changes while the Job runs: not answered before it is complete",
+            id="options change while the Job runs: not acknowledged",
         ),
         pytest.param(
             replace(VIEW, jobs={PRE: COMPLETE}),
             NodeState.PRE_DRAINED,
             (),
-            id="Rancher takes its question back in a burst: nothing to answer",
+            id="hook removed: nothing to acknowledge",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, kubernetes_outdated=True),
+            replace(VIEW, post_drain=PENDING, kubernetes_outdated=True),
             None,
             (),
-            id="post-drain first, by an earlier upgrade: not answered before Rancher has come to the node",
+            id="stale post-drain hook, Kubernetes outdated: nothing to do",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED),
+            replace(VIEW, post_drain=PENDING),
             NodeState.PRE_DRAINING,
             (StartJob(node="n1", job_type=PRE),),
-            id="once it has, this upgrade's pre-drain Job comes first",
+            id="stale post-drain hook, Kubernetes upgraded: pre-drain Job",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="and is waited for"
+            replace(VIEW, post_drain=PENDING, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="and is waited for"
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ASKED, post_drain=ASKED, kubernetes_outdated=True),
+            replace(VIEW, pre_drain=PENDING, post_drain=PENDING, kubernetes_outdated=True),
             NodeState.PRE_DRAINING,
             (StartJob(node="n1", job_type=PRE),),
-            id="both were left open: Rancher waits for the first answer",
+            id="both hooks stale: pre-drain Job",
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ASKED, post_drain=ASKED, jobs={PRE: COMPLETE}),
+            replace(VIEW, pre_drain=PENDING, post_drain=PENDING, jobs={PRE: COMPLETE}),
             NodeState.POST_DRAINING,
-            (StartJob(node="n1", job_type=POST), ANSWER_PRE),
-            id="and gets it beside the second Job",
+            (StartJob(node="n1", job_type=POST), ACKNOWLEDGE_PRE),
+            id="both hooks stale, Job complete: post-drain Job",
         ),
         pytest.param(
-            replace(VIEW, state=NodeState.PRE_DRAINED, post_drain=ASKED),
+            replace(VIEW, state=NodeState.PRE_DRAINED, post_drain=PENDING),
             NodeState.POST_DRAINING,
             (StartJob(node="n1", job_type=POST),),
             id="Job of a recorded pre-drained node deleted: not repeated",
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ANSWERED, post_drain=ASKED, jobs={PRE: COMPLETE}),
+            replace(VIEW, pre_drain=ACKNOWLEDGED, post_drain=PENDING, jobs={PRE: COMPLETE}),
             NodeState.POST_DRAINING,
             (StartJob(node="n1", job_type=POST),),
-            id="post-drain is asked: its Job is started",
+            id="post-drain pending: Job started",
         ),
         pytest.param(
-            replace(VIEW, pre_drain=ANSWERED, post_drain=ASKED, jobs={PRE: COMPLETE, POST: RUNNING}),
+            replace(VIEW, pre_drain=ACKNOWLEDGED, post_drain=PENDING, jobs={PRE: COMPLETE, POST: RUNNING}),
             NodeState.POST_DRAINING,
             (),
             id="that Job runs",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={PRE: COMPLETE, POST: FAILED}),
+            replace(VIEW, post_drain=PENDING, jobs={PRE: COMPLETE, POST: FAILED}),
             NodeState.POST_DRAIN_FAILED,
             (),
             id="that Job failed",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}),
+            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}),
             NodeState.WAITING_REBOOT,
             (SetPendingOS(node="n1", os_image=NEW),),
-            id="that Job is complete: the new OS is expected",
+            id="post-drain Job complete: pendingOSImage set",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW),
+            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW),
             NodeState.WAITING_REBOOT,
             (),
-            id="expected once",
+            id="pendingOSImage set once",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os="Harvester v1.5.0"),
+            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os="Harvester v1.5.0"),
             NodeState.WAITING_REBOOT,
             (SetPendingOS(node="n1", os_image=NEW),),
-            id="an earlier upgrade's expectation is replaced",
+            id="an earlier upgrade's pendingOSImage is replaced",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW, ready=False),
+            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW, ready=False),
             NodeState.WAITING_REBOOT,
             (),
             id="the new OS, but not Ready",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW),
+            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW),
             NodeState.POST_DRAINED,
-            (ClearPendingOS(node="n1"), ANSWER_POST),
-            id="back with the new OS: forgotten and answered",
+            (ClearPendingOS(node="n1"), ACKNOWLEDGE_POST),
+            id="back with the new OS: cleared and acknowledged",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, os_image=NEW),
+            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, os_image=NEW),
             NodeState.POST_DRAINED,
-            (ANSWER_POST,),
-            id="it had the OS already: no reboot",
+            (ACKNOWLEDGE_POST,),
+            id="release OS already: no reboot",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=OLD, ready=True),
+            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW, os_image=OLD, ready=True),
             NodeState.WAITING_REBOOT,
             (),
-            id="Ready, but with the old OS: it has not rebooted, or fallen back",
+            id="Ready with the old OS",
         ),
         pytest.param(
-            replace(VIEW, post_drain=ASKED, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW + " "),
+            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW + " "),
             NodeState.WAITING_REBOOT,
             (),
-            id="the OS's name is compared to the letter",
+            id="OS name differs by a space",
         ),
         pytest.param(
-            replace(VIEW, state=NodeState.POST_DRAINED, post_drain=ASKED, pending_os=NEW),
+            replace(VIEW, state=NodeState.POST_DRAINED, post_drain=PENDING, pending_os=NEW),
             NodeState.POST_DRAINED,
-            (ClearPendingOS(node="n1"), ANSWER_POST),
-            id="PostDrained stands, whatever became of its Jobs",
+            (ClearPendingOS(node="n1"), ACKNOWLEDGE_POST),
+            id="PostDrained without Jobs",
         ),
         pytest.param(
             replace(VIEW, state=NodeState.POST_DRAINED, jobs={POST: COMPLETE}, os_image=OLD),
             NodeState.POST_DRAINED,
             (),
-            id="PostDrained stands, whatever the node says later",
+            id="PostDrained with the old OS",
         ),
         pytest.param(
-            replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=ASKED, pending_os=NEW),
+            replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=PENDING, pending_os=NEW),
             NodeState.WAITING_REBOOT,
             (),
             id="Job of a rebooting node deleted: not repeated",
         ),
         pytest.param(
-            replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=ASKED, pending_os=NEW, os_image=NEW),
+            replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=PENDING, pending_os=NEW, os_image=NEW),
             NodeState.POST_DRAINED,
-            (ClearPendingOS(node="n1"), ANSWER_POST),
-            id="and it is done when it is back",
+            (ClearPendingOS(node="n1"), ACKNOWLEDGE_POST),
+            id="the same, back with the new OS",
         ),
         pytest.param(
             replace(VIEW, jobs={PRE: COMPLETE, POST: RUNNING}),
             NodeState.POST_DRAINING,
             (),
-            id="a question that vanished changes nothing about a Job that runs",
+            id="hook removed while the Job runs",
         ),
     ],
 )
@@ -241,14 +244,14 @@ def test_decision_follows_from_observation(
 
 @pytest.mark.parametrize("hook", ["pre", "post"])
 def test_failure_names_the_job(hook: str) -> None:
-    view = replace(VIEW, pre_drain=ASKED, jobs={PRE if hook == "pre" else POST: FAILED})
+    view = replace(VIEW, pre_drain=PENDING, jobs={PRE if hook == "pre" else POST: FAILED})
     decision = decide(view, release_os=NEW)
     assert decision.failure == decision.message == "Job h/j failed"
 
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 def test_failed_attempts_are_in_message_and_progress() -> None:
-    view = replace(VIEW, pre_drain=ASKED, jobs={PRE: job(Progress.RUNNING, failed=1)})
+    view = replace(VIEW, pre_drain=PENDING, jobs={PRE: job(Progress.RUNNING, failed=1)})
     decision = decide(view, release_os=NEW)
     assert decision.message == "1 failed attempt"
     assert decision.progress == "n1: pre-drain Job h/j, attempt 2 of 7"
@@ -256,7 +259,7 @@ def test_failed_attempts_are_in_message_and_progress() -> None:
 
 @dataclass
 class Protocol:
-    """Rancher, the Jobs, the kubelet and a manager that forgets everything but the plan, the Node and the Secret."""
+    """Rancher, Jobs, kubelet, and a manager whose state is the plan, the Node and the Secret."""
 
     recorded: NodeState | None = NodeState.IMAGE_PRELOADED
     pre: Hook = field(default_factory=Hook)
@@ -282,7 +285,7 @@ class Protocol:
         )
 
     def reconcile(self, *, effects: int, record: bool) -> Decision:
-        """A reconcile that dies after so many effects, or before its status is written."""
+        """Reconcile, and crash after so many effects or before the status is written."""
         decision = decide(self.view(), release_os=NEW)
         for effect in decision.effects[:effects]:
             self.apply(effect)
@@ -312,12 +315,12 @@ class Protocol:
             case ClearPendingOS():
                 self.pending = ""
 
-    def world(self, event: str) -> None:
-        """One step of the others, where it is their turn."""
+    def step(self, event: str) -> None:
+        """Let Rancher, the Jobs or the node take a step, if it applies."""
         match event:
-            case "ask" if not self.pre.requested and not self.cleared:
+            case "request" if not self.pre.requested and not self.cleared:
                 self.pre = replace(self.pre, requested="D")
-            case "ask" if self.pre.acknowledged == "D" and not self.post.requested and not self.cleared:
+            case "request" if self.pre.acknowledged == "D" and not self.post.requested and not self.cleared:
                 self.post = replace(self.post, requested="D")
             case "clear" if self.post.requested and self.post.acknowledged == self.post.requested:
                 self.pre, self.post, self.cleared = Hook(), Hook(), True
@@ -331,7 +334,7 @@ class Protocol:
                 self.ready = True
 
 
-EVENTS = st.sampled_from(["ask", "clear", "complete", "reboot", "ready"])
+EVENTS = st.sampled_from(["request", "clear", "complete", "reboot", "ready"])
 STEPS = st.lists(st.one_of(EVENTS, st.tuples(st.integers(0, 2), st.booleans())), max_size=60)
 
 
@@ -344,13 +347,13 @@ def test_node_is_upgraded_once_whatever_crashes(steps: list[str | tuple[int, boo
     protocol = Protocol()
     for step in steps:
         if isinstance(step, str):
-            protocol.world(step)
+            protocol.step(step)
         else:
             protocol.reconcile(effects=step[0], record=step[1])
     for _ in range(12):
-        for event in ("ask", "complete", "reboot", "ready", "clear"):
+        for event in ("request", "complete", "reboot", "ready", "clear"):
             protocol.reconcile(effects=9, record=True)
-            protocol.world(event)
+            protocol.step(event)
     assert protocol.recorded is NodeState.POST_DRAINED
     assert protocol.started == [PRE, POST]
     assert protocol.cleared
@@ -364,7 +367,7 @@ def test_applied_decision_has_no_more_effects(steps: list[str | tuple[int, bool]
     protocol = Protocol()
     for step in steps:
         if isinstance(step, str):
-            protocol.world(step)
+            protocol.step(step)
         else:
             protocol.reconcile(effects=step[0], record=step[1])
     protocol.reconcile(effects=9, record=True)

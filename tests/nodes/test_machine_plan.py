@@ -16,7 +16,7 @@ from upgrade_manager.nodes.machine_plan import (
 from upgrade_manager.nodes.model import Hook
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
-ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
+PRE_DRAIN, POST_DRAIN = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
 MACHINE = {"metadata": {"name": "m1"}, "status": {"nodeRef": {"name": "n1"}}}
 #: As Rancher writes it: sorted keys, no blanks, members of either age.
 OPTIONS = json.dumps(
@@ -37,24 +37,24 @@ def with_(annotations: dict[str, str]) -> dict[str, Any]:
     ("annotations", "hook"),
     [
         pytest.param({}, Hook(), id="no hook"),
-        pytest.param({ASK_PRE: OPTIONS}, Hook(requested=OPTIONS), id="pending"),
+        pytest.param({PRE_DRAIN: OPTIONS}, Hook(requested=OPTIONS), id="pending"),
         pytest.param(
-            {ASK_PRE: OPTIONS, PRE: OPTIONS}, Hook(requested=OPTIONS, acknowledged=OPTIONS), id="acknowledged"
+            {PRE_DRAIN: OPTIONS, PRE: OPTIONS}, Hook(requested=OPTIONS, acknowledged=OPTIONS), id="acknowledged"
         ),
-        pytest.param({ASK_PRE: OPTIONS, PRE: "old"}, Hook(requested=OPTIONS, acknowledged="old"), id="pending again"),
-        pytest.param({ASK_PRE: ""}, Hook(), id="an empty question"),
-        pytest.param({ASK_PRE: "true"}, Hook(), id="a question that is no drain options"),
-        pytest.param({ASK_PRE: "{"}, Hook(), id="broken JSON"),
-        pytest.param({ASK_PRE: "[" * 100_000}, Hook(), id="deeply nested JSON"),
-        pytest.param({ASK_PRE: "null"}, Hook(), id="null"),
-        pytest.param({ASK_PRE: '{"preDrainHooks":null}'}, Hook(), id="no hooks"),
-        pytest.param({ASK_PRE: '{"preDrainHooks":["x"]}'}, Hook(), id="hooks of another form"),
+        pytest.param({PRE_DRAIN: OPTIONS, PRE: "old"}, Hook(requested=OPTIONS, acknowledged="old"), id="pending again"),
+        pytest.param({PRE_DRAIN: ""}, Hook(), id="empty"),
+        pytest.param({PRE_DRAIN: "true"}, Hook(), id="not drain options"),
+        pytest.param({PRE_DRAIN: "{"}, Hook(), id="broken JSON"),
+        pytest.param({PRE_DRAIN: "[" * 100_000}, Hook(), id="deeply nested JSON"),
+        pytest.param({PRE_DRAIN: "null"}, Hook(), id="null"),
+        pytest.param({PRE_DRAIN: '{"preDrainHooks":null}'}, Hook(), id="no hooks"),
+        pytest.param({PRE_DRAIN: '{"preDrainHooks":["x"]}'}, Hook(), id="hooks of another form"),
         pytest.param(
-            {ASK_PRE: '{"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}]}'},
+            {PRE_DRAIN: '{"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}]}'},
             Hook(),
-            id="a question of the built-in flow's upgrade",
+            id="hook of the built-in flow",
         ),
-        pytest.param({ASK_PRE: json.dumps({"postDrainHooks": [{"annotation": PRE}]})}, Hook(), id="the other list"),
+        pytest.param({PRE_DRAIN: json.dumps({"postDrainHooks": [{"annotation": PRE}]})}, Hook(), id="the other list"),
     ],
 )
 def test_hook_counts_if_it_names_our_annotation(annotations: dict[str, str], hook: Hook) -> None:
@@ -62,7 +62,7 @@ def test_hook_counts_if_it_names_our_annotation(annotations: dict[str, str], hoo
 
 
 def test_post_drain_hook_has_its_annotation() -> None:
-    raw = with_({ASK_PRE: OPTIONS, ASK_POST: OPTIONS, PRE: OPTIONS})
+    raw = with_({PRE_DRAIN: OPTIONS, POST_DRAIN: OPTIONS, PRE: OPTIONS})
     assert not pre_drain_hook(raw).pending
     assert post_drain_hook(raw).pending
 
@@ -86,7 +86,7 @@ def test_secret_without_labels_has_no_node() -> None:
 
 
 def test_acknowledgements_are_found() -> None:
-    assert acknowledgements(with_({PRE: "x", POST: "y", ASK_PRE: "z"})) == (PRE, POST)
+    assert acknowledgements(with_({PRE: "x", POST: "y", PRE_DRAIN: "z"})) == (PRE, POST)
     assert acknowledgements({"metadata": {"name": "s"}}) == ()
 
 
@@ -108,12 +108,12 @@ def test_tiers_follow_ranchers_order(roles: list[str], tier: int | None) -> None
 
 def test_hooks_for_us_count_acknowledged_or_not() -> None:
     secrets = [
-        named("answered", {ASK_PRE: OPTIONS, PRE: OPTIONS}),
-        named("open", {ASK_POST: OPTIONS}),
-        named("built-in", {ASK_PRE: "{}"}),
+        named("acknowledged", {PRE_DRAIN: OPTIONS, PRE: OPTIONS}),
+        named("pending", {POST_DRAIN: OPTIONS}),
+        named("built-in", {PRE_DRAIN: "{}"}),
         named("none", {}),
     ]
-    assert with_hooks(secrets) == ["answered", "open"]
+    assert with_hooks(secrets) == ["acknowledged", "pending"]
 
 
 def named(name: str, annotations: dict[str, str]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from upgrade_manager.nodes.model import Hook
 @pytest.mark.parametrize(
     ("hook", "is_open"),
     [
-        pytest.param(Hook(), False, id="nothing asked"),
-        pytest.param(Hook(acknowledged="D"), False, id="an answer without a question"),
-        pytest.param(Hook(requested="D"), True, id="asked"),
-        pytest.param(Hook(requested="D", acknowledged="D"), False, id="answered"),
+        pytest.param(Hook(), False, id="no hook"),
+        pytest.param(Hook(acknowledged="D"), False, id="acknowledged without a request"),
+        pytest.param(Hook(requested="D"), True, id="pending"),
+        pytest.param(Hook(requested="D", acknowledged="D"), False, id="acknowledged"),
         pytest.param(Hook(requested="D", acknowledged="D "), True, id="equal to the byte, or not at all"),
     ],
 )

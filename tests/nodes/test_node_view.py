@@ -131,7 +131,7 @@ def test_nodes_that_take_part(given: dict[str, Any], names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("spec", "labels", "paused", "restores"),
     [
-        pytest.param({}, {}, False, False, id="nothing is asked"),
+        pytest.param({}, {}, False, False, id="no options"),
         pytest.param({"nodeUpgradeOption": {"pauseNodes": ["n1", "n7"]}}, {}, True, False, id="it is listed"),
         pytest.param({"nodeUpgradeOption": {"pauseNodes": ["n7"]}}, {}, False, False, id="another one is"),
         pytest.param({"nodeUpgradeOption": {"pauseNodes": ["N1"]}}, {}, False, False, id="it is misspelt"),
@@ -188,13 +188,13 @@ def versioned(obj: dict[str, Any], version: str, **more: Any) -> dict[str, Any]:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}, **more}
 
 
-def asked(version: str) -> dict[str, Any]:
+def pending(version: str) -> dict[str, Any]:
     return versioned(secret("s1", "m1", **{"rke.cattle.io/pre-drain": OPTIONS}), version)
 
 
 NEWS = [
     pytest.param("nodes", versioned(node("n1"), "9", status={"nodeInfo": {"osImage": "new"}}), id="the Node"),
-    pytest.param("secrets", asked("9"), id="its Secret"),
+    pytest.param("secrets", pending("9"), id="its Secret"),
     pytest.param("machines", versioned(machine("m1", ""), "9"), id="its Machine"),
     pytest.param("jobs", versioned(job("n1", "pre-drain"), "9", status={"failed": 1}), id="its Job"),
 ]
@@ -245,7 +245,7 @@ def test_secret_with_a_pending_hook_is_used(first: str) -> None:
 @pytest.mark.parametrize(
     ("kubelet", "left", "expected"),
     [
-        pytest.param("v1.32.4+rke2r1", frozenset({"s1"}), (True, True, 1), id="behind, with an old question"),
+        pytest.param("v1.32.4+rke2r1", frozenset({"s1"}), (True, True, 1), id="outdated, with a stale hook"),
         pytest.param("v1.33.5+rke2r1", frozenset({"s2"}), (False, False, 1), id="up to date, with a new one"),
     ],
 )

@@ -40,7 +40,7 @@ def view(
 @pytest.mark.parametrize(
     ("seen", "state", "effects"),
     [
-        pytest.param(view(), UPGRADING, (START,), id="one Job is started, unasked"),
+        pytest.param(view(), UPGRADING, (START,), id="Job started"),
         pytest.param(view(state=UPGRADING), UPGRADING, (START,), id="its Job is missing: started once more"),
         pytest.param(view(Progress.RUNNING), UPGRADING, (), id="its Job runs"),
         pytest.param(view(Progress.FAILED), FAILED, (), id="its Job failed"),
@@ -84,7 +84,7 @@ def view(
             replace(view(), pre_drain=Hook(requested="D"), post_drain=Hook(requested="D")),
             UPGRADING,
             (START,),
-            id="stale questions",
+            id="stale hooks",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Whole upgrades in which nodes are held back, and let go."""
+"""Whole upgrades with paused and resumed nodes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate
             plan = await stage.plan()
             waits = f"{SECOND} is paused (cordoned); remove it from {LIST} to continue (1 of 3 nodes done)"
             assert condition(plan, "Progressing") == ("True", "NodeUpgrading", waits)
-            # Rancher takes one node after the other: the rest waits behind the one that is held back.
+            # Rancher upgrades one node at a time: the others wait for the paused one.
             assert states(plan) == {FIRST: "PostDrained", SECOND: "UpgradePaused", THIRD: "ImagePreloaded"}
             assert await is_suspended(stage, SECOND)
             held = objects.uid(await job(stage, SECOND))

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
-ASK_PRE, ASK_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
+PRE_DRAIN, POST_DRAIN = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
 PENDING = "management.harvesterhci.io/pendingOSImage"
-QUESTION = json.dumps({"preDrainHooks": [{"annotation": PRE}], "postDrainHooks": [{"annotation": POST}]})
+OPTIONS = json.dumps({"preDrainHooks": [{"annotation": PRE}], "postDrainHooks": [{"annotation": POST}]})
 PLACE = "harvester-system"
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
@@ -79,11 +79,11 @@ class Stage:
         return outcome
 
     async def rancher(self, node: str, **annotations: str | None) -> None:
-        named = {ASK_PRE if key == "pre" else ASK_POST: value for key, value in annotations.items()}
+        named = {PRE_DRAIN if key == "pre" else POST_DRAIN: value for key, value in annotations.items()}
         patch = MergePatch({"metadata": {"annotations": named}})
         await self.cluster.client.patch(SECRETS, f"s-{node}", patch, namespace="fleet-local")
 
-    async def answers(self, node: str) -> dict[str, str]:
+    async def acknowledgements(self, node: str) -> dict[str, str]:
         found = objects.annotations_of(await self.cluster.find(SECRETS, f"s-{node}", "fleet-local"))
         return {key: value for key, value in found.items() if key in {PRE, POST}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.harvester import RELEASE
-from tests.support.node_upgrade import COMPLETE, PENDING, POST, PRE, QUESTION, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, PENDING, POST, PRE, Stage
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
@@ -37,22 +37,22 @@ async def test_node_passes_both_hooks_and_the_reboot(stage: Stage, record: bool)
     for node in ("n1", "n2"):
         await stage.run(record=record)
         assert await stage.generation() == 5
-        await stage.rancher(node, pre=QUESTION)
+        await stage.rancher(node, pre=OPTIONS)
         await stage.run(record=record)
-        assert await stage.answers(node) == {}
+        assert await stage.acknowledgements(node) == {}
         await stage.finish(node, "pre-drain", COMPLETE)
         await stage.run(record=record)
-        assert await stage.answers(node) == {PRE: QUESTION}
-        await stage.rancher(node, post=QUESTION)
+        assert await stage.acknowledgements(node) == {PRE: OPTIONS}
+        await stage.rancher(node, post=OPTIONS)
         await stage.run(record=record)
         await stage.finish(node, "post-drain", COMPLETE)
         await stage.run()
         assert (await stage.states())[node] == "WaitingReboot"
         assert objects.annotations_of(await stage.cluster.find(NODES, node))[PENDING] == RELEASE["os"]
-        assert await stage.answers(node) == {PRE: QUESTION}
+        assert await stage.acknowledgements(node) == {PRE: OPTIONS}
         await stage.reboot(node)
         outcome = await stage.run()
-        assert await stage.answers(node) == {PRE: QUESTION, POST: QUESTION}
+        assert await stage.acknowledgements(node) == {PRE: OPTIONS, POST: OPTIONS}
         assert PENDING not in objects.annotations_of(await stage.cluster.find(NODES, node))
         assert isinstance(outcome, Waiting)
         await stage.rancher(node, pre=None, post=None)
@@ -95,12 +95,12 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: Stage) -> None:
     for node in ("n1", "n2"):
         ctx.status.move_node(node, NodeState.POST_DRAINED)
     await ctx.persist()
-    await stage.rancher("n1", post=QUESTION)
+    await stage.rancher("n1", post=OPTIONS)
     hook = "n1: rke.cattle.io/post-drain on Secret fleet-local/s-n1"
     waits = f"{hook} is acknowledged; waiting for Rancher to uncordon the node (2 of 2 nodes done)"
     for _ in range(2):
         assert await stage.run() == Waiting(message=waits)
-        assert await stage.answers("n1") == {POST: QUESTION}
+        assert await stage.acknowledgements("n1") == {POST: OPTIONS}
     await stage.rancher("n1", post=None)
     assert await stage.run() == Completed()
 
@@ -116,7 +116,7 @@ async def test_remaining_hooks_are_reported_with_node_and_state(
     ctx = await stage.context()
     for node in nodes:
         ctx.status.move_node(node, NodeState.POST_DRAINED)
-        await stage.rancher(node, post="{}" if node == "n2" else QUESTION)
+        await stage.rancher(node, post="{}" if node == "n2" else OPTIONS)
     await ctx.persist()
     await stage.cluster.client.delete(NODES, "n3")
     outcome = await stage.run()
@@ -129,7 +129,7 @@ async def test_remaining_hooks_are_reported_with_node_and_state(
         "2 more (4 of 4 nodes done)"
     )
     await stage.rancher("n2", post=None)
-    assert [(await stage.answers(node)).get(POST) for node in nodes] == [QUESTION, None, None, QUESTION, QUESTION]
+    assert [(await stage.acknowledgements(node)).get(POST) for node in nodes] == [OPTIONS, None, None, OPTIONS, OPTIONS]
 
 
 @pytest.mark.rule("nodes: acknowledging changes one annotation of the Secret, whose data is never read")
@@ -139,13 +139,13 @@ async def test_acknowledgement_changes_one_annotation(stage: Stage) -> None:
     await stage.cluster.client.patch(SECRETS, "s-n1", data, namespace="fleet-local")
     await stage.enter()
     await stage.run()
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     await stage.run()
     await stage.finish("n1", "pre-drain", COMPLETE)
     before = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
     await stage.run()
     after = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
-    assert objects.annotations_of(after).pop(PRE) == QUESTION
+    assert objects.annotations_of(after).pop(PRE) == OPTIONS
     for secret in (before, after):
         objects.metadata(secret).pop("resourceVersion")
         objects.metadata(secret).pop("managedFields", None)
@@ -159,7 +159,7 @@ async def test_generation_is_recorded_before_acknowledgements(stage: Stage, monk
 
     await stage.set_up("n1", "n2")
     await stage.enter()
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     with monkeypatch.context() as refusing:
         refusing.setattr(ReconcileContext, "persist", refuse)
         for _ in range(2):
@@ -183,7 +183,7 @@ async def test_failure_names_node_and_cause(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     await stage.run()
     reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
     await stage.finish("n1", "pre-drain", {"conditions": [reason], "failed": 3})
@@ -191,7 +191,7 @@ async def test_failure_names_node_and_cause(stage: Stage) -> None:
         cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed: BackoffLimitExceeded"
     )
     assert await stage.states() == {"n1": "PreDrainFailed", "n2": "ImagePreloaded"}
-    assert await stage.answers("n1") == {}
+    assert await stage.acknowledgements("n1") == {}
 
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
@@ -199,7 +199,7 @@ async def test_failed_attempts_are_reported_at_the_node(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     await stage.run()
     await stage.finish("n1", "pre-drain", {"failed": 2})
     outcome = await stage.run()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.node_upgrade import ASK_POST, ASK_PRE, COMPLETE, POST, PRE, QUESTION, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, Stage
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
@@ -36,7 +36,7 @@ async def test_other_secrets_are_ignored(stage: Stage, namespace: str, type_: st
     await stage.set_up("n1", "n2")
     await stage.enter()
     labels = {"rke.cattle.io/machine-name": "m-n1"}
-    annotations = {ASK_PRE: QUESTION, ASK_POST: QUESTION}
+    annotations = {PRE_DRAIN: OPTIONS, POST_DRAIN: OPTIONS}
     metadata = {"name": "stray", "namespace": namespace, "labels": labels, "annotations": annotations}
     await stage.cluster.put(SECRETS, {"metadata": metadata, "type": type_, "data": {}})
     await stage.run()
@@ -51,7 +51,7 @@ async def test_other_secrets_are_ignored(stage: Stage, namespace: str, type_: st
 @pytest.mark.rule("nodes: acknowledgements of an earlier upgrade are removed before the Rancher cluster is patched")
 async def test_old_acknowledgements_are_removed_before_the_start(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
-    left = MergePatch({"metadata": {"annotations": {PRE: QUESTION, POST: QUESTION, "other": "x"}}})
+    left = MergePatch({"metadata": {"annotations": {PRE: OPTIONS, POST: OPTIONS, "other": "x"}}})
     await stage.cluster.client.patch(SECRETS, "s-n1", left, namespace="fleet-local")
     await stage.enter()
     await stage.run()
@@ -64,12 +64,12 @@ async def test_own_acknowledgement_stays_after_a_crash(stage: Stage) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     await stage.run(record=False)
     await stage.finish("n1", "pre-drain", COMPLETE)
     await stage.run(record=False)
     await stage.run(record=False)
-    assert await stage.answers("n1") == {PRE: QUESTION}
+    assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
 
 
 @pytest.mark.rule("nodes: a pending hook that does not name the manager's hook is not acknowledged")
@@ -102,7 +102,7 @@ async def test_joined_node_takes_part_with_a_pending_hook(stage: Stage) -> None:
     await stage.machine("n3")
     await stage.run()
     assert "n3" not in await stage.states()
-    await stage.rancher("n3", pre=QUESTION)
+    await stage.rancher("n3", pre=OPTIONS)
     await stage.run()
     assert (await stage.states())["n3"] == "PreDraining"
 
@@ -112,7 +112,7 @@ async def test_secret_without_machine_does_not_block_the_end(stage: Stage) -> No
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
-    await stage.rancher("n2", post=QUESTION)
+    await stage.rancher("n2", post=OPTIONS)
     await stage.cluster.client.delete(MACHINES, "m-n2", namespace="fleet-local")
     ctx = await stage.context()
     for node in ("n1", "n2"):
@@ -139,7 +139,7 @@ async def test_foreign_job_is_an_error(stage: Stage) -> None:
     old = node_job(Owner(name="up", uid="old"), settings, node="n1", job_type=JobType.PRE_DRAIN)
     await stage.cluster.put(JOBS, old, status=COMPLETE)
     await stage.run()
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     with pytest.raises(ForeignObject):
         await stage.run()
-    assert await stage.answers("n1") == {}
+    assert await stage.acknowledgements("n1") == {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.node_upgrade import COMPLETE, PLACE, PRE, QUESTION, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, PLACE, PRE, Stage
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
@@ -45,7 +45,7 @@ async def begun(stage: Stage, *nodes: str) -> None:
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record"])
 async def test_node_is_paused_and_resumed(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
     await begun(stage, "n1")
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     for _ in range(3):
         outcome = await stage.run(record=record)
         assert await suspend(stage, "n1") is True
@@ -64,7 +64,7 @@ async def test_node_is_paused_and_resumed(stage: Stage, record: bool) -> None:  
     assert await suspend(stage, "n1") is False
     await stage.finish("n1", "pre-drain", COMPLETE)
     await stage.run()
-    assert await stage.answers("n1") == {PRE: QUESTION}
+    assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
     assert len(await stage.cluster.names(JOBS)) == 1
     assert stage.warned() == []
 
@@ -72,17 +72,17 @@ async def test_node_is_paused_and_resumed(stage: Stage, record: bool) -> None:  
 @pytest.mark.rule("nodes: the hook of a paused node is not acknowledged")
 async def test_paused_hook_is_not_acknowledged(stage: Stage) -> None:
     await begun(stage, "n1")
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     for _ in range(3):
         await stage.run()
-    assert await stage.answers("n1") == {}
+    assert await stage.acknowledgements("n1") == {}
     assert (await stage.states())["n1"] == "UpgradePaused"
 
 
 @pytest.mark.rule("nodes: a name may be listed during the run")
 async def test_name_added_after_the_read_prevents_the_start(stage: Stage) -> None:
     await begun(stage)
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     ctx = await stage.context()
     await listing(stage, "n1")
     with pytest.raises(Conflict):
@@ -94,7 +94,7 @@ async def test_name_added_after_the_read_prevents_the_start(stage: Stage) -> Non
 
 async def test_recorded_start_is_resumed_after_a_crash(stage: Stage) -> None:
     await begun(stage, "n1")
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     await stage.run()
     await listing(stage)
     ctx = await stage.context()
@@ -107,7 +107,7 @@ async def test_recorded_start_is_resumed_after_a_crash(stage: Stage) -> None:
 
 async def test_deleted_suspended_job_is_recreated(stage: Stage) -> None:
     await begun(stage, "n1")
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     await stage.run()
     job = "up-node-upgrade-pre-drain-n1"
     await stage.cluster.client.delete(JOBS, job, namespace=PLACE)
@@ -123,7 +123,7 @@ async def test_deleted_suspended_job_is_recreated(stage: Stage) -> None:
 async def test_message_names_paused_and_running_nodes(stage: Stage) -> None:
     await begun(stage, "n1", "n3")
     for node in ("n1", "n2", "n3"):
-        await stage.rancher(node, pre=QUESTION)
+        await stage.rancher(node, pre=OPTIONS)
     outcome = await stage.run()
     job = "Job harvester-system/up-node-upgrade-pre-drain-n2"
     paused = f"n1, n3 are paused (cordoned); remove them from {FIELD} to continue"
@@ -133,7 +133,7 @@ async def test_message_names_paused_and_running_nodes(stage: Stage) -> None:
     assert f"n2: pre-drain {job}" in outcome.message
     await stage.finish("n2", "pre-drain", COMPLETE)
     await stage.run()
-    await stage.rancher("n2", post=QUESTION)
+    await stage.rancher("n2", post=OPTIONS)
     await stage.run()
     await stage.finish("n2", "post-drain", COMPLETE)
     await stage.reboot("n2")
@@ -144,8 +144,8 @@ async def test_message_names_paused_and_running_nodes(stage: Stage) -> None:
 
 async def test_resumed_node_waits_for_the_node_in_progress(stage: Stage) -> None:
     await begun(stage, "n1")
-    await stage.rancher("n1", pre=QUESTION)
-    await stage.rancher("n2", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
+    await stage.rancher("n2", pre=OPTIONS)
     await stage.run()
     await stage.run()
     await listing(stage)
@@ -157,10 +157,10 @@ async def test_resumed_node_waits_for_the_node_in_progress(stage: Stage) -> None
 
 async def test_deleted_paused_node_does_not_block_the_others(stage: Stage) -> None:
     await begun(stage, "n1")
-    await stage.rancher("n1", pre=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS)
     await stage.run()
     await stage.cluster.client.delete(NODES, "n1")
-    await stage.rancher("n2", pre=QUESTION)
+    await stage.rancher("n2", pre=OPTIONS)
     outcome = await stage.run()
     assert (await stage.states())["n2"] == "PreDraining"
     assert isinstance(outcome, Waiting)

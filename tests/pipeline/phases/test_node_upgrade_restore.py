@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.node_upgrade import COMPLETE, PLACE, POST, PRE, QUESTION, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, PLACE, POST, PRE, Stage
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
@@ -26,11 +26,11 @@ async def back(stage: Stage, *nodes: str) -> None:
     await stage.run()
     data = {node: f"default/vm-{node}" for node in nodes}
     await stage.cluster.put(CONFIG_MAPS, {"metadata": {"name": "up-restore-vm", "namespace": PLACE}, "data": data})
-    await stage.rancher(nodes[0], pre=QUESTION)
+    await stage.rancher(nodes[0], pre=OPTIONS)
     await stage.run()
     await stage.finish(nodes[0], "pre-drain", COMPLETE)
     await stage.run()
-    await stage.rancher(nodes[0], post=QUESTION)
+    await stage.rancher(nodes[0], post=OPTIONS)
     await stage.run()
     await stage.finish(nodes[0], "post-drain", COMPLETE)
     await stage.run()
@@ -55,7 +55,7 @@ async def test_one_restore_job_and_none_after_the_record(stage: Stage, deaths: i
 
 async def test_next_node_starts_while_vms_are_restored(stage: Stage) -> None:
     await back(stage, "n1", "n2")
-    await stage.rancher("n2", pre=QUESTION)
+    await stage.rancher("n2", pre=OPTIONS)
     await stage.run()
     await stage.run()
     assert await stage.states() == {"n1": "PostDrained", "n2": "PreDraining"}
@@ -63,7 +63,7 @@ async def test_next_node_starts_while_vms_are_restored(stage: Stage) -> None:
 
 async def test_restore_error_is_retried_and_blocks_no_node(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     await back(stage, "n1", "n2")
-    await stage.rancher("n2", pre=QUESTION)
+    await stage.rancher("n2", pre=OPTIONS)
 
     async def fails(*_: Any, **__: Any) -> Any:
         raise Transient("no answer")
@@ -72,7 +72,7 @@ async def test_restore_error_is_retried_and_blocks_no_node(stage: Stage, monkeyp
         broken.setattr("upgrade_manager.pipeline.vm_restore._has_vms", fails)
         with pytest.raises(Transient):
             await stage.run()
-    assert await stage.answers("n1") == {PRE: QUESTION, POST: QUESTION}
+    assert await stage.acknowledgements("n1") == {PRE: OPTIONS, POST: OPTIONS}
     assert "up-node-upgrade-pre-drain-n2" in await stage.cluster.names(JOBS)
     assert (await stage.states())["n1"] == "WaitingReboot"
     await stage.run()
@@ -98,7 +98,7 @@ async def test_restore_failure_fails_neither_node_nor_plan(stage: Stage) -> None
 
 async def test_other_nodes_failure_is_not_a_restore_failure(stage: Stage) -> None:
     await back(stage, "n1", "n2")
-    await stage.rancher("n2", pre=QUESTION)
+    await stage.rancher("n2", pre=OPTIONS)
     await stage.run()
     await stage.run()
     reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.harvester import RELEASE
-from tests.support.node_upgrade import COMPLETE, PENDING, POST, QUESTION, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, PENDING, POST, Stage
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     JOBS,
@@ -85,17 +85,17 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: Stage) -> None:
 @pytest.mark.rule("nodes: on a single node the Rancher cluster is not patched and no hook is acknowledged")
 async def test_stale_hook_is_not_acknowledged(stage: Stage) -> None:
     await stage.set_up("n1")
-    await stage.rancher("n1", pre=QUESTION, post=QUESTION)
+    await stage.rancher("n1", pre=OPTIONS, post=OPTIONS)
     await stage.enter()
     await stage.run()
     assert await stage.cluster.names(JOBS) == ["up-node-upgrade-single-node-upgrade-n1"]
-    assert await stage.answers("n1") == {}
+    assert await stage.acknowledgements("n1") == {}
     await stage.finish("n1", "single-node-upgrade", COMPLETE)
     await stage.reboot("n1")
     outcome = await stage.run()
     assert isinstance(outcome, Waiting)
     assert "rke.cattle.io/post-drain on Secret fleet-local/s-n1 is pending since an earlier upgrade" in outcome.message
-    assert await stage.answers("n1") == {}
+    assert await stage.acknowledgements("n1") == {}
 
 
 async def test_node_that_joins_before_the_phase_takes_part(stage: Stage) -> None:
@@ -122,7 +122,7 @@ async def test_node_that_joins_later_changes_nothing(stage: Stage) -> None:
     await stage.run()
     await stage.cluster.nodes("n2")
     await stage.machine("n2")
-    await stage.rancher("n2", pre=QUESTION)
+    await stage.rancher("n2", pre=OPTIONS)
     await stage.run()
     assert await stage.states() == {"n1": "SingleNodeUpgrading"}
     await stage.finish("n1", "single-node-upgrade", COMPLETE)

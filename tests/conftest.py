@@ -1,4 +1,4 @@
-"""What every test gets: virtual time unless it needs sockets, the same dice every time, and nothing left behind."""
+"""Fixtures of every test: virtual time unless it needs sockets, fixed random numbers, and a check for leaked tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
-# A slow machine is no failure, and a failure must be there again on the next run.
+# A slow machine is not a failure, and every run has the same examples.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
@@ -59,14 +59,14 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def controlled_plane(control_plane: ControlPlane) -> ControlPlane:
-    """The same with the real controllers at work."""
+    """The same with the real controllers running."""
     control_plane.start(CONTROLLER_MANAGER)
     return control_plane
 
 
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
-    """Undo what a program run in a test has set up: its stream is closed when the next test logs."""
+    """Undo the logging set-up of a program that ran in the test; its stream is closed."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -77,7 +77,7 @@ def _logging_as_before() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _tidy(request: pytest.FixtureRequest) -> None:
-    """Have every async test looked at when it is over."""
+    """Check after every async test that it leaks no task."""
     if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
         request.getfixturevalue("_no_task_left")
 
@@ -86,7 +86,7 @@ def _tidy(request: pytest.FixtureRequest) -> None:
 async def _no_task_left() -> AsyncIterator[None]:
     before = asyncio.all_tasks()
     yield
-    # What was cancelled a moment ago may end first.
+    # Cancelled tasks may end first.
     for _ in range(10):
         await asyncio.sleep(0)
     left = [repr(task.get_coro()) for task in asyncio.all_tasks() - before if task is not asyncio.current_task()]

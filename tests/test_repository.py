@@ -1,4 +1,4 @@
-"""What holds for the repository as a whole: its lock files, its documents and its make targets agree."""
+"""Lock files, documents and make targets of the repository agree."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TestLockFile:
         assert wanted(lock.with_suffix(".in")) <= set(pins(lock))
 
 
-def test_the_lock_files_agree_on_every_version_so_that_one_environment_holds_them_all() -> None:
+def test_the_lock_files_agree_on_every_version() -> None:
     versions: dict[str, set[str]] = {}
     for lock in LOCKS:
         for name, version in pins(lock).items():
@@ -97,7 +97,7 @@ class TestDocument:
         assert [path for path in paths if not any((home / path).exists() for home in homes)] == []
 
 
-def test_the_map_has_every_package_and_each_file_that_it_names_is_there() -> None:
+def test_the_map_names_every_package_and_existing_files() -> None:
     table = section(ROOT / "ARCHITECTURE.md", "What is where")
     rows = re.findall(r"^\| `([a-z._]+)` \|.*\|(.*)\|$", table, re.MULTILINE)
     homes = {name: ROOT / name.replace(".", "/") for name, _ in rows}
@@ -122,11 +122,11 @@ def section(document: Path, heading: str) -> str:
 
 
 def options_of(*command: str | Path) -> set[str]:
-    shown = subprocess.run([*command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603  # ours
+    shown = subprocess.run([*command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603  # a program of the repository
     return set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}
 
 
-def test_the_readme_lists_every_option_of_the_manager_and_no_other() -> None:
+def test_the_readme_lists_the_options_of_the_manager() -> None:
     table = set(re.findall(r"^\| `(--[a-z-]+)", section(ROOT / "README.md", "Options"), re.MULTILINE))
     assert table == options_of(Path(sys.executable).with_name("upgrade-manager"), "run")
 

@@ -73,7 +73,7 @@ def test_secrets_are_read_in_fleet_local_only() -> None:
 
 
 class TestPod:
-    """The rules of the `restricted` Pod Security level, and a root file system that nobody writes to."""
+    """The rules of the `restricted` Pod Security level, and a read-only root file system."""
 
     pod = one("Deployment")["spec"]["template"]["spec"]
 

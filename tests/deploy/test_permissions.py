@@ -24,12 +24,16 @@ ROLES = [
     for manifest in yaml.safe_load_all(path.read_text())
     if manifest["kind"].endswith("Role") and manifest["metadata"]["name"] == "harvester-upgrade-manager"
 ]
-#: (namespace, resource, verb) that an upgrade without trouble does not need, and what does.
-FOR_TROUBLE = {
+#: (namespace, resource, verb) that an undisturbed upgrade does not use, and what uses it.
+RARELY_USED = {
     ("", "tokenreviews.authentication.k8s.io", "create"): "who scrapes /metrics",
     ("", "subjectaccessreviews.authorization.k8s.io", "create"): "who scrapes /metrics",
-    ("", "upgradeplans.management.harvesterhci.io/finalizers", "update"): "asked for by admission, not by us",
-    ("", "namespaces", "get"): "a plan that is deleted where a namespace is gone",
+    (
+        "",
+        "upgradeplans.management.harvesterhci.io/finalizers",
+        "update",
+    ): "admission of owner references",
+    ("", "namespaces", "get"): "deletion of a plan without its namespace",
     ("default", "events", "patch"): "an event that repeats itself",
     ("harvester-system", "leases.coordination.k8s.io", "get"): "leader election",
     ("harvester-system", "leases.coordination.k8s.io", "create"): "leader election",
@@ -91,7 +95,7 @@ async def calls() -> list[Call]:
     ("resource", "verbs"),
     [
         pytest.param(
-            "plans.upgrade.cattle.io", {"update", "patch"}, id="a Plan is not edited: its Jobs would begin anew"
+            "plans.upgrade.cattle.io", {"update", "patch"}, id="a Plan is not edited: its Jobs would start again"
         ),
         pytest.param("secrets", {"get", "update"}, id="a machine plan is not read, nor replaced as a whole"),
     ],
@@ -110,4 +114,4 @@ async def test_an_upgrade_asks_for_nothing_that_is_not_granted(permissions: list
 async def test_every_permission_is_used_or_has_a_reason(permissions: list[Any]) -> None:
     made = await calls()
     idle = {permission[:3] for permission in permissions if not any(permits(permission, call) for call in made)}
-    assert idle == set(FOR_TROUBLE)
+    assert idle == set(RARELY_USED)

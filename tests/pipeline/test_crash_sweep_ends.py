@@ -93,7 +93,7 @@ async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption
                 await stage.until_recorded(delete_in)
                 before = len(managers.lives[0].wire.writes)
                 await simulation.client().delete(UPGRADE_PLANS, stage.name)
-            await stage.until("gone" if delete_in else FAILED)
+            await stage.until("deleted" if delete_in else FAILED)
             await stage.settle()
             if interruption != UNDISTURBED:
                 await asyncio.sleep(_EVENT_RETRY)

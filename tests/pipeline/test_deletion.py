@@ -44,7 +44,7 @@ WORKER: dict[str, Any] = {"nodes": {"count": 4, "management": 3}}
 async def delete(stage: Stage) -> None:
     """Delete the plan and see it go."""
     await stage.simulation.client().delete(UPGRADE_PLANS, stage.name)
-    assert await stage.until("gone") == "gone"
+    assert await stage.until("deleted") == "deleted"
     await stage.settle()
 
 
@@ -246,7 +246,7 @@ async def test_missing_objects_do_not_block_deletion(
             await client.delete(NAMESPACES, namespace)
         await client.delete(UPGRADE_PLANS, stage.name)
         async with stage.life(seed="successor"):
-            assert await stage.until("gone") == "gone"
+            assert await stage.until("deleted") == "deleted"
         assert [event["message"] for event in await stage.events("ReconcileError")] == []
 
 
@@ -313,7 +313,7 @@ async def test_slow_api_server_does_not_time_out_the_clean_up(monkeypatch: pytes
                 simulation.middleware.add(Rule(match=Match(resource=resource), action=Delay(least=6.0, most=7.0)))
             await simulation.client().delete(UPGRADE_PLANS, stage.name)
             began = asyncio.get_running_loop().time()
-            while await stage.phase() != "gone":
+            while await stage.phase() != "deleted":
                 await asyncio.sleep(0.5)
                 await made[0].check()
             assert asyncio.get_running_loop().time() - began < 240

@@ -226,7 +226,7 @@ async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, fa
             assert await overridden_settings(simulation) == before
             assert objects.finalizers(await stage.plan()) == [FINALIZER]
             await simulation.client().delete(UPGRADE_PLANS, stage.name)
-            assert await stage.until("gone") == "gone"
+            assert await stage.until("deleted") == "deleted"
             await stage.settle()
             await assert_kept(simulation, ())
             assert await overridden_settings(simulation) == before
@@ -253,12 +253,12 @@ async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, delet
             scenario.repair()
             if deleted:
                 await client.delete(UPGRADE_PLANS, stage.name)
-                await stage.until("gone")
+                await stage.until("deleted")
             await following.create_plan(failure.again)
             if not deleted:
                 await following.until("NodeUpgrading")
                 await client.delete(UPGRADE_PLANS, stage.name)
-                await stage.until("gone")
+                await stage.until("deleted")
                 interval, *_ = await overridden_settings(simulation)
                 assert interval == "1800"
             assert await following.until_ended() == SUCCEEDED

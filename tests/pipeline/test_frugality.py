@@ -90,8 +90,8 @@ async def test_every_write_changes_something_without_conflict(scenario: Scenario
                 await let_go(stage)
             assert await stage.until_ended() == SUCCEEDED
             await stage.settle()
-    assert writes.weighed > ENOUGH
-    assert writes.wasted == []
+    assert writes.compared > ENOUGH
+    assert writes.unchanged == []
     # A manager that was started again says again what may not have been told: those events are refused as known.
     known = "/events" if len(scenario.nodes.names) == 1 else "none"
     assert [conflict for conflict in stage.ledger.conflicts if not conflict.endswith(known)] == []
@@ -103,7 +103,7 @@ async def test_write_that_changes_nothing_is_detected() -> None:
         client = Client(simulation.transport(), user_agent="wasteful", random=Random(0))
         for value in ("1", "1", "2"):
             await client.patch(NODES, "node-0", MergePatch({"metadata": {"annotations": {"example.org/a": value}}}))
-    assert (writes.weighed, writes.wasted) == (3, ["patch /api/v1/nodes/node-0"])
+    assert (writes.compared, writes.unchanged) == (3, ["patch /api/v1/nodes/node-0"])
 
 
 async def _requests(nodes: int) -> int:

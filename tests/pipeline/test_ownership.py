@@ -139,7 +139,7 @@ async def test_deletion_keeps_foreign_objects(simulate: Simulate, foreign: Forei
             await stage.create_plan(BY_VERSION)
             await stage.until(foreign.phase)
             await client.delete(UPGRADE_PLANS, stage.name)
-            assert await stage.until("gone") == "gone"
+            assert await stage.until("deleted") == "deleted"
             await stage.settle()
             found = await client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
         assert essence(found) == essence(before)

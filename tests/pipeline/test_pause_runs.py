@@ -191,7 +191,7 @@ async def test_deleting_a_paused_plan_removes_everything() -> None:
             await stage.create_plan(pausing(FIRST))
             await until_state(stage, FIRST, "UpgradePaused")
             await simulation.client().delete(UPGRADE_PLANS, stage.name)
-            await stage.until("gone")
+            await stage.until("deleted")
             await stage.settle()
         jobs = (await simulation.client().list(JOBS, namespace=PLACE)).items
         assert [objects.name(one) for one in jobs if objects.name(one).startswith("upgrade-")] == []

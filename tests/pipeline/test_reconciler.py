@@ -239,7 +239,7 @@ async def test_plan_deleted_meanwhile_does_not_block_the_next(simulate: Simulate
         following = replace(stage, name="next")
         async with stage.life():
             await stage.create_plan(BY_VERSION)
-            assert await stage.until("gone") == "gone"
+            assert await stage.until("deleted") == "deleted"
             await following.create_plan(BY_VERSION)
             assert await following.until("Initialized", "ISODownloading")
 
@@ -335,7 +335,7 @@ async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) 
             await blocked.until_said("Available")
             assert condition(await blocked.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
             await client.delete(UPGRADE_PLANS, "blocked")
-            assert await blocked.until("gone") == "gone"
+            assert await blocked.until("deleted") == "deleted"
             # Removals go by labels, which no path shows; those of the other one come at its end.
             assert [write for write in life.wire.writes if write.startswith("DELETE")] == []
             assert await stage.until_ended() == SUCCEEDED
@@ -357,7 +357,7 @@ async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulat
             await following.until("NodeUpgrading")
             before = await end_state(simulation)
             await client.delete(UPGRADE_PLANS, stage.name)
-            assert await stage.until("gone") == "gone"
+            assert await stage.until("deleted") == "deleted"
             setting = "Setting longhorn-system/replica-replenishment-wait-interval"
             assert (await end_state(simulation))[setting] == before[setting]
             assert await following.until_ended() == SUCCEEDED

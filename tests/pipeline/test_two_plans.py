@@ -102,6 +102,6 @@ async def test_one_of_two_plans_runs_after_a_crash(write: int, *, after: bool) -
         assert len(set(first.ledger.created)) == len(first.ledger.created)
         await loser.simulation.client().delete(UPGRADE_PLANS, loser.name)
         async with first.life(seed="third"):
-            assert await loser.until("gone") == "gone"
+            assert await loser.until("deleted") == "deleted"
             await asyncio.sleep(WHILE)
-            assert await winner.phase() not in {"", "gone"}
+            assert await winner.phase() not in {"", "deleted"}

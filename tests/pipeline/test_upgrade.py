@@ -186,7 +186,7 @@ async def test_plan_deleted_during_the_upgrade_leaves_nothing(simulate: Simulate
             await stage.create_plan(BY_VERSION)
             await stage.until(phase)
             await client.delete(UPGRADE_PLANS, stage.name)
-            await stage.until("gone")
+            await stage.until("deleted")
             await stage.settle()
         state = await end_state(simulation)
     ours = [title for title, obj in state.items() if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)]

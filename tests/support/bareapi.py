@@ -43,7 +43,7 @@ class BareApi:
     server: str
     #: As an administrator.
     transport: Transport
-    #: As whoever the Authorization header of each request says.
+    #: As the user of each request's Authorization header.
     open: Transport
     #: Exists, empty.
     namespace: str
@@ -53,15 +53,15 @@ class BareApi:
 
     @property
     def admin(self) -> Wire:
-        """Requests as an administrator."""
+        """Return an administrator's client."""
         return Wire(self.transport)
 
     def acting_as(self, user: str) -> Wire:
-        """Requests as somebody else, who is in system:authenticated and may do what RBAC grants."""
+        """Return a client that impersonates a user in system:authenticated."""
         return Wire(self.transport, headers={"impersonate-user": user})
 
     def holding(self, token: str) -> Wire:
-        """Requests of whoever has a token (tests/support/accounts.py), of nobody without one."""
+        """Return a client with a token (tests/support/accounts.py), anonymous without one."""
         return Wire(self.open, headers={"authorization": f"Bearer {token}" if token else ""})
 
     def path(self, plural: str, name: str = "", *, group: str = "", version: str = "v1") -> str:
@@ -73,7 +73,7 @@ class BareApi:
 
 @asynccontextmanager
 async def embedded_api(group: asyncio.TaskGroup) -> AsyncIterator[BareApi]:
-    """A server of the test's own, its controllers at work."""
+    """Run a server with its controllers."""
     server = make_server(poster=HttpPoster(services={}))
     for account in ACCOUNTS:
         groups = (*account.groups, "system:authenticated")
@@ -88,7 +88,7 @@ async def embedded_api(group: asyncio.TaskGroup) -> AsyncIterator[BareApi]:
 
 @asynccontextmanager
 async def real_api(plane: ControlPlane) -> AsyncIterator[BareApi]:
-    """The worker's server, with the real controllers at work."""
+    """Use the worker's server, with the real controllers."""
     async with AsyncExitStack() as stack:
         transport = await stack.enter_async_context(direct(plane, token=ADMIN.token))
         unsigned = await stack.enter_async_context(direct(plane))

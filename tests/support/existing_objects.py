@@ -1,4 +1,4 @@
-"""Objects that are there already, in rows of the conformance table about their end; each of them is called "one"."""
+"""Objects named "one" that exist before a row of the conformance table about deletion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HELD = (post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
 DYING = (*HELD, delete(MAP))
 CUSTOM = (post(WIDGETS, widget()),)
 CUSTOM_HELD = (post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),)
-#: Which parts of the answer tell whether an object has gone, or is about to.
+#: Parts of a response that show whether an object is deleted or terminating.
 PLACED = (
     "metadata.deletionTimestamp",
     "metadata.deletionGracePeriodSeconds",

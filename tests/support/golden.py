@@ -1,6 +1,6 @@
 """The course of whole upgrades as text, kept in tests/golden: what a user would see, line by line.
 
-`python -m tests.support.golden` writes the files anew; the difference is then for a person to judge.
+`python -m tests.support.golden` writes the files; review the difference.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ async def record(spec: dict[str, Any]) -> list[str]:
 
 
 def text(entry: str) -> str:
-    """What the entry's file should hold. Runs an upgrade in a loop of its own."""
+    """What the entry's file should hold. Runs an upgrade in a new loop."""
     lines = virtual_time.run(record(SPECS[entry]))
     return _HEADER.format(entry=entry.replace("-", " ")) + "\n" + "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""A Harvester cluster without anyone who acts in it, and one reconcile of a plan there: for tests of single steps."""
+"""A Harvester cluster without controllers, and one reconcile of a plan in it, for tests of single steps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Observed(PlanInformers):
     """Answers every look with a list of that moment."""
 
     def __init__(self, group: asyncio.TaskGroup, client: Client) -> None:
-        super().__init__(group, _nobody)
+        super().__init__(group, _no_informer)
         self._client = client
 
     async def watch(self, spec: InformerSpec) -> Store:
@@ -200,7 +200,7 @@ def _definitions() -> list[Any]:
     return [*(manifest for file in files for manifest in file), crd_manifest()]
 
 
-def _nobody(spec: InformerSpec) -> Any:
+def _no_informer(spec: InformerSpec) -> Any:
     raise AssertionError(f"nothing watches {spec.resource.name}")
 
 

@@ -1,4 +1,4 @@
-"""A manager that lives where it works: its Pod runs on one of the nodes, and dies with it in every reboot."""
+"""A manager whose Pod runs on one of the nodes, and is killed in every reboot of it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class InClusterManager:
         self._node = node
         self._host = stage.simulation.hosts.of(node)
         self._changed = asyncio.Event()
-        #: One for each boot of its node.
+        #: One for each boot of the node.
         self.lives: list[ManagerProcess] = []
         stage.simulation.hosts.subscribe(self._host_changed)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """From life to life, until the context is left."""
-        task = asyncio.create_task(self._live(), name="inhabitant")
+        """Start the manager at each boot of its node, until the context ends."""
+        task = asyncio.create_task(self._live(), name="in-cluster manager")
         try:
             yield
         finally:
@@ -39,7 +39,7 @@ class InClusterManager:
 
     async def _live(self) -> None:
         while True:
-            # It is started as soon as its node is up: the API server may take longer.
+            # The API server may start later than the node.
             life = self._stage.life(seed=f"life {len(self.lives)}")
             self.lives.append(life)
             async with life:
@@ -56,6 +56,5 @@ class InClusterManager:
         if node != self._node:
             return
         if not self._host.up and self.lives:
-            # Not a request later.
             self.lives[-1].wire.cut()
         self._changed.set()

@@ -40,13 +40,13 @@ PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 #: Seconds after which a program counts as hung.
-PATIENCE = 40.0
+TIMEOUT = 40.0
 
 #: What a test defines besides the UpgradePlan.
 WIDGETS = f"{CRDS}/widgets.example.com"
 _CREATED, _EXISTS, _NOT_FOUND = 201, 409, 404
 #: Seconds in which a change of the kinds must show.
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Cluster:
         process = await self._start(arguments, environment)
         given = stdin if isinstance(stdin, str) else json.dumps(stdin)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 out, err = await process.communicate(given.encode())
         finally:
             if process.returncode is None:
@@ -198,16 +198,16 @@ async def _define(cluster: Cluster) -> None:
     async def is_served() -> bool:
         return (await cluster.wire.get(PLANS)).status != _NOT_FOUND
 
-    await eventually(is_served, seconds=_PATIENCE)
+    await eventually(is_served, seconds=_TIMEOUT)
 
 
 async def _undefine(cluster: Cluster) -> None:
-    """Take away the kind that a test may have defined, and wait until it is gone."""
+    """Delete the kind that a test may have defined, and wait for it."""
 
-    async def is_gone() -> bool:
+    async def is_deleted() -> bool:
         return (await cluster.wire.delete(WIDGETS)).status == _NOT_FOUND
 
-    await eventually(is_gone, seconds=_PATIENCE)
+    await eventually(is_deleted, seconds=_TIMEOUT)
 
 
 async def _stopped(task: asyncio.Future[None]) -> None:

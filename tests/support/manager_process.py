@@ -1,4 +1,4 @@
-"""The manager inside a test: the whole process but its sockets, which can be killed and started again."""
+"""The manager in a test: the whole process without sockets, which a test can kill and restart."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _READS = frozenset({"GET", "HEAD"})
 
 
 class Wire:
-    """The line between one life of a manager and its cluster: it can be cut, and then nothing passes any more.
+    """A transport of one manager that simulates a crash or a lost response.
 
-    `die_at` is the number of a write, from 1: the line is cut before it is sent, or after its answer has come but
-    before anyone has seen it. `died` is set then, and the request never returns. `lose_at` is the number of a write
-    whose answer gets lost on the way.
+    `die_at` is the number of a write, from 1. The transport is cut before the request is sent, or after the response
+    has come but before the manager gets it; `died` is set, and the request never returns. `lose_at` is the number of a
+    write whose response is lost.
     """
 
     def __init__(self, inner: Transport, *, die_at: int = 0, after: bool = False, lose_at: int = 0) -> None:
@@ -46,11 +46,11 @@ class Wire:
         self.died = asyncio.Event()
 
     def cut(self) -> None:
-        """Let nothing pass any more."""
+        """Fail every further request."""
         self._cut = True
 
     async def send(self, request: Request) -> Response:
-        """Pass it on, as long as the line holds."""
+        """Forward it, unless the transport is cut."""
         self._check()
         if request.method in _READS:
             return await self._inner.send(request)
@@ -62,12 +62,12 @@ class Wire:
         if last:
             await self._die()
         if len(self.writes) == self._lose_at:
-            raise Transient("the answer got lost")
+            raise Transient("the response was lost")
         self._check()
         return answer
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Pass it on, as long as the line holds."""
+        """Forward it, unless the transport is cut."""
         self._check()
         return self._inner.open(request)
 
@@ -83,7 +83,7 @@ class Wire:
 
 @dataclass(kw_only=True)
 class ManagerProcess:
-    """One process of the manager, from its start to its end; an async context."""
+    """One process of the manager; an async context."""
 
     transport: Transport
     repository: RepositoryClient
@@ -116,7 +116,7 @@ class ManagerProcess:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop it in order, or kill it if it is dead to the world."""
+        """Stop it in order, or kill it after a simulated crash."""
         if self.wire.died.is_set():
             await self.kill()
             return
@@ -124,7 +124,7 @@ class ManagerProcess:
         await self._task
 
     async def kill(self) -> None:
-        """End it without a chance to say goodbye."""
+        """Kill it."""
         self.wire.cut()
         self.wire.died.set()
         self._task.cancel()

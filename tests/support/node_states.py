@@ -1,4 +1,4 @@
-"""The node states that were ever recorded, in their order."""
+"""Records the node states of a plan, in order."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _OK = 200
 
 
 class StateRecorder:
-    """A hook of the middleware's that reads along what is written to the plan's status."""
+    """A hook of the middleware that reads writes of the plan's status."""
 
     def __init__(self) -> None:
         self.states: dict[str, list[str]] = {}
 
     async def before(self, number: int, call: Call) -> None:
-        """Nothing is written yet."""
+        """Do nothing before the request."""
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """It is."""
+        """Record new states."""
         _ = number
         if not call.resource.startswith("upgradeplans") or call.subresource != "status" or response.status != _OK:
             return

@@ -1,4 +1,4 @@
-"""Which of the manager's writes changed nothing: a look at the object before and after each, at no time in between."""
+"""Finds the manager's writes that change nothing, by reading the object before and after each."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ if TYPE_CHECKING:
 
 _CHANGES = frozenset({"patch", "update"})
 _DONE = 200
-#: What every write that is one changes along, and one that is none may.
+#: Fields that a write without effect may change.
 _BOOKKEEPING = frozenset({"resourceVersion", "managedFields"})
 
 
 class NoopWrites:
-    """A hook of the middleware's that weighs every patch and update that was done."""
+    """A hook of the middleware that compares objects around every patch and update."""
 
     def __init__(self, simulation: Simulation) -> None:
-        self._client: Client = simulation.client("thrift")
+        self._client: Client = simulation.client("noop-writes")
         self._before: dict[int, Object | None] = {}
-        #: How many were weighed: a test that weighs none proves nothing.
-        self.weighed = 0
+        #: How many were compared: a test that compares none proves nothing.
+        self.compared = 0
         #: Those that left their object as it was.
-        self.wasted: list[str] = []
+        self.unchanged: list[str] = []
 
     async def before(self, number: int, call: Call) -> None:
-        """Look at what is about to be changed."""
+        """Read the object before the write."""
         if call.verb in _CHANGES:
-            self._before[number] = await self._look(call)
+            self._before[number] = await self._read(call)
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Look at what has become of it."""
+        """Read the object after the write."""
         old = self._before.pop(number, None)
         if old is None or response.status != _DONE:
             return
-        new = await self._look(call)
-        self.weighed += 1
+        new = await self._read(call)
+        self.compared += 1
         if new is not None and _substance(old) == _substance(new):
-            self.wasted.append(f"{call.verb} {call.path}")
+            self.unchanged.append(f"{call.verb} {call.path}")
 
-    async def _look(self, call: Call) -> Object | None:
-        """The object; None while nobody answers for it."""
+    async def _read(self, call: Call) -> Object | None:
+        """The object; None while the API server is away."""
         plural, _, group = call.resource.partition(".")
         version = call.path.split("/")[3 if group else 2]
         resource = Resource(group=group, version=version, plural=plural, kind="", namespaced=bool(call.namespace))

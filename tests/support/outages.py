@@ -1,4 +1,4 @@
-"""API servers that go away under everybody who lives on them, and come back."""
+"""API servers with outages, for a cluster that runs on them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 class UnreliableServer(Protocol):
-    """The API server whose turn it is, with a cluster on it."""
+    """The test's API server, with a cluster on it."""
 
     def simulate(self) -> Simulation:
         """The cluster, of three nodes."""
         ...
 
     def simulate_in_real_time(self) -> Simulation:
-        """The same, fast enough for a test that cannot do without sockets."""
+        """The same in real time, for tests with sockets."""
         ...
 
     async def outage(self, seconds: float) -> None:
-        """Be away for so long, for everybody; returns when it answers again, which may be later."""
+        """Stop the API server for so long, and wait until it serves."""
         ...
 
     async def forget(self) -> None:
-        """Have nothing left of what happened before; open watches may break."""
+        """Compact the history; open watches may break."""
         ...
 
 
 class UnreliableEmbedded:
-    """The embedded server, whose line is cut."""
+    """The embedded server, whose transport is cut."""
 
     def __init__(self) -> None:
         self._backend: EmbeddedBackend
@@ -45,15 +45,15 @@ class UnreliableEmbedded:
         return Simulation("three-nodes", backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
-        """At the pace of the other."""
+        """At the pace of the real server."""
         return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     async def outage(self, seconds: float) -> None:
-        """Cut the line."""
+        """Cut the transport."""
         await _outage(self._backend, seconds)
 
     async def forget(self) -> None:
-        """Compact, which open watches do not notice."""
+        """Compact; open watches continue."""
         self._backend.server.compact()
 
     def _make(self, seed: int) -> EmbeddedBackend:
@@ -62,7 +62,7 @@ class UnreliableEmbedded:
 
 
 class UnreliableReal:
-    """The worker's kube-apiserver, which is killed; whoever uses this starts it again in the end, come what may."""
+    """The worker's kube-apiserver, which is killed; the fixture restarts it."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -73,15 +73,15 @@ class UnreliableReal:
         return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
-        """As ever."""
+        """The same."""
         return self.simulate()
 
     async def outage(self, seconds: float) -> None:
-        """Kill it; a start takes some seconds more."""
+        """Kill it; a restart takes some seconds more."""
         await _outage(self._backend, seconds)
 
     async def forget(self) -> None:
-        """Compact etcd too: the server's own memory, which serves watches, is gone with its process."""
+        """Compact etcd and restart the server, whose watch cache serves old versions."""
         await self._backend.stop_api_server()
         await asyncio.to_thread(self._plane.compact)
         await self._backend.start_api_server()

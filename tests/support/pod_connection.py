@@ -1,4 +1,4 @@
-"""The manager's way to its API server as in a Pod: over sockets, TLS and a gateway that a test can silence."""
+"""A Pod's connection to the API server: sockets, TLS and a gateway that a test can block."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Answers:
-    """Counts what comes over the wire."""
+    """Counts responses by status."""
 
     def __init__(self) -> None:
         self.codes: Counter[str] = Counter()
@@ -34,7 +34,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodConnection:
-    """A manager's connection, as its Pod's service account has it."""
+    """A manager's connection with its Pod's service account."""
 
     transport: HttpTransport
     #: Behind the gateway.
@@ -43,19 +43,19 @@ class PodConnection:
     folder: Path
 
     def write_token(self, token: str) -> None:
-        """As the kubelet does: at once and as a whole."""
+        """Replace the token atomically, as the kubelet does."""
         write_token(self.folder, token)
 
 
 def write_token(folder: Path, token: str) -> None:
-    """Put it where a Pod finds it."""
+    """Replace the token file atomically."""
     (folder / "..token").write_text(token)
     (folder / "..token").replace(folder / "token")
 
 
 @asynccontextmanager
 async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[PodConnection]:
-    """A gateway before that server, and the way through it with that token."""
+    """Run a gateway before the server, and connect through it with the token."""
     authority, line, answers = Authority(now=datetime.now(UTC)), BreakableTransport(inner), Answers()
     (folder / "ca.crt").write_bytes(authority.certificate)
     write_token(folder, token)
@@ -63,5 +63,5 @@ async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[
         connection = await InCluster(host="127.0.0.1", port=str(gateway.port), folder=folder).load()
         async with HttpTransport(connection, on_response=answers.on_response) as transport:
             yield PodConnection(transport=transport, line=line, answers=answers, folder=folder)
-            # A gateway that waits for an answer would wait for it when it closes, too.
+            # A blocked gateway would not close.
             line.mend()

@@ -1,4 +1,4 @@
-"""Waiting for what nobody tells: somebody looks from outside, again and again."""
+"""Polling for conditions that no event reports."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-async def eventually(look: Callable[[], Awaitable[Any]], *, seconds: float = 300.0, pause: float = 0.05) -> Any:
-    """What a look gives as soon as it gives anything true. Raises TimeoutError."""
+async def eventually(poll: Callable[[], Awaitable[Any]], *, seconds: float = 300.0, pause: float = 0.05) -> Any:
+    """Poll until the result is true, and return it. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
-        while not (found := await look()):  # noqa: ASYNC110  # nobody tells
+        while not (found := await poll()):  # noqa: ASYNC110  # no event to wait for
             await asyncio.sleep(pause)
     return found

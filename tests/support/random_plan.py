@@ -1,4 +1,4 @@
-"""What chance decides about an upgrade: the same seed the same."""
+"""Random decisions about an upgrade, by seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOST = "answers lost after the write"
 #: With these a kubelet may well seem dead for a minute, which is a final failure, as it has to be.
 _DEAFENING = {"429", "500", "503", "resets"}
 _NO_DISKS = {ANNOTATION_SKIP_DISK_CHECK: "true"}
-#: What goes wrong and is borne.
+#: Failures that an upgrade survives.
 _NUISANCES: tuple[dict[str, Any], ...] = (
     {"image_import": {"attempts": 1}},
     {"repository": {"failing_requests": 4}},
@@ -60,9 +60,9 @@ class Failing:
 class Following:
     """The plan after one that did not succeed."""
 
-    #: Whether it has the same name, which it can have only once the other is gone.
+    #: Whether it has the same name, once the other plan is deleted.
     same_name: bool
-    #: Whether a failed plan goes only when this one is at work.
+    #: Whether a failed plan is deleted only while this one runs.
     overlaps: bool
     spec: dict[str, Any]
     annotations: dict[str, str]
@@ -72,7 +72,7 @@ class Following:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomPlan:
-    """What chance has decided."""
+    """The random decisions of one run."""
 
     seed: int
     scenario: RepairableScenario
@@ -93,7 +93,7 @@ class RandomPlan:
     following: Following
 
     def __str__(self) -> str:
-        """In one line, for people."""
+        """Describe it in one line."""
         interruptions = [
             f"dies {'after' if f.after else 'before'} write {f.die_at}" for f in self.interruptions if f.die_at
         ]
@@ -117,7 +117,7 @@ class RandomPlan:
 
 
 def draw(seed: int) -> RandomPlan:
-    """Decide."""
+    """Make the decisions of a seed."""
     dice = Random(f"random run {seed}")
     plain = _scenario(dice)
     names = plain.nodes.names
@@ -125,7 +125,7 @@ def draw(seed: int) -> RandomPlan:
     if dice.random() < 0.5:
         spec["imagePreloadOption"] = {"concurrency": dice.choice([-1, 0, 1, 2, 9])}
     if dice.random() < 0.3:
-        spec["nodeUpgradeOption"] = {"pauseNodes": _some(dice, (*names, "nobody"))}
+        spec["nodeUpgradeOption"] = {"pauseNodes": _some(dice, (*names, "no-such-node"))}
     failing = dice.choice(_ways_to_fail(plain, spec, dice)) if dice.random() < 0.25 else None
     deleted = _instant(dice, len(PHASE_VALUES)) if dice.random() < 0.25 else None
     # A rival of a plan that fails may come too late to be one.
@@ -169,7 +169,7 @@ def _following(dice: Random, failing: Failing | None) -> Following:
 
 
 def _interruptions(dice: Random) -> tuple[Interruption, ...]:
-    """Of so many who die, and of the last one, who may not get one answer."""
+    """Draw the crashes, and one lost response of the last manager."""
     deaths = [
         Interruption(
             die_at=dice.randint(1, dice.choice(_WRITES)),
@@ -187,7 +187,7 @@ def _bearable(faults: list[str]) -> tuple[str, ...]:
 
 
 def _ways_to_fail(scenario: Scenario, spec: dict[str, Any], dice: Random) -> list[Failing]:
-    """Those that this upgrade does meet."""
+    """Return the failures that this upgrade can have."""
     nodes = scenario.nodes.names
     node = dice.choice(nodes)
     full = {"nodes": {"disks": {node: {"used_gib": 250}}}}

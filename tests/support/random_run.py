@@ -1,4 +1,4 @@
-"""An upgrade of which chance decides everything, and the same seed the same.
+"""An upgrade with random decisions, by seed.
 
 `python -m tests.support.random_run 17` repeats the run of seed 17, with its log.
 """
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from tests.support.random_plan import Instant
     from upgrade_manager.kube.objects import Object
 
-#: Virtual seconds after the end in which all that it sets off is over, even with an API server full of faults.
+#: Virtual seconds after the end until events and cleanup are done, with API faults.
 _FAREWELL = 120.0
-#: Virtual seconds between two looks at a plan.
+#: Virtual seconds between two polls of a plan.
 _LOOK = 0.1
-#: Virtual seconds between two tries to pause or to let go, while there is no API server.
+#: Virtual seconds between two tries of a user's request.
 _AGAIN = 1.0
 RIVAL, NEXT = "rival", "next"
 
@@ -49,11 +49,11 @@ class Run:
     """How it went."""
 
     draw: RandomPlan
-    #: All that was wrong, one sentence each.
+    #: Broken rules, one sentence each.
     faults: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """With the line that repeats it."""
+        """Describe it, with the command that repeats it."""
         found = "".join(f"- {fault}\n" for fault in self.faults)
         return f"{self.draw}\n{found}repeat it: .venv/bin/python -m tests.support.random_run {self.draw.seed}"
 
@@ -70,7 +70,7 @@ def run_seed(seed: int) -> Run:
 
 
 async def run(drawn: RandomPlan) -> Run:
-    """Let it happen."""
+    """Run the upgrade."""
     result = Run(draw=drawn)
     backends: list[AuditedBackend] = []
 
@@ -86,8 +86,8 @@ async def run(drawn: RandomPlan) -> Run:
             simulation.middleware.add(FAULTS[name])
         try:
             async with restarted(stage, drawn.interruptions):
-                await story.tell()
-            # One who comes when all is over finds nothing to do.
+                await story.run()
+            # A manager that starts after the end changes nothing.
             async with stage.life(seed="life after the end"):
                 await asyncio.sleep(_FAREWELL)
             await story.end()
@@ -101,7 +101,7 @@ async def run(drawn: RandomPlan) -> Run:
 
 
 class Story:
-    """What users do, and what they find."""
+    """The actions of users, and checks of the results."""
 
     def __init__(self, stage: Stage, drawn: RandomPlan, before: dict[str, Any]) -> None:
         self._stage = stage
@@ -113,8 +113,8 @@ class Story:
         self._last = stage
         self.faults: list[str] = []
 
-    async def tell(self) -> None:
-        """From the first plan to the end of the last one."""
+    async def run(self) -> None:
+        """Run all plans to their end."""
         drawn = self._drawn
         first = await self._begin()
         async with _pausing(first, drawn):
@@ -135,14 +135,14 @@ class Story:
         await asyncio.sleep(_FAREWELL)
 
     async def end(self) -> None:
-        """Look at what is there when all is over."""
+        """Check the end state."""
         simulation = self._stage.simulation
         self.faults += await run_checks.check_success(self._last)
         self.faults += await run_checks.check_others(simulation, self._before)
         self.faults += await run_checks.check_leftovers(simulation, [self._stage.name, RIVAL, NEXT])
 
     async def _begin(self) -> Stage:
-        """The plan that has the cluster, after whatever fight for it there is."""
+        """Create the first plan, and its rival; return the one that runs."""
         stage, drawn = self._stage, self._drawn
         if drawn.rival is None:
             await _create(stage, drawn.spec, drawn.annotations)
@@ -163,7 +163,7 @@ class Story:
         return first
 
     async def _follow(self, first: Stage, *, is_there: bool = False) -> None:
-        """The plan after the first one, which may still be there, and has to succeed."""
+        """Create the plan after the first one; it must succeed."""
         following = self._drawn.following
         self._drawn.scenario.repair()
         await asyncio.sleep(following.pause)
@@ -180,7 +180,7 @@ class Story:
 async def _delete(stage: Stage) -> None:
     client = stage.simulation.client()
     await _insist(lambda: client.delete(UPGRADE_PLANS, stage.name))
-    await stage.until("gone")
+    await stage.until("deleted")
 
 
 async def _create(stage: Stage, spec: dict[str, Any], annotations: dict[str, str]) -> None:
@@ -192,7 +192,7 @@ def _is_decided(plan: Object) -> bool:
 
 
 async def _insist(act: Callable[[], Awaitable[object]]) -> None:
-    """Do what a user does, again and again while there is no API server."""
+    """Retry a user's request while the API server is away."""
     while True:
         try:
             await act()
@@ -203,7 +203,7 @@ async def _insist(act: Callable[[], Awaitable[object]]) -> None:
 
 
 async def _reach(stage: Stage, instant: Instant) -> None:
-    """Wait for it, or for an end before it. Raises TimeoutError."""
+    """Wait for the instant or an earlier end. Raises TimeoutError."""
 
     def is_there(plan: Object) -> bool:
         values = phases_of(plan)
@@ -214,12 +214,12 @@ async def _reach(stage: Stage, instant: Instant) -> None:
 
 
 async def _until_restored(stage: Stage) -> None:
-    """Wait until a plan that has failed lets others have the cluster. Raises TimeoutError."""
+    """Wait until a failed plan has reverted its overrides. Raises TimeoutError."""
     await _until(stage, lambda plan: objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true")
 
 
 async def _until(stage: Stage, is_so: Callable[[Object], bool]) -> None:
-    """Look at the plan again and again, also while there is no API server. Raises TimeoutError."""
+    """Poll the plan, also while the API server is away. Raises TimeoutError."""
     async with asyncio.timeout(STUCK):
         while True:
             with suppress(Transient):
@@ -230,7 +230,7 @@ async def _until(stage: Stage, is_so: Callable[[Object], bool]) -> None:
 
 @asynccontextmanager
 async def _pausing(stage: Stage, drawn: RandomPlan) -> AsyncIterator[None]:
-    """Nodes are held back and let go meanwhile."""
+    """Pause and resume nodes meanwhile."""
     task = asyncio.create_task(_pause(stage, drawn), name="pausing")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Rights for somebody who has none, on either API server."""
+"""Grants permissions to a user, on either API server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _CREATED = 201
 
 
 async def grant(admin: Wire, user: str, *rules: dict[str, Any], name: str = "given", namespace: str = "") -> None:
-    """Let a user do what the rules say, in a namespace or in the whole cluster; `name` is the role's and the binding's.
+    """Grant the rules to a user, in a namespace or in the cluster; `name` names role and binding.
 
-    The real server learns of it by a watch: wait until the user may do something of it.
+    The real server's authorizer watches roles: poll until the grant is effective.
     """
     kind = "Role" if namespace else "ClusterRole"
     root = f"/apis/{RBAC}/v1" + (f"/namespaces/{namespace}" if namespace else "")

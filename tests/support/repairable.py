@@ -1,4 +1,4 @@
-"""A scenario whose faults can be repaired while it plays, as an administrator would."""
+"""A scenario whose faults the test can repair while it runs."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
 #: The second node that Rancher takes, with seed 0.
 SECOND = "node-2"
-#: What a container says before it fails.
+#: The termination message of a container that fails.
 WORDS = "first line\nthe last words"
-#: The controller as shipped tries a hundred times; that takes hours and shows nothing more.
-_IMPATIENT = {"backoff_limit": 1}
+#: The system-upgrade-controller retries a hundred times by default, for hours.
+_FEW_RETRIES = {"backoff_limit": 1}
 
 
 def fault(work: str, node: str = "") -> dict[str, Any]:
-    """The changes of a scenario in which the containers with that work fail, on one node or everywhere."""
-    return {"faults": [{"work": work, "node": node, "message": WORDS}], "upgrade_controller": _IMPATIENT}
+    """Return scenario changes that make containers with that work fail, on one node or all."""
+    return {"faults": [{"work": work, "node": node, "message": WORDS}], "upgrade_controller": _FEW_RETRIES}
 
 
 class RepairableScenario(Scenario):
-    """Containers stop to fail once `cure` was called."""
+    """A scenario whose containers succeed after `repair`."""
 
     _is_repaired: bool = PrivateAttr(default=False)
 
     @classmethod
     def of(cls, name: str = "three-nodes", **faults: Any) -> Self:
-        """The scenario of that name with these changes."""
+        """Load the scenario of that name with these changes."""
         return cls.model_validate(scenarios.load(name).changed(**faults).model_dump())
 
     def repair(self) -> None:
-        """Repair whatever made containers fail."""
+        """Repair all faults."""
         self._is_repaired = True
 
     def fault_of(self, work: str, node: str) -> Fault | None:
-        """None once they are repaired."""
+        """Return None after the repair."""
         return None if self._is_repaired else super().fault_of(work, node)

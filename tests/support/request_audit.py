@@ -1,7 +1,6 @@
-"""Whoever sees every request of every inhabitant of a simulated cluster, and knows what a manager may do there.
+"""Audits every request of a simulated cluster, and which writes of the manager break a rule.
 
-The rules hold after every single write, whatever goes wrong around it. What breaks one is kept, not raised: the one
-who wrote would take it for an error of the API server's.
+The rules hold after every write. A violation is recorded, not raised: the writer would take it for an API error.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response, Stream, Transport
 
 PLANS = "upgradeplans.management.harvesterhci.io"
-_OURS = "management.harvesterhci.io/"
-#: What may change in objects of others, by kind: paths that begin so.
+_PREFIX = "management.harvesterhci.io/"
+#: Prefixes of the paths that may change in other objects, by kind.
 _MAY_CHANGE = {
-    PLANS: ("metadata.finalizers", f"metadata.annotations.{_OURS}", "status"),
-    "nodes": (f"metadata.annotations.{_OURS}pendingOSImage", "metadata.labels.plan.upgrade.cattle.io/{plan}-"),
-    "secrets": (f"metadata.annotations.{_OURS}pre-hook", f"metadata.annotations.{_OURS}post-hook"),
+    PLANS: ("metadata.finalizers", f"metadata.annotations.{_PREFIX}", "status"),
+    "nodes": (f"metadata.annotations.{_PREFIX}pendingOSImage", "metadata.labels.plan.upgrade.cattle.io/{plan}-"),
+    "secrets": (f"metadata.annotations.{_PREFIX}pre-hook", f"metadata.annotations.{_PREFIX}post-hook"),
     "clusters.provisioning.cattle.io": (
         "spec.kubernetesVersion",
         "spec.rkeConfig.provisionGeneration",
@@ -42,7 +41,7 @@ _MAY_CHANGE = {
     "settings.longhorn.io": ("value",),
     "addons.harvesterhci.io": ("spec.enabled",),
 }
-#: Those keep themselves apart.
+#: Resources without rules.
 _FREE = frozenset({"events", "leases.coordination.k8s.io"})
 _BOOKKEEPING = ("metadata.resourceVersion", "metadata.generation", "metadata.managedFields")
 _OK = range(200, 300)
@@ -50,17 +49,17 @@ _CREATED = 201
 
 
 class RequestAudit:
-    """A transport in front of the API server."""
+    """A transport that audits writes."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self._created: Counter[str] = Counter()
         self._tenure = Tenure()
-        #: One sentence for each rule that was broken.
+        #: One sentence for each violation.
         self.violations: list[str] = []
 
     async def send(self, request: Request) -> Response:
-        """Pass it on, and look at what it did."""
+        """Forward it, and check its effect."""
         call = call_of(request)
         if not call.is_write:
             return await self._inner.send(request)
@@ -73,15 +72,15 @@ class RequestAudit:
             if call.resource == PLANS and call.subresource == "status":
                 self._status(call, answer, manager=manager)
             if manager:
-                await self._deed(request, call, answer, before)
+                await self._check(request, call, answer, before)
         return answer
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Pass it on."""
+        """Forward it."""
         return self._inner.open(request)
 
     async def _now(self, call: Call) -> Object | None:
-        """The object that is about to be written."""
+        """Read the object of a write."""
         path = call.path.removesuffix(f"/{call.subresource}") if call.subresource else call.path
         answer = await self._inner.send(Request(method="GET", path=path, headers=_ADMIN))
         found: Object | None = json.loads(answer.body) if answer.status in _OK else None
@@ -93,7 +92,7 @@ class RequestAudit:
         for fault in self._tenure.status(json.loads(answer.body)):
             self._broken(call, fault)
 
-    async def _deed(self, request: Request, call: Call, answer: Response, before: Object | None) -> None:
+    async def _check(self, request: Request, call: Call, answer: Response, before: Object | None) -> None:
         if call.verb == "create":
             self._creation(call, answer)
         elif call.verb == "deletecollection":
@@ -114,9 +113,9 @@ class RequestAudit:
         for tenant in self._tenure.living:
             if f"{LABEL_PLAN}={tenant.name}" in selector.split(","):
                 if not tenant.may_remove:
-                    self._broken(call, f"removes what {tenant.name} has made, which is at work")
+                    self._broken(call, f"removes what {tenant.name} has made, which still runs")
                 return
-        self._broken(call, f"deletes what is not ours: {selector}")
+        self._broken(call, f"deletes unowned objects: {selector}")
 
     def _creation(self, call: Call, answer: Response) -> None:
         if answer.status != _CREATED or not call.resource or call.resource.endswith(".k8s.io"):
@@ -130,10 +129,10 @@ class RequestAudit:
         if call.resource in _FREE:
             return
         if not self._is_marked(made):
-            self._broken(call, f"{title} does not say to which plan and component it belongs")
+            self._broken(call, f"{title} lacks labels of plan and component, or its owner")
         tenant = self._tenure.of(objects.owner_uid(made))
         if tenant is None or not tenant.may_create:
-            self._broken(call, f"{title} was created for a plan that has nothing to do (any more)")
+            self._broken(call, f"{title} was created for a plan that does not run")
 
     def _is_marked(self, made: Object) -> bool:
         labels = objects.labels(made)
@@ -145,10 +144,10 @@ class RequestAudit:
         if self._tenure.named(objects.labels(before).get(LABEL_PLAN) or "") is not None:
             return
         if call.resource == PLANS and objects.is_deleting(before):
-            # That it is gone now was asked for.
+            # The user deleted the plan.
             return
         if call.verb == "delete" or after is None:
-            self._broken(call, "deletes what is not ours")
+            self._broken(call, "deletes an unowned object")
             return
         living = [tenant.name for tenant in self._tenure.living]
         starts = _MAY_CHANGE.get(call.resource, ())
@@ -162,11 +161,11 @@ class RequestAudit:
 
 
 def _differences(before: Any, after: Any, path: str = "") -> list[str]:
-    """Paths of all that is different, as deep as both are mappings."""
+    """Return the paths that differ, as deep as both are mappings."""
     if before == after:
         return []
     if not isinstance(before, dict) or not isinstance(after, dict):
-        # A mapping that is there as a whole, or gone, is what is in it.
+        # A mapping that is added or removed differs in its members.
         only = next((value for value in (before, after) if isinstance(value, dict) and value), None)
         if only is None or not (before is None or after is None):
             return [path]
@@ -177,7 +176,7 @@ def _differences(before: Any, after: Any, path: str = "") -> list[str]:
 
 
 class AuditedBackend(EmbeddedBackend):
-    """The embedded server with an overseer before it."""
+    """The embedded server behind an audit."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed=seed, now=virtual_now, poster=NoPoster(), least=LEAST_LATENCY, most=MOST_LATENCY)

@@ -1,4 +1,4 @@
-"""What a manager asks of its API server, and when: whether it is patient while nobody answers."""
+"""Records the requests of a manager and their times."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One request, repetitions included."""
+class LoggedRequest:
+    """One request or retry."""
 
     #: The loop's time at which it was sent.
     at: float
@@ -27,31 +27,31 @@ class Asked:
 
 
 class RequestLog:
-    """A `Transport` that notes every request before it is sent."""
+    """A `Transport` that records every request before it is sent."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        self.asked: list[Asked] = []
+        self.requests: list[LoggedRequest] = []
 
     async def send(self, request: Request) -> Response:
-        """Note it and pass it on."""
-        self._note(request)
+        """Record and forward it."""
+        self._record(request)
         return await self._inner.send(request)
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Note it and pass it on."""
-        self._note(request)
+        """Record and forward it."""
+        self._record(request)
         return self._inner.open(request)
 
     def between(self, began: float, ended: float) -> Counter[str]:
-        """How many requests of each kind there were in that time: `watch jobs.batch`."""
-        return Counter(f"{one.verb} {one.resource}" for one in self.asked if began <= one.at < ended)
+        """Count the requests of each kind in that time: `watch jobs.batch`."""
+        return Counter(f"{one.verb} {one.resource}" for one in self.requests if began <= one.at < ended)
 
     def total(self) -> int:
-        """How many there were, but for the lease's, which go on for as long as the manager lives."""
-        return sum("leases" not in one.resource for one in self.asked)
+        """Count all requests but the lease's."""
+        return sum("leases" not in one.resource for one in self.requests)
 
-    def _note(self, request: Request) -> None:
+    def _record(self, request: Request) -> None:
         call = call_of(request)
         resource = f"{call.resource}/{call.subresource}" if call.subresource else call.resource
-        self.asked.append(Asked(at=asyncio.get_running_loop().time(), verb=call.verb, resource=resource))
+        self.requests.append(LoggedRequest(at=asyncio.get_running_loop().time(), verb=call.verb, resource=resource))

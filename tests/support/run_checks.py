@@ -1,4 +1,4 @@
-"""What a random run must have come to, and what must not be left of the way there; one sentence for each fault."""
+"""Checks of a random run's end state; one sentence for each error."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
-_OTHER = "somebody-else"
+_OTHER = "another-owner"
 _SUC_LABEL = "plan.upgrade.cattle.io/"
 _BLOCKED = ("False", "ConcurrentUpgradeBlocked")
-#: Objects that look like ours and belong to somebody else, who is to find them as they were.
+#: Objects with the plan's label that another owner controls; they must not change.
 _DECOYS: tuple[tuple[Resource, Object], ...] = (
     (SECRETS, {"metadata": {"namespace": "cattle-system"}, "stringData": {"a": "b"}}),
     (SERVICES, {"metadata": {"namespace": "harvester-system"}, "spec": {"ports": [{"port": 80}]}}),
@@ -33,7 +33,7 @@ _DECOYS: tuple[tuple[Resource, Object], ...] = (
 
 
 async def plant(simulation: Simulation) -> None:
-    """Put them there."""
+    """Create the other owner's objects."""
     labels = {LABEL_PLAN: _OTHER}
     for resource, decoy in _DECOYS:
         meta = {**decoy["metadata"], "name": _OTHER, "labels": labels}
@@ -42,7 +42,7 @@ async def plant(simulation: Simulation) -> None:
 
 
 async def others(simulation: Simulation) -> dict[str, Any]:
-    """What an upgrade must leave, or put back, as it was."""
+    """Return what an upgrade must not change, or must restore."""
     kept: dict[str, Any] = {}
     for obj in await _all(simulation):
         title = titles.title(obj)
@@ -58,13 +58,13 @@ async def others(simulation: Simulation) -> dict[str, Any]:
 
 
 async def check_others(simulation: Simulation, before: dict[str, Any]) -> list[str]:
-    """Whether all of that is as it was."""
+    """Check that nothing of that has changed."""
     after = await others(simulation)
     return [f"{name} was {was}, and is {after.get(name)}" for name, was in before.items() if was != after.get(name)]
 
 
 async def check_success(stage: Stage) -> list[str]:
-    """Whether the plan came to the end that every upgrade should have, and told of every step once."""
+    """Check that the plan succeeded, with one event for every step."""
     plan, faults = await stage.plan(), []
     if phases_of(plan) != [*PHASE_VALUES, SUCCEEDED]:
         faults.append(f"plan {stage.name}'s phases are {phases_of(plan)}: {condition(plan, 'Progressing')}")
@@ -74,30 +74,30 @@ async def check_success(stage: Stage) -> list[str]:
     now = await _generation(stage.simulation)
     if generation not in {None, now}:
         faults.append(f"plan {stage.name} says that it set generation {generation}, and the cluster has {now}")
-    faults += [f"plan {stage.name}: {text}" for text in await _told(stage, plan)]
+    faults += [f"plan {stage.name}: {text}" for text in await _event_errors(stage, plan)]
     return faults
 
 
-async def _told(stage: Stage, plan: Object) -> list[str]:
-    """What was not told once. What of the toolkit's users are told as well is not ours."""
-    told = Counter[str]()
+async def _event_errors(stage: Stage, plan: Object) -> list[str]:
+    """Report events that were not recorded once."""
+    counts = Counter[str]()
     for event in await stage.events():
         if event["involvedObject"].get("uid") == objects.uid(plan):
-            told[event["message"]] += event["count"]
+            counts[event["message"]] += event["count"]
     steps = [f"{verb} phase {phase}" for phase in PHASES for verb in ("Entering", "Completed")]
     wanted = [*steps, "Upgrade completed successfully"]
-    return [f"{text!r} was told {told[text]} times" for text in wanted if told[text] != 1]
+    return [f"{text!r} was recorded {counts[text]} times" for text in wanted if counts[text] != 1]
 
 
 async def _generation(simulation: Simulation) -> int | None:
-    """Of Rancher's provisioning cluster."""
+    """Return Rancher's provisionGeneration."""
     cluster = await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
     found: int | None = objects.spec(cluster)["rkeConfig"].get("provisionGeneration")
     return found
 
 
 async def check_failure(stage: Stage, failing: Failing) -> list[str]:
-    """Whether the plan failed where it had to."""
+    """Check that the plan failed in its phase."""
     plan = await stage.plan()
     *_, last, end = ["", *phases_of(plan)]
     if (phase_of(last), end) == (failing.phase, FAILED) and condition(plan, "Progressing")[:2] == ("False", "Failed"):
@@ -106,7 +106,7 @@ async def check_failure(stage: Stage, failing: Failing) -> list[str]:
 
 
 async def check_blocked(stage: Stage) -> list[str]:
-    """Whether a plan that came second was told so, and nothing else ever."""
+    """Check that a second plan has only the condition that it is blocked."""
     plan = await stage.plan()
     if list(objects.status(plan)) == ["conditions"] and condition(plan, "Available")[:2] == _BLOCKED:
         return []
@@ -114,7 +114,7 @@ async def check_blocked(stage: Stage) -> list[str]:
 
 
 async def check_leftovers(simulation: Simulation, plans: Collection[str]) -> list[str]:
-    """Whether nothing of these plans is left."""
+    """Check that no object of these plans is left."""
     faults = []
     for obj in await _all(simulation):
         title, labels = titles.title(obj), objects.labels(obj)

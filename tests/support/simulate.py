@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
     from hack.control_plane.control_plane import ControlPlane
 
-#: On the real server durations are real: this factor makes them short, and yet none of them nothing.
+#: The factor of durations on the real server, which pass in real time.
 PACE = 0.02
 
 
@@ -23,7 +23,7 @@ class Simulate(Protocol):
     """Makes a cluster, as `Simulation` does."""
 
     def __call__(self, scenario: str | Scenario = "three-nodes", *, scale: float = 1.0, **more: Any) -> Simulation:
-        """On the API server whose turn it is."""
+        """On the test's API server."""
         ...
 
 

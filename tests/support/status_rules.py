@@ -1,4 +1,4 @@
-"""What a plan's status may become of what it was, whoever wrote it and however often the writer died."""
+"""Rules for changes of a plan's status, across restarts of the manager."""
 
 from __future__ import annotations
 

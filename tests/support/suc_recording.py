@@ -40,7 +40,7 @@ def recording(name: str) -> dict[str, Any]:
 
 
 class Wiretap:
-    """A `Transport` that takes down one user agent's writes as the recordings have them."""
+    """A `Transport` that records one user agent's writes in the recordings' form."""
 
     def __init__(self, inner: Transport, *, user_agent: str) -> None:
         self._inner = inner

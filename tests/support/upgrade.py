@@ -154,11 +154,11 @@ class Stage:
         return await self.simulation.client().get(UPGRADE_PLANS, self.name)
 
     async def phase(self) -> str:
-        """The plan's current phase; "gone" once it is deleted, "unknown" while nobody answers."""
+        """The plan's current phase, "deleted", or "unknown" while the API server is away."""
         try:
             return str(objects.status(await self.plan()).get("currentPhase") or "")
         except NotFound:
-            return "gone"
+            return "deleted"
         except Transient:
             return "unknown"
 

@@ -1,4 +1,4 @@
-"""Whether an upgrade that was disturbed did everything, and everything once."""
+"""Checks that a disturbed upgrade did every step once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response
 
-#: Seconds in which the last events get through, each that is lost waits ten: of virtual time, and at most of real time.
+#: Seconds until the last events are recorded, virtual and real; a lost one is retried after ten.
 FAREWELL, REAL_FAREWELL = 300.0, 60.0
-_LOOK = 0.2
+_INTERVAL = 0.2
 _CREATED = 201
-#: What is announced of an upgrade that succeeds.
+#: The events of an upgrade that succeeds.
 _EXPECTED = Counter(
     [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
     + ["Upgrade completed successfully"]
@@ -31,23 +31,23 @@ _EXPECTED = Counter(
 
 
 class CreateCounter:
-    """A hook that takes down what was really created."""
+    """A hook that counts created objects."""
 
     def __init__(self) -> None:
         self.created: Counter[str] = Counter()
 
     async def before(self, number: int, call: Call) -> None:
-        """Nothing has happened yet."""
+        """Do nothing before the request."""
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """It has."""
+        """Count what was created."""
         _ = number
         if call.verb == "create" and response.status == _CREATED:
             self.created[f"{call.resource} {objects.name(json.loads(response.body))}"] += 1
 
 
 async def assert_succeeds_once(stage: Stage, witness: CreateCounter) -> None:
-    """As if nothing had been wrong."""
+    """Check the end of an upgrade that was disturbed."""
     assert await stage.until_ended() == SUCCEEDED
     events = await _all_events(stage)
     plan = await stage.plan()
@@ -55,7 +55,7 @@ async def assert_succeeds_once(stage: Stage, witness: CreateCounter) -> None:
     assert objects.status(plan)["provisionGeneration"] == 4
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     assert [name for name, count in witness.created.items() if count > 1] == []
-    assert _told(events) == _EXPECTED
+    assert _announcements(events) == _EXPECTED
     for event in events:
         assert_readable(event["message"])
 
@@ -67,23 +67,23 @@ async def _all_events(stage: Stage) -> list[Object]:
         return await stage.events()
     deadline = loop.time() + REAL_FAREWELL
     events = await stage.events()
-    while loop.time() < deadline and not _told(events) >= _EXPECTED:
-        await asyncio.sleep(_LOOK)
+    while loop.time() < deadline and not _announcements(events) >= _EXPECTED:
+        await asyncio.sleep(_INTERVAL)
         events = await stage.events()
     return events
 
 
-def _told(events: list[Object]) -> Counter[str]:
-    """How often each announcement was made, by all of its objects."""
-    told: Counter[str] = Counter()
+def _announcements(events: list[Object]) -> Counter[str]:
+    """Count each announcement over all of its Event objects."""
+    counts: Counter[str] = Counter()
     for event in events:
         if event["type"] == "Normal":
-            told[event["message"]] += event["count"]
-    return told
+            counts[event["message"]] += event["count"]
+    return counts
 
 
 def assert_readable(message: str) -> None:
-    """A sentence for a person."""
+    """Check that a message is printable and short."""
     assert 0 < len(message) <= MESSAGE_LIMIT
     assert message.isprintable()
     assert "Traceback" not in message

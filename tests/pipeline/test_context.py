@@ -1,5 +1,3 @@
-"""The few ways in which a reconcile may act, and what they never do."""
-
 from __future__ import annotations
 
 import copy
@@ -40,9 +38,9 @@ class TestToolkit:
     @pytest.mark.parametrize(
         ("spec", "status", "tag"),
         [
-            pytest.param({"upgrade": "fix"}, {"releaseMetadata": RELEASE}, "fix", id="the user's"),
-            pytest.param({}, {"releaseMetadata": RELEASE}, "v1.7.0", id="the release's"),
-            pytest.param({}, {}, "v0.0.0", id="the manager's own until then"),
+            pytest.param({"upgrade": "fix"}, {"releaseMetadata": RELEASE}, "fix", id="spec.upgrade"),
+            pytest.param({}, {"releaseMetadata": RELEASE}, "v1.7.0", id="release"),
+            pytest.param({}, {}, "v0.0.0", id="manager"),
         ],
     )
     async def test_toolkit_tag_precedence(
@@ -84,11 +82,11 @@ class TestEnsure:
     @pytest.mark.parametrize(
         ("references", "named"),
         [
-            pytest.param([], "was not created by this plan", id="nobody's"),
+            pytest.param([], "was not created by this plan", id="unowned"),
             pytest.param(
                 [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}],
                 r"belongs to ConfigMap x \(uid u-9\)",
-                id="someone else's",
+                id="another owner",
             ),
         ],
     )
@@ -124,7 +122,7 @@ class TestPlan:
         stored = await cluster.client.get(UPGRADE_PLANS, "up")
         assert objects.annotations_of(stored) == {"example.org/note": "x"}
         assert stored["status"]["currentPhase"] == "Initializing"
-        assert [reason for reason, _ in cluster.heard.said] == ["PhaseTransition"]
+        assert [reason for reason, _ in cluster.recorder.recorded] == ["PhaseTransition"]
 
     @pytest.mark.rule("pipeline: a concurrent change is never overwritten")
     @pytest.mark.parametrize("write", ["annotate", "persist", "set_finalizers"])
@@ -137,11 +135,11 @@ class TestPlan:
         with pytest.raises(Conflict):
             await getattr(ctx, write)(*arguments[write])
         assert await cluster.client.get(UPGRADE_PLANS, "up") == before
-        assert cluster.heard.said == []
+        assert cluster.recorder.recorded == []
 
     @pytest.mark.rule("api: status fields of a newer version survive every write")
     async def test_unknown_fields_survive_every_write(self, cluster: Harvester) -> None:
-        """With its definition, which keeps them, and our writes, which know nothing of them."""
+        """The CRD of the newer version keeps them, and the writes leave them alone."""
         definition = copy.deepcopy(await cluster.client.get(DEFINITIONS, UPGRADE_PLANS.name))
         (version,) = definition["spec"]["versions"]
         fields = version["schema"]["openAPIV3Schema"]["properties"]

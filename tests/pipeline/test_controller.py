@@ -1,5 +1,3 @@
-"""The controller among others of its kind, and what wakes it."""
-
 from __future__ import annotations
 
 import asyncio
@@ -22,40 +20,40 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 ELECTED = RunOptions(leader_elect=True)
-#: Virtual seconds until a standby acts after its leader has stopped in order, and after it was killed.
+#: Virtual seconds until a standby writes after its leader has stopped or was killed.
 CLEAN, KILLED = 5.0, 20.0
-LOOK = 0.1
+POLL_INTERVAL = 0.1
 
 
 def candidate(stage: Stage, seed: str) -> ManagerProcess:
-    """One of several replicas."""
+    """Return one of several replicas."""
     return replace(stage.life(seed=seed), options=ELECTED)
 
 
-def deeds(life: ManagerProcess) -> list[str]:
-    """What a manager wrote, without what replicas write about themselves."""
+def writes_of(life: ManagerProcess) -> list[str]:
+    """Return the manager's writes, except those of leases."""
     return [write for write in life.wire.writes if "/leases" not in write]
 
 
 async def elected(simulation: Simulation) -> None:
-    """Wait until one of them leads."""
+    """Wait until a manager leads."""
     async with asyncio.timeout(60):
         while not any(objects.spec(lease).get("holderIdentity") for lease in await leases(simulation)):  # noqa: ASYNC110  # of another process
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(POLL_INTERVAL)
 
 
 async def leases(simulation: Simulation) -> list[Object]:
-    """Those of managers."""
+    """Return the managers' leases."""
     return (await simulation.client().list(LEASES, namespace="harvester-system")).items
 
 
-async def first_deed(life: ManagerProcess) -> float:
-    """Seconds until it acts."""
+async def first_write(life: ManagerProcess) -> float:
+    """Return the seconds until the manager's first write."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with asyncio.timeout(600):
-        while not deeds(life):  # noqa: ASYNC110  # of another process, which tells nobody
-            await asyncio.sleep(LOOK)
+        while not writes_of(life):  # noqa: ASYNC110  # of another process
+            await asyncio.sleep(POLL_INTERVAL)
     return loop.time() - began
 
 
@@ -68,16 +66,16 @@ async def test_only_the_leader_writes(simulate: Simulate) -> None:
             await elected(simulation)
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == SUCCEEDED
-            acted = [life for life in (one, two) if deeds(life)]
+            acted = [life for life in (one, two) if writes_of(life)]
         assert len(acted) == 1
-        # Both may have wanted to create the lease.
+        # Both may have tried to create the lease.
         assert [conflict for conflict in stage.ledger.conflicts if "/leases" not in conflict] == []
 
 
 @pytest.mark.servers
 @pytest.mark.parametrize(
     ("kill", "within"),
-    [pytest.param(False, CLEAN, id="has stopped in order"), pytest.param(True, KILLED, id="was killed")],
+    [pytest.param(False, CLEAN, id="stopped"), pytest.param(True, KILLED, id="was killed")],
 )
 async def test_standby_takes_over_from_a_leader_that(
     simulate: Simulate,
@@ -91,12 +89,12 @@ async def test_standby_takes_over_from_a_leader_that(
             async with candidate(stage, "two") as standby:
                 await stage.create_plan(BY_VERSION)
                 await stage.until("NodeUpgrading")
-                assert deeds(standby) == []
+                assert writes_of(standby) == []
                 if kill:
                     await leader.kill()
                 else:
                     await leader.__aexit__(None, None, None)
-                assert await first_deed(standby) <= within
+                assert await first_write(standby) <= within
                 assert await stage.until_ended() == SUCCEEDED
         plan = await stage.plan()
     assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
@@ -114,7 +112,7 @@ async def test_change_by_a_user_triggers_a_reconcile() -> None:
             counts = simulation.middleware.counts
             counts.clear()
             await client.patch(UPGRADE_PLANS, stage.name, MergePatch({"metadata": {"annotations": {"a": "b"}}}))
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(POLL_INTERVAL)
             assert counts.total(verb="get", resource="versions.harvesterhci.io") == 1
 
 
@@ -130,5 +128,5 @@ async def test_status_change_triggers_no_reconcile() -> None:
             for step in range(5):
                 status = MergePatch({"status": {"previousVersion": f"v{step}"}})
                 await client.patch(UPGRADE_PLANS, stage.name, status, subresource="status")
-                await asyncio.sleep(LOOK)
+                await asyncio.sleep(POLL_INTERVAL)
             assert counts.total(verb="get", resource="versions.harvesterhci.io") <= 1

@@ -40,7 +40,7 @@ SMALL, SMALL_SHARES = ("one-node", "two-nodes"), 2
 FAREWELL = 2.0
 #: The same where the API server was away: the others look for it ever more rarely, and are told of the end late.
 LONG_FAREWELL = 60.0
-#: Virtual seconds after which an event is sent again that got no answer.
+#: Virtual seconds after which an event without a response is sent again.
 EVENT_RETRY = 15.0
 #: How the events begin that every upgrade has.
 OWN = ("PhaseTransition ", "PhaseCompleted ", "UpgradeSucceeded ")
@@ -68,7 +68,7 @@ class Ending:
 
     phase: str
     recorded: list[str]
-    #: The generation that the plan says it set; none on a single node.
+    #: The generation that the plan records; none on a single node.
     generation: int | None
     state: dict[str, Any]
     created: list[tuple[str, str]]
@@ -197,7 +197,7 @@ CASES = [
 @pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
-@pytest.mark.parametrize("how", ["killed before", pytest.param("no answer to", marks=pytest.mark.full)])
+@pytest.mark.parametrize("how", ["killed before", pytest.param("no response to", marks=pytest.mark.full)])
 @pytest.mark.parametrize("case", CASES)
 async def test_crash_only_delays_the_end_of(case: Case, how: str, share: int, sweep: Sweep) -> None:
     golden = await _upgrade(case.spec, scenario=case.scenario, user=case.user)
@@ -246,11 +246,11 @@ async def _lose(spec: dict[str, Any], scenario: str, *, points: Points) -> None:
     for write in points(1, golden.writes):
         ending = await _upgrade(spec, scenario=scenario, lose_at=write)
         _forget_errors(ending)
-        _compare(ending, golden, f"no answer to write {write} of {golden.writes}")
+        _compare(ending, golden, f"no response to write {write} of {golden.writes}")
 
 
 def _forget_errors(ending: Ending) -> None:
-    """An error itself is told, as it should be."""
+    """Compare without the error itself, which is expected."""
     for event in [event for event in ending.events if event.startswith("ReconcileError")]:
         del ending.events[event]
     ending.warnings[:] = [warning for warning in ending.warnings if not warning.startswith("ReconcileError")]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-#: Virtual seconds in which an event is sent again that got no answer.
+#: Virtual seconds after which an event without a response is sent again.
 _EVENT_RETRY = 15.0
 #: Writes that are swept before the deletion.
 BEFORE = 2
@@ -124,7 +124,7 @@ def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[
     stride = 2 * STRIDE - 1
     both = list(product(range(first, last + 1), [False, True]))
     for write, is_lost in sweep.some(both, beginning=beginning, stride=stride):
-        what = f"{'no answer to' if is_lost else 'killed after'} write {write} of {last}"
+        what = f"{'no response to' if is_lost else 'killed after'} write {write} of {last}"
         yield what, Interruption(lose_at=write) if is_lost else Interruption(die_at=write, after=True)
 
 

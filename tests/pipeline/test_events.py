@@ -10,7 +10,7 @@ from upgrade_manager.kube.resources import EVENTS
 from upgrade_manager.pipeline.events import PlanEvents
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester, Heard
+    from tests.support.harvester import FakeEventRecorder, Harvester
 
 
 def plan(name: str = "up", uid: str = "u-1", **status: Any) -> dict[str, Any]:
@@ -18,20 +18,22 @@ def plan(name: str = "up", uid: str = "u-1", **status: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def heard(cluster: Harvester) -> Heard:
-    return cluster.heard
+def recorder(cluster: Harvester) -> FakeEventRecorder:
+    return cluster.recorder
 
 
 @pytest.fixture
-def events(heard: Heard) -> PlanEvents:
-    return PlanEvents(heard, now=virtual_now)
+def events(recorder: FakeEventRecorder) -> PlanEvents:
+    return PlanEvents(recorder, now=virtual_now)
 
 
 @pytest.mark.rule("pipeline: each phase records events PhaseTransition and PhaseCompleted")
 @pytest.mark.parametrize("phase", PHASES)
-def test_phase_has_an_event_on_entry_and_completion(events: PlanEvents, heard: Heard, phase: Any) -> None:
+def test_phase_has_an_event_on_entry_and_completion(
+    events: PlanEvents, recorder: FakeEventRecorder, phase: Any
+) -> None:
     events.phases(plan(), [phase.active, phase.completed])
-    assert heard.said == [
+    assert recorder.recorded == [
         ("PhaseTransition", f"Entering phase {phase}"),
         ("PhaseCompleted", f"Completed phase {phase}"),
     ]
@@ -41,101 +43,101 @@ def test_phase_has_an_event_on_entry_and_completion(events: PlanEvents, heard: H
     "pipeline: success records the event UpgradeSucceeded",
     'pipeline: failure records the event UpgradeFailed "Upgrade failed: CAUSE"',
 )
-def test_end_has_an_event_with_its_cause(events: PlanEvents, heard: Heard) -> None:
+def test_end_has_an_event_with_its_cause(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     condition = {"type": "Progressing", "status": "False", "message": "node n1\nupgrade failed"}
     events.phases(plan(conditions=[condition]), ["Failed"])
     events.phases(plan(), ["Succeeded"])
-    assert heard.said[0] == ("UpgradeFailed", "Upgrade failed: node n1 upgrade failed")
-    assert heard.said[1][0] == "UpgradeSucceeded"
+    assert recorder.recorded[0] == ("UpgradeFailed", "Upgrade failed: node n1 upgrade failed")
+    assert recorder.recorded[1][0] == "UpgradeSucceeded"
 
 
-def test_unknown_phase_has_no_event(events: PlanEvents, heard: Heard) -> None:
+def test_unknown_phase_has_no_event(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     events.phases(plan(), ["Polishing", "", "Initializing"])
-    assert heard.said == [("PhaseTransition", "Entering phase Initialize")]
+    assert recorder.recorded == [("PhaseTransition", "Entering phase Initialize")]
 
 
 @pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
-def test_equal_events_have_equal_names(events: PlanEvents, heard: Heard) -> None:
+def test_equal_events_have_equal_names(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     events.phases(plan(), ["Initializing"])
     events.phases(plan(), ["Initializing"])
     events.phases(plan(uid="u-2"), ["Initializing"])
-    first, second, other = heard.names
+    first, second, other = recorder.names
     assert first == second != other
 
 
 @pytest.mark.parametrize("name", ["u", "v1.8.0", "p" * 253, "a." * 126 + "a", "p" * 199 + "." + "q" * 53])
 async def test_event_name_is_a_valid_object_name(
-    events: PlanEvents, heard: Heard, cluster: Harvester, name: str
+    events: PlanEvents, recorder: FakeEventRecorder, cluster: Harvester, name: str
 ) -> None:
     events.phases(plan(name=name), ["Initializing"])
     about = {"kind": "UpgradePlan", "name": name, "apiVersion": "management.harvesterhci.io/v1beta1"}
     await cluster.put(
         EVENTS,
-        {"metadata": {"name": heard.names[0], "namespace": "default"}, "involvedObject": about},
+        {"metadata": {"name": recorder.names[0], "namespace": "default"}, "involvedObject": about},
     )
-    assert await cluster.names(EVENTS) == heard.names
+    assert await cluster.names(EVENTS) == recorder.names
 
 
 @pytest.mark.parametrize(
-    ("entries", "said"),
+    ("entries", "count"),
     [
         pytest.param([("Initializing", "2026-01-01T00:00:00Z")], 1, id="just now"),
         pytest.param([("Initializing", "2025-12-31T23:56:00Z")], 1, id="four minutes ago"),
         pytest.param([("Initializing", "2025-12-31T23:09:00Z")], 0, id="more than fifty minutes ago"),
-        pytest.param([("Initializing", "2026-02-01T00:00:00Z")], 1, id="in the future, after the clock jumped back"),
-        pytest.param([("Initializing", "yesterday")], 0, id="at a time that cannot be read"),
-        pytest.param([("Initializing", None)], 0, id="at no time"),
-        pytest.param([(None, "2026-01-01T00:00:00Z")], 0, id="nothing that can be read"),
-        pytest.param([("Polishing", "2026-01-01T00:00:00Z")], 0, id="something that we do not know"),
+        pytest.param([("Initializing", "2026-02-01T00:00:00Z")], 1, id="in the future"),
+        pytest.param([("Initializing", "yesterday")], 0, id="malformed time"),
+        pytest.param([("Initializing", None)], 0, id="no time"),
+        pytest.param([(None, "2026-01-01T00:00:00Z")], 0, id="no phase"),
+        pytest.param([("Polishing", "2026-01-01T00:00:00Z")], 0, id="unknown phase"),
     ],
 )
 async def test_recent_phases_are_replayed(
-    events: PlanEvents, heard: Heard, entries: list[tuple[Any, Any]], said: int
+    events: PlanEvents, recorder: FakeEventRecorder, entries: list[tuple[Any, Any]], count: int
 ) -> None:
     timestamps = [
         {key: value for key, value in (("phase", phase), ("phaseTransitionTimestamp", time)) if value is not None}
         for phase, time in entries
     ]
     events.replay(plan(phaseTransitionTimestamps=timestamps))
-    assert len(heard.said) == said
+    assert len(recorder.recorded) == count
 
 
-async def test_each_phase_is_replayed_once(events: PlanEvents, heard: Heard) -> None:
+async def test_each_phase_is_replayed_once(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     def reached(*phases: str) -> dict[str, Any]:
         time = "2026-01-01T00:00:00Z"
         return plan(phaseTransitionTimestamps=[{"phase": p, "phaseTransitionTimestamp": time} for p in phases])
 
     events.phases(reached("Initializing"), ["Initializing"])
     events.replay(reached("Initializing"))
-    assert len(heard.said) == 1
+    assert len(recorder.recorded) == 1
     # The write of the second one succeeded, but its response was lost.
     for _ in range(2):
         events.replay(reached("Initializing", "Initialized"))
-    assert heard.said[1:] == [("PhaseCompleted", "Completed phase Initialize")]
+    assert recorder.recorded[1:] == [("PhaseCompleted", "Completed phase Initialize")]
 
 
-async def test_plan_without_status_is_not_replayed(events: PlanEvents, heard: Heard) -> None:
+async def test_plan_without_status_is_not_replayed(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     events.replay({"metadata": {"name": "up"}})
-    assert heard.said == []
+    assert recorder.recorded == []
 
 
-def test_only_warnings_have_unique_names(events: PlanEvents, heard: Heard) -> None:
+def test_only_warnings_have_unique_names(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     events.error(plan(), "one\ntwo")
     events.warning(plan(), "SettingNotRestored", "a\nb")
     events.blocked(plan(conditions=[{"type": "Available", "message": "UpgradePlan first is in progress"}]))
-    assert heard.said == [
+    assert recorder.recorded == [
         ("ReconcileError", "one two"),
         ("SettingNotRestored", "a b"),
         ("ConcurrentUpgradeBlocked", "UpgradePlan first is in progress"),
     ]
-    assert [bool(name) for name in heard.names] == [False, True, True]
+    assert [bool(name) for name in recorder.names] == [False, True, True]
 
 
-def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, heard: Heard) -> None:
+def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, recorder: FakeEventRecorder) -> None:
     for about in ("a", "b", "a"):
         events.warning(plan(), "Odd", "it is", about=about)
     events.warning(plan(), "Odd", "it is")
-    first, second, again, bare = heard.names
+    first, second, again, bare = recorder.names
     assert first == again
     assert len({first, second, bare}) == 3
 

@@ -1,4 +1,4 @@
-"""What a healthy upgrade asks of the API server: nothing twice, nothing in vain, and no more for each node on many."""
+"""Requests of a healthy upgrade: none is repeated or useless, and each node costs the same in large clusters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from hack.cluster.scenario import Scenario
 
-#: A machine that cannot move: it is shut down, and started again where that is asked for.
+#: A VM that cannot migrate: it is shut down, and started again on request.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
 PAUSED: dict[str, Any] = {**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": ["node-2"]}}
 RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
@@ -92,7 +92,7 @@ async def test_every_write_changes_something_without_conflict(scenario: Scenario
             await stage.settle()
     assert writes.compared > ENOUGH
     assert writes.unchanged == []
-    # A manager that was started again says again what may not have been told: those events are refused as known.
+    # A restarted manager replays events; the API server refuses those that exist.
     known = "/events" if len(scenario.nodes.names) == 1 else "none"
     assert [conflict for conflict in stage.ledger.conflicts if not conflict.endswith(known)] == []
 

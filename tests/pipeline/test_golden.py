@@ -1,4 +1,4 @@
-"""A healthy upgrade is told as it has always been told; the listings are documentation, see tests/golden."""
+"""What a user sees of a healthy upgrade; the listings in tests/golden are documentation."""
 
 from __future__ import annotations
 

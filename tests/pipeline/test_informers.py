@@ -1,5 +1,3 @@
-"""Watching only what is looked at."""
-
 from __future__ import annotations
 
 import asyncio
@@ -69,25 +67,25 @@ async def test_unused_informers_are_pruned(cluster: Harvester) -> None:
 
 
 async def test_permanent_informer_is_kept_until_stop(cluster: Harvester) -> None:
-    lasting = InformerSpec(resource=NODES, permanent=True)
+    permanent = InformerSpec(resource=NODES, permanent=True)
     async with asyncio.TaskGroup() as group:
         informers = PlanInformers(group, starter(cluster))
-        await informers.watch(lasting)
+        await informers.watch(permanent)
         for _ in range(2):
             await informers.prune()
-        assert informers.specs == {lasting}
+        assert informers.specs == {permanent}
         await informers.stop()
         assert informers.specs == frozenset()
 
 
 async def test_failed_list_is_reported_after_the_timeout(cluster: Harvester) -> None:
     missing = InformerSpec(
-        resource=Resource(group="nobody.io", version="v1", plural="things", kind="Thing"), namespace="x"
+        resource=Resource(group="example.org", version="v1", plural="things", kind="Thing"), namespace="x"
     )
     began = asyncio.get_running_loop().time()
     async with asyncio.TaskGroup() as group:
         informers = PlanInformers(group, starter(cluster))
-        with pytest.raises(Transient, match=r"cannot list things\.nobody\.io in namespace x: .*404"):
+        with pytest.raises(Transient, match=r"cannot list things\.example\.org in namespace x: .*404"):
             await informers.watch(missing)
         await informers.stop()
     assert asyncio.get_running_loop().time() - began == pytest.approx(SYNC_TIMEOUT)
@@ -167,7 +165,7 @@ def test_slim_node_keeps_what_decisions_read() -> None:
     }
     slim = slim_node(node)
     assert slim["metadata"] == {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}
-    # A kubelet's report that nothing has changed must not look like a change.
+    # The heartbeat of an unchanged node is no change.
     assert slim["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
     assert slim["status"]["nodeInfo"]["osImage"] == "Harvester v1.6.1"
     assert "images" not in slim["status"]
@@ -198,8 +196,8 @@ def test_slim_job_keeps_what_decisions_read() -> None:
 @pytest.mark.parametrize(
     ("component", "kept"),
     [
-        pytest.param("cluster-upgrade", {"active", "ready", "startTime"}, id="of the cluster's one Job"),
-        pytest.param("node-upgrade", set(), id="not of the nodes' many"),
+        pytest.param("cluster-upgrade", {"active", "ready", "startTime"}, id="cluster upgrade"),
+        pytest.param("node-upgrade", set(), id="node upgrade"),
     ],
 )
 def test_slim_job_keeps_pod_fields_of_the_cluster_job(component: str, kept: set[str]) -> None:

@@ -142,7 +142,7 @@ async def test_invalid_record_is_not_restored(cluster: Harvester, record: str) -
     await settings(cluster, value="1800")
     await revert(await recorded(cluster, {INTERVAL: record}))
     assert (await now(cluster))[0] == "1800"
-    assert cluster.heard.said == []
+    assert cluster.recorder.recorded == []
 
 
 @pytest.mark.rule(
@@ -173,7 +173,7 @@ async def test_our_values_are_reverted(
     await revert(ctx)
     await revert(ctx)
     assert await now(cluster) == after
-    assert len(set(cluster.heard.names)) == events
+    assert len(set(cluster.recorder.names)) == events
 
 
 @pytest.mark.rule("nodes: the kinds of setting and addon may be absent")

@@ -1,4 +1,4 @@
-"""One plan and what may come between: errors of ours, writes of others, deletions, restarts."""
+"""Reconciles of a plan through errors, concurrent writes, deletions and restarts."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: Virtual seconds in which a manager says what it has to say.
+#: Virtual seconds in which a manager records what it has to.
 WHILE = 30.0
 
 
 class Meanwhile:
-    """Does something right before the first write of a manager to a plan."""
+    """Calls an action right before the first write of a plan."""
 
-    def __init__(self, deed: Callable[[], Awaitable[object]], *, subresource: str) -> None:
-        self._deed = deed
+    def __init__(self, action: Callable[[], Awaitable[object]], *, subresource: str) -> None:
+        self._action = action
         self._subresource = subresource
         self._done = False
 
     async def before(self, number: int, call: Call) -> None:
-        """Do it, once."""
+        """Call the action, once."""
         _ = number
         if not self._done and call.resource.startswith("upgradeplans") and call.subresource == self._subresource:
             self._done = True
-            await self._deed()
+            await self._action()
 
     async def after(self, number: int, call: Call, response: Response) -> None:
         """Do nothing."""
@@ -75,7 +75,7 @@ async def test_unknown_phase_is_kept_and_reported() -> None:
     "api: kubectl wait for Progressing=False works",
 )
 async def test_ended_plan_observes_new_generations() -> None:
-    """To `kubectl wait` a condition of an older generation is not met."""
+    """`kubectl wait` ignores conditions of an older generation."""
     days = {"management.harvesterhci.io/min-certs-expiration-in-day": "0"}
     async with Simulation(actors=False) as simulation:
         stage = await Stage.set_up(simulation)
@@ -102,10 +102,10 @@ async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.M
                 await stage.create_plan(BY_VERSION)
                 await asyncio.sleep(WHILE)
                 plan = await stage.plan()
-        said = await stage.events("ReconcileError")
+        events = await stage.events("ReconcileError")
         message = "internal error (ValueError); see the manager's log"
         assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
-        assert [event["message"] for event in said] == [message]
+        assert [event["message"] for event in events] == [message]
         async with stage.life(seed="repaired"):
             assert await stage.until_ended() == SUCCEEDED
         assert condition(await stage.plan(), "Degraded") == ("False", "ReconcileSuccess", "")
@@ -116,12 +116,12 @@ async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.M
 async def test_lasting_error_is_one_event_when_the_manager(
     simulate: Simulate, monkeypatch: pytest.MonkeyPatch, *, orderly: bool
 ) -> None:
-    """With numbers of chance in it, too; and what was said once is not said again."""
+    """Volatile numbers in the message do not make it another event."""
     tried: list[float] = []
 
     async def silent(_self: Initialize, _ctx: ReconcileContext) -> None:
         tried.append(asyncio.get_running_loop().time())
-        raise RetryError(f"10.0.0.1:{40000 + len(tried)}: no answer within {len(tried)}.5 s")
+        raise RetryError(f"10.0.0.1:{40000 + len(tried)}: no response within {len(tried)}.5 s")
 
     monkeypatch.setattr(Initialize, "run", silent)
     counts: list[int] = []
@@ -132,23 +132,25 @@ async def test_lasting_error_is_one_event_when_the_manager(
             already = len(tried)
             async with stage.life(seed=seed) as life:
                 async with asyncio.timeout(WHILE):
-                    while len(tried) < already + 3:  # noqa: ASYNC110  # nobody tells
+                    while len(tried) < already + 3:  # noqa: ASYNC110  # polled
                         await asyncio.sleep(0.02)
                 if not orderly:
                     await asyncio.sleep(0.5)
                     await life.kill()
             (event,) = await stage.events("ReconcileError")
             counts.append(event["count"])
-        said = await stage.events()
+        events = await stage.events()
     if orderly:
         assert counts[-1] == len(tried)
     assert 2 <= counts[0] < counts[1] < counts[2] <= len(tried)
     assert event["message"].startswith("10.0.0.1:4")
     assert event["firstTimestamp"] <= event["lastTimestamp"]
-    assert [one["count"] for one in said if one["reason"] != "ReconcileError"] == [1]
+    assert [one["count"] for one in events if one["reason"] != "ReconcileError"] == [1]
 
 
-@pytest.mark.parametrize("way", ["before", "after", "lost"], ids=["dies before", "dies after", "gets no answer to"])
+@pytest.mark.parametrize(
+    "way", ["before", "after", "lost"], ids=["dies before a write", "dies after a write", "loses a response"]
+)
 async def test_lasting_error_stays_one_event_when_a_manager(way: str) -> None:
     for number in range(1, 8):
         async with Simulation(actors=False) as simulation:
@@ -160,9 +162,9 @@ async def test_lasting_error_stays_one_event_when_a_manager(way: str) -> None:
                     await asyncio.sleep(0.1)
             async with stage.life(seed="successor"):
                 await asyncio.sleep(WHILE)
-            said = await stage.events("ReconcileError")
-        # An answer that got lost is an error of its own.
-        counts = [event["count"] for event in said if event["message"].startswith("Version harvester-system/v9.9.9")]
+            events = await stage.events("ReconcileError")
+        # A lost response is another error.
+        counts = [event["count"] for event in events if event["message"].startswith("Version harvester-system/v9.9.9")]
         assert len(counts) == 1, number
         assert counts[0] > 1, number
 
@@ -191,22 +193,22 @@ async def test_error_is_recorded_when_status_writes_succeed_again() -> None:
 @pytest.mark.parametrize(
     ("waits", "spacing"),
     [
-        pytest.param(lambda text: Waiting(message="waiting for rain", detail=text), DETAIL_INTERVAL, id="a detail"),
+        pytest.param(lambda text: Waiting(message="waiting for a Job", detail=text), DETAIL_INTERVAL, id="a detail"),
         pytest.param(lambda text: Waiting(message=f"waiting for {text}"), MESSAGE_INTERVAL, id="a message"),
     ],
 )
 async def test_informational_writes_are_throttled(
     monkeypatch: pytest.MonkeyPatch, waits: Callable[[str], Waiting], spacing: float
 ) -> None:
-    """Looked at ten times a second, with something else to say each time."""
-    looks = 0
+    """Reconciled ten times a second, with another message each time."""
+    runs = 0
 
-    async def restless(_self: Initialize, _ctx: ReconcileContext) -> Waiting:
-        nonlocal looks
-        looks += 1
-        return replace(waits(f"cloud {looks}"), after=0.1)
+    async def changing(_self: Initialize, _ctx: ReconcileContext) -> Waiting:
+        nonlocal runs
+        runs += 1
+        return replace(waits(f"step {runs}"), after=0.1)
 
-    monkeypatch.setattr(Initialize, "run", restless)
+    monkeypatch.setattr(Initialize, "run", changing)
     async with Simulation(actors=False) as simulation:
         stage = await Stage.set_up(simulation)
         async with stage.life() as life:
@@ -216,9 +218,9 @@ async def test_informational_writes_are_throttled(
             before = len(life.wire.writes)
             await asyncio.sleep(WHILE)
             written = [write for write in life.wire.writes[before:] if write.endswith("/status")]
-            said = condition(await stage.plan(), "Progressing")[2]
+            message = condition(await stage.plan(), "Progressing")[2]
     assert len(written) == pytest.approx(WHILE / spacing, rel=0.2)
-    assert looks - int(said.rpartition(" ")[2]) <= spacing / 0.1 + 2
+    assert runs - int(message.rpartition(" ")[2]) <= spacing / 0.1 + 2
 
 
 @pytest.mark.servers
@@ -253,7 +255,7 @@ async def test_conflict_is_retried_and_is_no_error(simulate: Simulate, subresour
         stage = await Stage.set_up(simulation)
 
         async def overtake() -> None:
-            note = MergePatch({"metadata": {"annotations": {"note": "of someone else"}}})
+            note = MergePatch({"metadata": {"annotations": {"note": "from a user"}}})
             await client.patch(UPGRADE_PLANS, stage.name, note)
 
         simulation.middleware.hook = Meanwhile(overtake, subresource=subresource)
@@ -263,13 +265,13 @@ async def test_conflict_is_retried_and_is_no_error(simulate: Simulate, subresour
             plan = await stage.plan()
         warnings = [event for event in await stage.events() if event["type"] == "Warning"]
     assert len(stage.ledger.conflicts) == 1
-    assert objects.annotations_of(plan)["note"] == "of someone else"
+    assert objects.annotations_of(plan)["note"] == "from a user"
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     assert warnings == []
 
 
 class Blinding(CreateCounter):
-    """Lets a manager see nothing of its plan any more as soon as it cleans up."""
+    """Hides the plan from the manager as soon as it cleans up."""
 
     BLIND = 60.0
 
@@ -280,7 +282,7 @@ class Blinding(CreateCounter):
         self._done = False
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Look for the phase."""
+        """Start to hide it in that phase."""
         await super().after(number, call, response)
         if not self._done and call.subresource == "status" and b'"CleaningUp"' in response.body:
             self._done = True
@@ -292,7 +294,7 @@ async def test_stale_cache_repeats_no_write() -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await Stage.set_up(simulation)
         blinding = simulation.middleware.hook = Blinding(simulation)
-        # Without that, the watch that is open would outlast it.
+        # An open watch would outlast it otherwise.
         cut = Rule(match=Match(verbs=("watch",), resource="upgradeplans.*"), action=Cut(seconds=0.5, clean=False))
         simulation.middleware.add(cut)
         async with stage.life():
@@ -336,7 +338,7 @@ async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) 
             assert condition(await blocked.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
             await client.delete(UPGRADE_PLANS, "blocked")
             assert await blocked.until("deleted") == "deleted"
-            # Removals go by labels, which no path shows; those of the other one come at its end.
+            # Deletions select by label, which no path shows; those of the other plan come at its end.
             assert [write for write in life.wire.writes if write.startswith("DELETE")] == []
             assert await stage.until_ended() == SUCCEEDED
         about = [write for write in life.wire.writes if "blocked" in write]
@@ -384,5 +386,5 @@ async def test_events_of_recent_phases_are_replayed_on_start(
         async with stage.life(seed="successor"):
             await asyncio.sleep(1)
         assert phases_of(await stage.plan()) == ["Initializing"]
-        told = [event["message"] for event in await stage.events() if event["type"] == "Normal"]
-    assert told == (["Entering phase Initialize"] if repeated else [])
+        messages = [event["message"] for event in await stage.events() if event["type"] == "Normal"]
+    assert messages == (["Entering phase Initialize"] if repeated else [])

@@ -96,7 +96,7 @@ async def watched_through(simulation: Simulation, gate: PodConnection, transport
 
 
 def attempts(seconds: float) -> int:
-    """How often an informer may ask for a watch in that time: at once, then after the shortest waits of its backoff.
+    """Return how often an informer may watch in that time: at once, then after the shortest delays of its backoff.
 
     And once before, when the phase that is waited for has just opened it.
     """
@@ -107,10 +107,10 @@ def attempts(seconds: float) -> int:
 
 
 def assert_patient(log: RequestLog, began: float, ended: float) -> None:
-    """Each kind was watched no more often than the backoff allows, and nothing was asked for at a higher rate."""
-    asked = log.between(began, ended)
+    """Check that no kind was watched or listed more often than the backoff allows."""
+    requests = log.between(began, ended)
     seconds = ended - began
-    for key, count in asked.items():
+    for key, count in requests.items():
         verb, resource = key.split(" ")
         informers = INFORMERS.get(resource, 1)
         most = attempts(seconds) if verb == "watch" else 4 + RATE * seconds
@@ -118,7 +118,7 @@ def assert_patient(log: RequestLog, began: float, ended: float) -> None:
 
 
 def relists(life: ManagerProcess, reason: str) -> float:
-    """How many caches were filled anew for that reason."""
+    """Return how many caches were filled again for that reason."""
     metrics = life.metrics.registry.collect()
     samples = [sample for metric in metrics if metric.name == "informer_relists" for sample in metric.samples]
     return sum(
@@ -218,7 +218,7 @@ async def test_leader_without_responses_exits_and_resumes(server: UnreliableServ
 async def refused(answers: Answers) -> None:
     """Returns when some requests were answered with 401."""
     async with asyncio.timeout(REFUSED_WITHIN):
-        while answers.codes["401"] < REFUSALS:  # noqa: ASYNC110  # counted by whoever sends
+        while answers.codes["401"] < REFUSALS:  # noqa: ASYNC110  # counted by the transport
             await asyncio.sleep(0.1)
 
 
@@ -239,7 +239,7 @@ async def test_upgrade_survives_an_expired_token(
             await on.stage.create_plan(BY_VERSION | HELD)
             await on.stage.until("NodeUpgrading")
             await tokens.revoke(old)
-            # Open watches last, whoever opened them: the others are no worse test.
+            # Open watches outlast the token; new requests test it.
             on.line.tear()
             await refused(gate.answers)
             new = await tokens.issue()
@@ -249,5 +249,5 @@ async def test_upgrade_survives_an_expired_token(
             await assert_succeeds_once(on.stage, on.creations)
     assert REFUSALS <= gate.answers.codes["401"] <= REFUSED
     assert on.log.total() <= BOUND
-    said = capsys.readouterr()
-    assert [token for token in (old, new) if token in said.out + said.err] == []
+    output = capsys.readouterr()
+    assert [token for token in (old, new) if token in output.out + output.err] == []

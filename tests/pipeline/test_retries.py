@@ -1,4 +1,4 @@
-"""What goes wrong without ending an upgrade: it is said on the plan, tried again, and forgotten when it is over."""
+"""Errors that do not end an upgrade: reported on the plan, retried, and cleared."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Spoilt:
 
     inner: RepositoryClient
     answer: bytes | int | Exception | None
-    #: Loop times at which the file was asked for.
-    asked: list[float] = field(default_factory=list)
+    #: Loop times at which the file was requested for.
+    requested: list[float] = field(default_factory=list)
 
     async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # the protocol's
         """The spoilt answer, or the good one."""
         if not url.endswith(RELEASE_FILE):
             return await self.inner.fetch(url, limit=limit, timeout=timeout)
-        self.asked.append(asyncio.get_running_loop().time())
+        self.requested.append(asyncio.get_running_loop().time())
         match self.answer:
             case None:
                 return await self.inner.fetch(url, limit=limit, timeout=timeout)
@@ -132,7 +132,7 @@ async def test_invalid_release_file_is_retried_until_repaired(
             await asyncio.sleep(BROKEN)
             # Saying the same again costs nothing but the count of one event.
             assert all("/events/" in write for write in life.wire.writes[writes:])
-            asked, spoilt.answer = list(spoilt.asked), None
+            requested, spoilt.answer = list(spoilt.requested), None
             await stage.until("ImagePreloading")
             repaired = await stage.plan()
             assert await stage.until_ended() == SUCCEEDED
@@ -145,7 +145,7 @@ async def test_invalid_release_file_is_retried_until_repaired(
     assert_readable(message)
     assert condition(plan, "Available") == ("True", "Executable", "Upgrading from v1.7.1 to v1.8.0")
     assert condition(plan, "Progressing")[:2] == ("True", "MetadataPopulating")
-    assert_patient([time for time in asked if time < asked[0] + BROKEN])
+    assert_patient([time for time in requested if time < requested[0] + BROKEN])
     assert [event["message"] for event in warnings] == [message]
     assert condition(repaired, "Degraded") == ("False", "ReconcileSuccess", "")
 

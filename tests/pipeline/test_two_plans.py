@@ -1,4 +1,4 @@
-"""Two plans at once: exactly one has the cluster, whoever dies when; the other is blocked for good, and idle."""
+"""Two plans at once: one holds the cluster, the other is blocked for good."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHILE = 5.0
 
 
 async def two(simulation: Simulation) -> tuple[Stage, Stage]:
-    """Two plans that nobody has seen yet, of the same instant."""
+    """Create two plans before the manager sees either."""
     first = await Stage.set_up(simulation, name="one")
     second = replace(first, name="two")
     await asyncio.gather(first.create_plan(BY_VERSION), second.create_plan(BY_VERSION))
@@ -43,7 +43,7 @@ async def parted(first: Stage, second: Stage) -> tuple[Stage, Stage]:
 
 
 def assert_untouched(loser: Object, winner: str) -> None:
-    """The blocked plan says why, and nothing else ever."""
+    """Check that the blocked plan has its condition and event, and nothing else."""
     status = objects.status(loser)
     assert list(status) == ["conditions"]
     assert [one["type"] for one in status["conditions"]] == ["Available"]

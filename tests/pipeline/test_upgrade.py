@@ -189,8 +189,8 @@ async def test_plan_deleted_during_the_upgrade_leaves_nothing(simulate: Simulate
             await stage.until("deleted")
             await stage.settle()
         state = await end_state(simulation)
-    ours = [title for title, obj in state.items() if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)]
-    assert ours == []
+    left = [title for title, obj in state.items() if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)]
+    assert left == []
     interval = state["Setting longhorn-system/replica-replenishment-wait-interval"]
     assert interval["value"] == "600"
     assert not any("upgrade" in str(key) for key in objects.labels(state["Node node-0"]))

@@ -55,7 +55,7 @@ async def test_job_is_created_if_vms_are_listed(cluster: Harvester, listed: Obje
     ctx = await prepared(cluster, listed=listed)
     await start(ctx, "n1")
     assert await cluster.names(JOBS, PLACE) == ([NAME] if made else [])
-    assert cluster.heard.said == []
+    assert cluster.recorder.recorded == []
 
 
 async def test_repetition_creates_no_second_job(cluster: Harvester) -> None:
@@ -64,7 +64,7 @@ async def test_repetition_creates_no_second_job(cluster: Harvester) -> None:
     made = objects.uid(await cluster.find(JOBS, NAME, PLACE))
     await start(ctx, "n1")
     assert objects.uid(await cluster.find(JOBS, NAME, PLACE)) == made
-    assert cluster.heard.said == []
+    assert cluster.recorder.recorded == []
 
 
 @pytest.mark.rule("nodes: a restore-vm Job that cannot be created only records a Warning event")
@@ -73,7 +73,7 @@ async def test_foreign_job_is_not_adopted_and_only_warned_about(cluster: Harvest
     foreign = restore_job(Owner(name="up", uid="other"), ctx.job_settings, node="n1")
     await cluster.put(JOBS, foreign)
     await start(ctx, "n1")
-    ((reason, message),) = cluster.heard.said
+    ((reason, message),) = cluster.recorder.recorded
     assert reason == "RestoreVMFailed"
     assert "belongs to UpgradePlan up (uid other)" in message
     assert ctx.owner.uid in message
@@ -86,8 +86,8 @@ async def test_permanent_refusal_is_a_warning(cluster: Harvester, monkeypatch: p
     ctx = await prepared(cluster)
     monkeypatch.setattr(ctx.client, "get", refusing(Forbidden("may not get the list")))
     await start(ctx, "n1")
-    assert [reason for reason, _ in cluster.heard.said] == ["RestoreVMFailed"]
-    assert "n1: cannot start its VMs again: may not get the list" in cluster.heard.said[0][1]
+    assert [reason for reason, _ in cluster.recorder.recorded] == ["RestoreVMFailed"]
+    assert "n1: cannot start its VMs again: may not get the list" in cluster.recorder.recorded[0][1]
 
 
 async def test_transient_error_is_raised(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,14 +95,14 @@ async def test_transient_error_is_raised(cluster: Harvester, monkeypatch: pytest
     monkeypatch.setattr(ctx.client, "get", refusing(Transient("no answer")))
     with pytest.raises(Transient):
         await start(ctx, "n1")
-    assert cluster.heard.said == []
+    assert cluster.recorder.recorded == []
 
 
 async def test_missing_namespace_lists_no_vms(cluster: Harvester) -> None:
     ctx = await prepared(cluster)
     await cluster.client.delete(NAMESPACES, PLACE)
     await start(ctx, "n1")
-    assert cluster.heard.said == []
+    assert cluster.recorder.recorded == []
 
 
 def refusing(error: Exception) -> Any:
@@ -136,7 +136,7 @@ async def test_running_jobs_are_awaited_and_failed_ones_reported(
         await report_failures(ctx)
         assert [left.name for left in await unfinished(ctx)] == ([NAME] if waits else [])
     expected = f"not all VMs were started again: Job {PLACE}/{NAME} {failure}; the upgrade continues. "
-    assert [message.startswith(expected) for _, message in cluster.heard.said] == ([True] if failure else [])
+    assert [message.startswith(expected) for _, message in cluster.recorder.recorded] == ([True] if failure else [])
 
 
 async def test_each_failure_has_one_event_across_processes(cluster: Harvester) -> None:
@@ -146,7 +146,7 @@ async def test_each_failure_has_one_event_across_processes(cluster: Harvester) -
     await report_failures(ctx)
     # The next process does not know what this one has said; the API server does, by the name.
     await report_failures(cluster.context(ctx.raw))
-    first, second, again_first, again_second = cluster.heard.names
+    first, second, again_first, again_second = cluster.recorder.names
     assert (first, second) == (again_first, again_second)
     assert first != second
 
@@ -158,7 +158,7 @@ async def test_other_jobs_and_other_plans_are_ignored(cluster: Harvester) -> Non
     await cluster.put(JOBS, restore_job(Owner(name="up", uid="old"), ctx.job_settings, node="n1"), status=FAILED)
     await report_failures(ctx)
     assert await unfinished(ctx) == []
-    assert cluster.heard.said == []
+    assert cluster.recorder.recorded == []
 
 
 async def test_nothing_is_awaited_after_restore_vm_is_unset(cluster: Harvester) -> None:

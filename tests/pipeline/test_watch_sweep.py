@@ -40,7 +40,7 @@ class Ending:
     generation: int
     state: dict[str, Any]
     created: Counter[tuple[str, str]]
-    said: Counter[str]
+    events_recorded: Counter[str]
 
 
 async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "late") -> tuple[Ending, int]:
@@ -53,13 +53,15 @@ async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "lat
             await stage.create_plan(spec)
             assert await stage.until_ended() == SUCCEEDED
             await asyncio.sleep(2 * UNTIL_RELIST)
-        plan, said = await stage.plan(), await stage.events()
+        plan, events_recorded = await stage.plan(), await stage.events()
         ending = Ending(
             recorded=phases_of(plan),
             generation=objects.status(plan)["provisionGeneration"],
             state=await end_state(simulation),
             created=Counter(made for made in stage.ledger.created if not made[0].endswith("/events")),
-            said=Counter(f"{one['type']} {one['reason']} {one['message']} x{one['count']}" for one in said),
+            events_recorded=Counter(
+                f"{one['type']} {one['reason']} {one['message']} x{one['count']}" for one in events_recorded
+            ),
         )
         return ending, skewed.events
 

@@ -79,19 +79,19 @@ class Observed(PlanInformers):
         return [await self.watch(spec) for spec in specs]
 
 
-class Heard(EventRecorder):
-    """Remembers what is said: reason and message."""
+class FakeEventRecorder(EventRecorder):
+    """Keeps reason and message of each event."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, component="test", now=virtual_now, random=Random(1))
-        self.said: list[tuple[str, str]] = []
-        #: The exactly-once names, in the same order; empty where none was given.
+        self.recorded: list[tuple[str, str]] = []
+        #: The unique names, in the same order; empty where none was given.
         self.names: list[str] = []
 
     def record(self, about: Object, *, type_: str, reason: str, message: str, name: str = "") -> None:
-        """Remember it."""
+        """Keep it."""
         _ = (about, type_)
-        self.said.append((reason, message))
+        self.recorded.append((reason, message))
         self.names.append(name)
 
 
@@ -120,7 +120,7 @@ class Harvester:
         self.server = make_server()
         self.client = Client(self.server, user_agent="test", random=Random(1), field_validation="Strict")
         self.files = Files()
-        self.heard = Heard(self.client)
+        self.recorder = FakeEventRecorder(self.client)
         self._observed = Observed(group, self.client)
         self.kubelets = Kubelets()
         self.kubelets.serve(self.server.handlers)
@@ -170,7 +170,7 @@ class Harvester:
             client=self.client,
             repository=self.files,
             informers=self._observed,
-            events=PlanEvents(self.heard, now=virtual_now),
+            events=PlanEvents(self.recorder, now=virtual_now),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
             preflight=self.preflight,
             settings=Settings(

@@ -96,7 +96,7 @@ class Stage:
 
     def warned(self) -> list[tuple[str, str]]:
         """Return reasons and names of the Warning events."""
-        said = zip(self.cluster.heard.said, self.cluster.heard.names, strict=True)
+        said = zip(self.cluster.recorder.recorded, self.cluster.recorder.names, strict=True)
         return [(reason, name) for (reason, _), name in said if reason != "PhaseTransition"]
 
     async def states(self) -> dict[str, str]:

@@ -116,7 +116,7 @@ async def test_long_node_name_skips_the_phase_with_a_warning(cluster: Harvester)
     labels = {"harvesterhci.io/managed": "true"}
     await cluster.put(NODES, {"metadata": {"name": "n" * 64, "labels": labels}})
     assert await ImageCleanup().run(ctx) == Completed()
-    assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"]
+    assert [reason for reason, _ in cluster.recorder.recorded] == ["ImageCleanupSkipped"]
     assert await cluster.names(SUC_PLANS) == []
 
 
@@ -207,10 +207,10 @@ async def test_missing_list_skips_the_phase_with_a_warning(
 ) -> None:
     assert await ImageCleanup().run(await prepared(cluster, old, new)) == Completed()
     assert await cluster.names(SUC_PLANS) == []
-    assert [reason for reason, _ in cluster.heard.said] == ["ImageCleanupSkipped"] * (
+    assert [reason for reason, _ in cluster.recorder.recorded] == ["ImageCleanupSkipped"] * (
         2 if (old, new) == (404, 404) else bool(said)
     )
-    assert all(said in message for _, message in cluster.heard.said)
+    assert all(said in message for _, message in cluster.recorder.recorded)
 
 
 async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
@@ -256,7 +256,7 @@ async def test_unreachable_repository_is_retried(cluster: Harvester, answer: int
     cluster.files.answers[which] = answer
     with pytest.raises(BadRepository):
         await ImageCleanup().run(ctx)
-    assert cluster.heard.said == []
+    assert cluster.recorder.recorded == []
     cluster.files.answers[which] = good
     assert isinstance(await ImageCleanup().run(ctx), Waiting)
     assert await handed(cluster) == ["a/b:1"]

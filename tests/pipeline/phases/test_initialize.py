@@ -160,7 +160,7 @@ async def test_unknown_pause_nodes_are_reported(cluster: Harvester, listed: list
     text = UNKNOWN.format("s" if "," in unknown else "", unknown) if unknown else ""
     assert unknown_pause_nodes(ctx, await ctx.watch(MANAGED_NODES)) == text
     words = " ".join(text.split())
-    assert cluster.heard.said == ([("PauseNodesUnknown", words)] if unknown else [])
+    assert cluster.recorder.recorded == ([("PauseNodesUnknown", words)] if unknown else [])
 
 
 async def test_each_list_of_unknown_pause_nodes_is_one_event(cluster: Harvester) -> None:
@@ -171,7 +171,7 @@ async def test_each_list_of_unknown_pause_nodes_is_one_event(cluster: Harvester)
         raw["metadata"] |= {"name": "up", "uid": "u"}
         ctx = cluster.context(raw)
         unknown_pause_nodes(ctx, await ctx.watch(MANAGED_NODES))
-    first, second, third, fourth = cluster.heard.names
+    first, second, third, fourth = cluster.recorder.names
     assert first == second != third == fourth
 
 

@@ -83,7 +83,7 @@ RETRY_AFTER: dict[str, tuple[int, Mapping[str, str], Any, float | None]] = {
     "503 with a header": (503, {"retry-after": "2"}, None, 2),
     "503 with a date": (503, {"retry-after": "Fri, 21 Nov 2025 09:00:00 GMT"}, None, None),
     "503 with details": (503, {}, {"retryAfterSeconds": 4}, 4),
-    "503 with odd details": (503, {}, {"retryAfterSeconds": "4"}, None),
+    "503 with details of another type": (503, {}, {"retryAfterSeconds": "4"}, None),
     "503 with details that are none": (503, {}, "x", None),
     "404 with a header": (404, {"retry-after": "2"}, None, None),
 }

@@ -114,7 +114,7 @@ async def reflecting(
 
 
 def scripted(*watches: Reply, lists: list[Reply] | None = None) -> ScriptedTransport:
-    """Watches to answer with, and lists at the versions 5, 30 and 40."""
+    """Respond with these watches, and lists at the versions 5, 30 and 40."""
     transport = ScriptedTransport()
     transport.lists.extend(lists or [listing(version="5"), listing(version="30"), listing(version="40")])
     transport.watches.extend(watches)

@@ -1,4 +1,4 @@
-"""One event of all that a manager's watches bring, late, lost or twice."""
+"""A transport that delays, drops or repeats one event of the manager's watches."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 Mishap: TypeAlias = Literal["late", "lost", "twice"]
 
-#: Virtual seconds by which an event, and what follows it in its watch, is late.
+#: Virtual seconds by which an event and all later ones of its watch are delayed.
 LATE = 5.0
-#: Virtual seconds after which a watch that has lost an event is answered with 410, so that its reader lists again.
+#: Virtual seconds after which a watch that lost an event ends with 410, so that the reflector lists again.
 UNTIL_RELIST = 20.0
 _OK = 200
 _EVENTS = {"ADDED", "MODIFIED", "DELETED"}
 
 
 class Skewed:
-    """A `Transport` that counts events over all watches, from 1 on, and has a mishap happen to one of them."""
+    """Counts the events of all watches, from 1, and delays, drops or repeats one of them."""
 
     def __init__(self, inner: Transport, *, event: int = 0, mishap: Mishap = "late") -> None:
         self._inner = inner
@@ -40,12 +40,12 @@ class Skewed:
         self.events = 0
 
     async def send(self, request: Request) -> Response:
-        """Pass it on."""
+        """Forward it."""
         return await self._inner.send(request)
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """Pass it on; only watches are touched."""
+        """Forward it; only watches are changed."""
         async with self._inner.open(request) as stream:
             if stream.status != _OK or not any(key == "watch" for key, _ in request.query):
                 yield stream
@@ -54,7 +54,7 @@ class Skewed:
             yield ChunkStream(lines, status=_OK, headers=stream.headers)
 
     def meets(self, line: bytes) -> Mishap | None:
-        """Count a line; what happens to it, if anything."""
+        """Count a line; return its mishap, if any."""
         if json.loads(line)["type"] not in _EVENTS:
             return None
         self.events += 1
@@ -62,7 +62,7 @@ class Skewed:
 
 
 class _Lines:
-    """One watch's."""
+    """The lines of one watch."""
 
     def __init__(self, lines: Lines, skewed: Skewed) -> None:
         self._lines = lines
@@ -72,7 +72,7 @@ class _Lines:
         self._expires: float | None = None
 
     async def next(self) -> bytes | None:
-        """As `Lines` says."""
+        """See Lines."""
         if self._again:
             return self._again.popleft()
         try:

@@ -1,4 +1,4 @@
-"""Tokens of the manager's account that are good for a while, from whichever API server it is."""
+"""Tokens of the manager's account that can be revoked, for both API servers."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _, _, NAMESPACE, NAME = ACCOUNT.split(":")
 _GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
 _PATH = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token"
 _UNAUTHORIZED = 401
-#: Seconds until kube-apiserver forgets that a token was good, ten, and between two looks.
-_PATIENCE, _LOOK = 30.0, 0.2
+#: Seconds; kube-apiserver caches a token for ten.
+_REVOKE_TIMEOUT, _POLL_INTERVAL = 30.0, 0.2
 
 
 class Tokens(Protocol):
-    """Whoever gives them out."""
+    """Issues and revokes tokens."""
 
     async def issue(self) -> str:
-        """A new one."""
+        """Return a new token."""
         ...
 
     async def revoke(self, token: str) -> None:
-        """Returns when it is good for nothing any more."""
+        """Wait until the token is rejected."""
         ...
 
 
 class EmbeddedTokens:
-    """The embedded server's, which have no inside."""
+    """Tokens of the embedded server, which are opaque."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
@@ -57,7 +57,7 @@ class EmbeddedTokens:
 
 
 class BoundTokens:
-    """The TokenRequest API's, each bound to a Secret: none can be had for less than ten minutes otherwise."""
+    """Tokens of the TokenRequest API, bound to a Secret, so that they can be revoked within ten minutes."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._client = simulation.client()
@@ -89,14 +89,14 @@ class BoundTokens:
     async def revoke(self, token: str) -> None:
         """See Tokens."""
         await self._client.delete(SECRETS, self._bound[token], namespace=NAMESPACE)
-        asked = Wire(self._front, headers={"authorization": f"Bearer {token}"})
+        caller = Wire(self._front, headers={"authorization": f"Bearer {token}"})
 
         async def is_refused() -> bool:
-            return (await asked.get("/api")).status == _UNAUTHORIZED
+            return (await caller.get("/api")).status == _UNAUTHORIZED
 
-        await eventually(is_refused, seconds=_PATIENCE, pause=_LOOK)
+        await eventually(is_refused, seconds=_REVOKE_TIMEOUT, pause=_POLL_INTERVAL)
 
 
 def tokens_of(simulation: Simulation) -> Tokens:
-    """Whoever gives them out there."""
+    """Return the issuer of the simulation's API server."""
     return BoundTokens(simulation) if simulation.backend.has_controllers else EmbeddedTokens(simulation.server)

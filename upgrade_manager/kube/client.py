@@ -36,7 +36,7 @@ _LIST_TIMEOUT = 60.0
 
 
 class Client:
-    """Reads and writes objects of any resource; raises kube.errors only, and retries as `retry` says.
+    """Reads and writes objects of any resource; raises kube.errors only, and retries by the rules of `retry`.
 
     Objects are the JSON that the server sent; the caller may keep and modify them. `field_validation` is Strict, Warn,
     Ignore, or "" for the server's default.

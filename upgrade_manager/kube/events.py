@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-#: Attempts while the API server does not respond or answers Forbidden, as it does until its roles are loaded.
+#: Attempts while the API server does not respond, or returns Forbidden, as it does until its roles are loaded.
 MAX_ATTEMPTS = 12
 #: Seconds between two attempts.
 RETRY_INTERVAL = 10.0

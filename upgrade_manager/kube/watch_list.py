@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Seconds for all initial events, as for a list; 10,000 Pods of 5 kB take about two.
 INITIAL_EVENTS_TIMEOUT = 60.0
-#: Seconds until a server without streaming lists is asked for one again: it may have been upgraded.
+#: Seconds until a server without streaming lists is probed again: it may have been upgraded.
 PROBE_INTERVAL = 3600.0
 #: The annotation, with value `true`, of the bookmark that ends the initial events.
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"

@@ -242,7 +242,7 @@ def test_the_library_has_the_expected_version() -> None:
 def test_a_pod_does_not_import_the_library() -> None:
     code = (
         "import sys; import upgrade_manager.kube.http_transport, upgrade_manager.kube.informer;"
-        "import upgrade_manager.kube.config;"
+        "import upgrade_manager.kube.kubeconfig;"
         "assert not [name for name in sys.modules if 'kubernetes' in name]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own

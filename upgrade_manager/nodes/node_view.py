@@ -75,12 +75,12 @@ def decide_all(
     jobs = _jobs(observed.jobs, plan_uid)
     result = []
     for cached in observed.nodes.derive(_CachedNode):
-        machine_plan_ = machine_plans.get(cached.name, _NO_MACHINE_PLAN)
-        takes_part = recorded.has_node(cached.name) or machine_plan_.pending
+        plan = machine_plans.get(cached.name, _NO_MACHINE_PLAN)
+        takes_part = recorded.has_node(cached.name) or plan.pending
         if cached.name == single or (takes_part and not single):
             inputs = _Inputs(
                 recorded.node_state(cached.name),
-                machine_plan_,
+                plan,
                 jobs.get(cached.label, _NO_JOBS),
                 target,
                 cached.name == single,

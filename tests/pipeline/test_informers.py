@@ -8,7 +8,6 @@ import pytest
 
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, NODES, SERVICES, Resource
 from upgrade_manager.pipeline.informers import (
     SYNC_TIMEOUT,
@@ -31,11 +30,7 @@ ALL_NODES, ALL_JOBS = InformerSpec(resource=NODES), InformerSpec(resource=JOBS, 
 
 def starter(cluster: Harvester) -> Callable[[InformerSpec], Informer]:
     def start(spec: InformerSpec) -> Informer:
-        return Informer(
-            cluster.client,
-            Selection(resource=spec.resource, namespace=spec.namespace, label_selector=spec.label_selector),
-            random=Random(1),
-        )
+        return Informer(cluster.client, spec, random=Random(1))
 
     return start
 

@@ -241,7 +241,13 @@ async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, fa
 )
 @pytest.mark.servers
 @failures
-@pytest.mark.parametrize("deleted", [True, False], ids=["deleted at once", "deleted while the next one runs"])
+@pytest.mark.parametrize(
+    "deleted",
+    [
+        pytest.param(True, id="deleted at once"),
+        pytest.param(False, id="deleted while the next one runs", marks=pytest.mark.full),
+    ],
+)
 async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
     scenario = RepairableScenario.of(**failure.faults)
     async with simulate(scenario) as simulation:

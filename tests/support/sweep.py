@@ -13,7 +13,7 @@ import pytest
 from tests.support import tiers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from _pytest.mark import ParameterSet
 
@@ -27,6 +27,11 @@ _Point = TypeVar("_Point")
 def shares(number: int) -> list[ParameterSet]:
     """Divide a sweep into so many tests, of which the default tier runs the first."""
     return [pytest.param(share, marks=[pytest.mark.full] if share else []) for share in range(number)]
+
+
+def cases(names: Iterable[str], *, default: Collection[str]) -> list[ParameterSet]:
+    """Return test parameters, of which the default tier runs only some."""
+    return [pytest.param(name, marks=[] if name in default else [pytest.mark.full]) for name in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

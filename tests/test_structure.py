@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 FILE_LINES, FUNCTION_LINES, TEST_NAME = 400, 40, 60
 #: What is being brought into shape.
-PENDING = ("tests/",)
-PENDING_PACKAGES = ("kube", "pipeline", "phases", "resources")
+PENDING = (
+    "tests/conformance/",
+    "tests/hack/",
+    "tests/kubectl/",
+    "tests/pipeline/phases/test_suc_plan.py",
+    "tests/pipeline/test_status.py",
+    "tests/preflight/test_check.py",
+)
 FOLDERS = ("upgrade_manager", "webhook", "hack", "tests")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 CLEAN = [path for path in SOURCES if not str(path.relative_to(ROOT)).startswith(PENDING)]
 PACKAGES = sorted(path.parent for path in (ROOT / "upgrade_manager").glob("*/**/__init__.py"))
-READY = [package for package in PACKAGES if package.name not in PENDING_PACKAGES]
 
 
 @cache
@@ -83,14 +88,14 @@ def trespasses(path: Path) -> Iterator[str]:
     """Yield the imports of modules that their package does not offer."""
     for node, module in imported(path):
         target = ROOT / module.replace(".", "/")
-        for package in READY:
+        for package in PACKAGES:
             if package in target.parents and package not in path.parents:
                 name = target.relative_to(package).parts[0]
                 if name not in (offered(package) or ()):
                     yield f"{where(path, node)} {module}: not in __all__ of {package.relative_to(ROOT)}"
 
 
-@pytest.mark.parametrize("package", READY, ids=lambda package: str(package.relative_to(ROOT)))
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))
 def test_a_package_names_the_modules_that_it_offers(package: Path) -> None:
     modules = {path.stem for path in package.glob("*.py")} | {path.name for path in PACKAGES if path.parent == package}
     assert (offered(package) or {"no __all__"}) <= modules

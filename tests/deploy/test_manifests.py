@@ -77,7 +77,7 @@ class TestPod:
 
     pod = one("Deployment")["spec"]["template"]["spec"]
 
-    def test_it_runs_as_an_ordinary_user_under_the_default_seccomp_profile(self) -> None:
+    def test_it_runs_unprivileged_with_the_default_seccomp_profile(self) -> None:
         context = self.pod["securityContext"]
         assert context["runAsNonRoot"] is True
         assert context["runAsUser"] > 0

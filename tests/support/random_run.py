@@ -59,7 +59,7 @@ class Run:
 
 
 def run_seed(seed: int) -> Run:
-    """RandomPlan and let it happen, in a loop of its own; whatever becomes of it, its seed is printed."""
+    """Run the upgrade of a seed, in a new loop, and print the seed."""
     drawn = draw(seed)
     print(Run(draw=drawn))  # noqa: T201  # shown with a failure only
     try:

@@ -52,14 +52,14 @@ def pytest_asyncio_loop_factories(
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    """The real API server, one for all of a worker's tests."""
+    """Start the real API server, one for all of a worker's tests."""
     with ControlPlane(tiers.assets(), accounts=ACCOUNTS) as plane:
         yield plane
 
 
 @pytest.fixture(scope="session")
 def controlled_plane(control_plane: ControlPlane) -> ControlPlane:
-    """The same with the real controllers running."""
+    """Start the real controllers, too."""
     control_plane.start(CONTROLLER_MANAGER)
     return control_plane
 

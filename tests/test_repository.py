@@ -30,7 +30,7 @@ def pins(lock: Path) -> dict[str, str]:
 
 
 def wanted(source: Path) -> set[str]:
-    """The names that an input file asks for."""
+    """Return the names that an input file asks for."""
     lines = [line.split("#")[0].strip() for line in source.read_text().splitlines()]
     return {normalised(re.split(r"[<>=!~;\[ ]", line)[0]) for line in lines if line and not line.startswith("-")}
 
@@ -117,7 +117,7 @@ def test_every_decision_is_in_the_index() -> None:
 
 
 def section(document: Path, heading: str) -> str:
-    """The text under a heading, up to the next one."""
+    """Return the text under a heading, up to the next one."""
     return document.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 

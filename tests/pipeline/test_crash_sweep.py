@@ -18,7 +18,7 @@ import pytest
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
-from tests.support.sweep import shares
+from tests.support.sweep import cases, shares
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -171,7 +171,7 @@ async def test_crash_only_delays_the_end(spec: dict[str, Any], *, after: bool, s
 @pytest.mark.parametrize("share", shares(SMALL_SHARES))
 @pytest.mark.parametrize("after", WHEN)
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("scenario", SMALL)
+@pytest.mark.parametrize("scenario", cases(SMALL, default=["one-node"]))
 async def test_crash_only_delays_the_end_of_small_clusters(
     scenario: str, spec: dict[str, Any], *, after: bool, share: int, sweep: Sweep
 ) -> None:
@@ -234,7 +234,7 @@ async def test_lost_response_changes_nothing(share: int, sweep: Sweep) -> None:
 @pytest.mark.rule("pipeline: a lost API response does not change the outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("scenario", SMALL)
+@pytest.mark.parametrize("scenario", cases(SMALL, default=["one-node"]))
 async def test_lost_response_changes_nothing_on_small_clusters(
     scenario: str, spec: dict[str, Any], sweep: Sweep
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
 from tests.support.skewed import UNTIL_RELIST, Mishap, Skewed
-from tests.support.sweep import Sweep, shares
+from tests.support.sweep import Sweep, cases, shares
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Ledger, Stage, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -69,7 +69,7 @@ async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "lat
 @pytest.mark.rule("pipeline: decisions derive from the plan and observed objects, not from events seen earlier")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
-@pytest.mark.parametrize("mishap", MISHAPS)
+@pytest.mark.parametrize("mishap", cases(MISHAPS, default=["lost"]))
 @pytest.mark.parametrize("spec", SPECS)
 async def test_late_lost_or_duplicate_watch_event_changes_nothing(
     spec: dict[str, Any], mishap: Mishap, share: int, sweep: Sweep

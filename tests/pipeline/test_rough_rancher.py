@@ -95,7 +95,7 @@ async def test_node_back_with_the_old_os_blocks_the_others(simulate: Simulate) -
             )
             assert condition(plan, "Progressing") == ("True", "NodeUpgrading", waits)
             assert condition(plan, "Degraded")[0] == "False"
-            simulation.hosts.install("node-0", "Harvester v1.8.0", reboot_after="nobody")
+            simulation.hosts.install("node-0", "Harvester v1.8.0", reboot_after="no-pod")
             simulation.hosts.power_off("node-0")
             simulation.hosts.power_on("node-0")
             assert await stage.until_ended() == SUCCEEDED

@@ -153,7 +153,7 @@ async def test_job_killed_by_the_reboot_is_retried() -> None:
             await stage.create_plan(BY_VERSION)
             (pod,) = await pods_that(stage, lambda pod: objects.status(pod).get("phase") == "Running")
             # The OS is installed, and the node loses power before the Pod has finished.
-            hosts.install("node-0", simulation.scenario.release.os_image, reboot_after="nobody")
+            hosts.install("node-0", simulation.scenario.release.os_image, reboot_after="no-pod")
             hosts.power_off("node-0")
             assert await stage.until_ended() == SUCCEEDED
             await stage.settle()

@@ -54,8 +54,7 @@ class _State:
     target: Target
     #: The only node's name; None if Rancher drives the upgrade.
     single: str | None
-    #: The message about unknown names in pauseNodes.
-    unknown: str
+    unknown_pause_nodes: str
     decisions: list[Decided] = field(default_factory=list)
 
 
@@ -119,7 +118,7 @@ async def _observe(ctx: ReconcileContext) -> _State:
         observed=observed,
         target=Target(release["os"], release.get("kubernetes") or "", rancher.stale_hooks(ctx)),
         single=ctx.status["singleNode"],
-        unknown=unknown_pause_nodes(ctx, observed.nodes),
+        unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes),
     )
 
 
@@ -218,7 +217,7 @@ async def _progress(ctx: ReconcileContext, state: _State) -> PhaseResult:
     """Report the nodes that are not done, then the hooks that Rancher has not removed."""
     unfinished = [pair for pair in state.decisions if pair[1].state is None or not pair[1].state.upgraded]
     if unfinished:
-        busy = [await _node_progress(ctx, pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
+        busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
         paused = paused_message(unfinished, cordoned=state.single is None)
         shown = "; ".join([paused, *busy] if paused else busy) or NEXT_NODE
     else:
@@ -234,20 +233,18 @@ def _is_busy(view: NodeView, decision: Decision) -> bool:
     return decision.state is not paused and (decision.state is not None or view.state is paused)
 
 
-async def _node_progress(ctx: ReconcileContext, decided: Decided) -> str:
-    view, decision = decided
-    for effect in decision.effects:
-        if isinstance(effect, StartJob | ResumeJob):
-            # The same message as for the Job that runs, to save a write.
-            name = node_job_name(ctx.owner, node=effect.node, job_type=effect.job_type)
-            new = JobState(
-                namespace=HARVESTER_SYSTEM, name=name, progress=Progress.RUNNING, backoff_limit=BACKOFF_LIMIT
-            )
-            return job_progress(effect.node, effect.job_type, new)
+async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
+    start = next((effect for effect in decision.effects if isinstance(effect, StartJob | ResumeJob)), None)
+    if start is not None:
+        # The same message as for the Job that runs, to save a write.
+        name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
+        job = JobState(namespace=HARVESTER_SYSTEM, name=name, progress=Progress.RUNNING, backoff_limit=BACKOFF_LIMIT)
+        return job_progress(start.node, start.job_type, job)
     retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
     failure = await last_failure(ctx, retried) if retried and decision.message == retried.warning else ""
     return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
 
 
 def _message(text: str, state: _State, *, done: int, nodes: int) -> str:
-    return f"{text} ({done} of {nodes} nodes done)" + (f"; {state.unknown}" if state.unknown else "")
+    counted = f"{text} ({done} of {nodes} nodes done)"
+    return f"{counted}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else counted

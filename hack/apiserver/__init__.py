@@ -1,28 +1,41 @@
-"""An API server in this process, good enough for clients, for kubectl and for being failed against.
+"""A Kubernetes API server in this process, for virtual time, fault injection and the demo.
 
-tests/conformance holds it and the real kube-apiserver against the same rows. What it does not offer, it refuses as an
-older server would, loudly and never with a wrong answer. About reads and access:
+It offers what the manager, its webhook, the actors and the documented kubectl commands use. tests/conformance runs the
+same table against it and against kube-apiserver. Offered are:
 
-- Streaming lists (sendInitialEvents): 422, as with the feature gate WatchList off; no bookmark marks their end.
-- Answers in protobuf, CBOR or YAML, and Tables of v1beta1: 406; clients that name JSON too get that.
-- Mutating admission webhooks: a configuration that has any is refused with 403.
-- `authorizer` in the matchConditions of webhooks: 422.
-- Kinds that its discovery does not list, the paths /api/v1/watch/... of long ago, and subresources of kubelets (log,
-  exec, proxy) for which nobody registered an answer: 404.
-- Continue tokens and old versions expire at once when history is compacted; the real watch cache may still have them.
-- The roles that every cluster has (cluster-admin, edit, view ...) apply without being stored.
-- Kinds that hardly anybody looks at show name and age alone in Tables.
+- The built-in kinds in `builtin.py`, and CustomResourceDefinitions with one version, a structural schema of the
+  keywords in `schema/definition.py`, CEL rules, printer columns and a status subresource.
+- Create, update, delete, lists, pages, watches with bookmarks and 410, JSON, merge and strategic merge patches, dry
+  run, fieldValidation, finalizers, propagation, grace periods, garbage collection, deletion of namespaces.
+- Objects, PartialObjectMetadata and Tables in JSON; aggregated and plain discovery; OpenAPI for kubectl explain.
+- Bearer tokens, RBAC, impersonation of users and groups, TokenReview, SubjectAccessReview, validating webhooks.
 
-About writes:
+Refused are:
 
-- Server-side apply, CBOR, and protobuf beyond what kubectl sends, are refused with 415, as by a server that is older.
-- managedFields are not kept.
-- A JSON patch that replaces the whole object is refused; the real one makes an object without a name of it.
-- The admission plugins that write into Pods and Nodes are not there: no account, no token volume, no priority and no
-  default tolerations for a Pod, no host ports for one on its node's network, and no taint for a new Node.
-- CEL rules in a CustomResourceDefinition are parsed, and the fields and functions that they name are looked for; their
-  types are not checked, nor is estimated what they cost, so some definitions are taken that the real server refuses.
-- Names of Secrets and ConfigMaps that a Pod mentions, quotas, limit ranges and Pod security are not looked at.
-- Built-in kinds are checked for what a controller can get wrong, not for all that Kubernetes checks. Their fields and
-  types are all known (schema/gotypes.json), so a wrong field is never kept, and never taken under Strict.
+- Other kinds, versions, subresources and `/api/v1/watch/...`: 404.
+- Streaming lists (sendInitialEvents): 422, as with the feature gate WatchList off.
+- Answers in protobuf, CBOR or YAML: 406. Server-side apply and bodies in protobuf or CBOR: 415.
+- Other keywords, functions and subresources in CustomResourceDefinitions, matchConditions of webhooks: 422.
+- Impersonation of a uid or of extra fields: 400.
+
+Known differences:
+
+- Built-in objects are checked for types and unknown fields, and for the few rules in `schema/core_kinds.py`.
+- Schemas and CEL rules of CustomResourceDefinitions are only checked for syntax and for keywords that are not offered.
+- There are no managedFields, admission plugins, quotas or RBAC escalation checks.
+- A strategic merge patch appends new list items and does not arrange them.
+- Continue tokens and old versions expire as soon as the history is compacted.
 """
+
+__all__ = [
+    "authorization",
+    "handlers",
+    "http_poster",
+    "identity",
+    "posting",
+    "request_info",
+    "server",
+    "status",
+    "streams",
+    "watch",
+]

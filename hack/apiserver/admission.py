@@ -24,12 +24,8 @@ class WriteOptions:
     field_validation: str = ""
     #: Whether the object comes from a patch; what cannot be decoded is then the patch's fault and told in other words.
     patch: bool = False
-    #: A strategic merge patch as a refusal shows it, where one was sent.
-    strategic: str = ""
     #: Whether the body is so large that what comes of it might not fit into the store.
     bulky: bool = False
-    #: The paths of the fields that come twice in the body.
-    duplicates: tuple[str, ...] = ()
     #: What a stage puts here reaches the client as Warning headers (code 299).
     warnings: list[str] = field(default_factory=list)
 

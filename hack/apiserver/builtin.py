@@ -1,4 +1,4 @@
-"""The rows of the kinds that every Kubernetes server has."""
+"""The rows of the built-in kinds that the manager, the actors and the documented kubectl commands use."""
 
 from __future__ import annotations
 
@@ -6,67 +6,44 @@ from dataclasses import replace
 from typing import Any
 
 from hack.apiserver.columns import columns_of
-from hack.apiserver.quality import pending
 from hack.apiserver.resources import REVIEW_VERBS, Row
 from upgrade_manager.kube.resources import Resource
 
-#: Holds a CustomResourceDefinition until the objects of its kind are gone.
+#: The finalizer that holds a CustomResourceDefinition until all objects of its kind are deleted.
 INSTANCES = "customresourcecleanup.apiextensions.k8s.io"
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _EVENT_FIELDS = (*(f"involvedObject.{field}" for field in _INVOLVED), "reason", "reportingComponent", "source", "type")
-_NEW_EVENT_FIELDS = (*(f"regarding.{field}" for field in _INVOLVED), "reason", "reportingController", "type")
-_POD_FIELDS = (
-    "spec.nodeName",
-    "spec.restartPolicy",
-    "spec.schedulerName",
-    "spec.serviceAccountName",
-    "spec.hostNetwork",
-    "status.phase",
-    "status.podIP",
-    "status.nominatedNodeName",
-)
+_POD_FIELDS = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase")
 _ORPHANED_PODS = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
 )
-#: How events.k8s.io/v1 names the fields of the Events that core/v1 stores.
-_EVENT_RENAMES = (
-    ("involvedObject", "regarding"),
-    ("message", "note"),
-    ("source", "deprecatedSource"),
-    ("firstTimestamp", "deprecatedFirstTimestamp"),
-    ("lastTimestamp", "deprecatedLastTimestamp"),
-    ("count", "deprecatedCount"),
-    ("reportingComponent", "reportingController"),
-)
+_RBAC = "rbac.authorization.k8s.io"
 
 
-def _row(group: str, plural: str, kind: str, *, version: str = "v1", namespaced: bool = True, **more: Any) -> Row:
-    resource = Resource(group=group, version=version, plural=plural, kind=kind, namespaced=namespaced)
+def _row(group: str, plural: str, kind: str, *, namespaced: bool = True, **more: Any) -> Row:
+    resource = Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=namespaced)
     row = Row(resource=resource, singular=kind.lower(), list_kind=kind + "List", **more)
     return replace(row, columns=columns_of(row))
 
 
-def _workload(group: str, plural: str, kind: str, short: str, *, scale: bool = False, **more: Any) -> Row:
-    settings: dict[str, Any] = {
-        "categories": ("all",),
-        "status_subresource": True,
-        "generation": True,
-    }
-    if short:
-        settings["short_names"] = (short,)
-    return _row(group, plural, kind, scale=scale, **(settings | more))
+def _workload(group: str, plural: str, kind: str, **more: Any) -> Row:
+    return _row(group, plural, kind, categories=("all",), status_subresource=True, generation=True, **more)
 
 
-def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> Row:
-    return _row(group, plural, kind, namespaced=namespaced, verbs=REVIEW_VERBS)
+def _review(group: str, plural: str, kind: str) -> Row:
+    return _row(group, plural, kind, namespaced=False, verbs=REVIEW_VERBS)
 
 
-_CORE = (
+def _pending(pod: dict[str, Any]) -> dict[str, Any]:
+    """Return the initial status of a Pod."""
+    _ = pod
+    return {"phase": "Pending"}
+
+
+ROWS: tuple[Row, ...] = (
     _row("", "configmaps", "ConfigMap", short_names=("cm",)),
-    _row("", "endpoints", "Endpoints", short_names=("ep",)),
     _row("", "events", "Event", short_names=("ev",), selectable=_EVENT_FIELDS, create_on_update=True),
-    _row("", "limitranges", "LimitRange", short_names=("limits",)),
     _row(
         "",
         "namespaces",
@@ -89,19 +66,7 @@ _CORE = (
         selectable=("spec.unschedulable",),
     ),
     _row("", "persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status_subresource=True),
-    _row("", "persistentvolumes", "PersistentVolume", namespaced=False, short_names=("pv",), status_subresource=True),
-    _workload("", "pods", "Pod", "po", selectable=_POD_FIELDS, graceful=True, initial_status=pending),
-    _row("", "podtemplates", "PodTemplate"),
-    _workload(
-        "",
-        "replicationcontrollers",
-        "ReplicationController",
-        "rc",
-        scale=True,
-        orphan_by_default=True,
-        selectable=("status.replicas",),
-    ),
-    _row("", "resourcequotas", "ResourceQuota", short_names=("quota",), status_subresource=True),
+    _workload("", "pods", "Pod", short_names=("po",), selectable=_POD_FIELDS, graceful=True, initial_status=_pending),
     _row("", "secrets", "Secret", selectable=("type",)),
     _row("", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
     _row(
@@ -115,31 +80,10 @@ _CORE = (
         selectable=("spec.clusterIP", "spec.type"),
     ),
     _row("", "bindings", "Binding", verbs=REVIEW_VERBS),
-)
-
-_REVIEWS = (
-    _review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
     _review("authentication.k8s.io", "tokenreviews", "TokenReview"),
-    _review("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", namespaced=True),
-    _review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    _review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
     _review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
-)
-
-_RBAC = "rbac.authorization.k8s.io"
-_HOOKS = "admissionregistration.k8s.io"
-
-_GROUPS = (
     _row(
-        _HOOKS,
-        "mutatingwebhookconfigurations",
-        "MutatingWebhookConfiguration",
-        namespaced=False,
-        generation=True,
-        categories=("api-extensions",),
-    ),
-    _row(
-        _HOOKS,
+        "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
         "ValidatingWebhookConfiguration",
         namespaced=False,
@@ -158,28 +102,18 @@ _GROUPS = (
         deletion_finalizer=INSTANCES,
         unconditional_update=False,
     ),
-    _row(
-        "apiregistration.k8s.io",
-        "apiservices",
-        "APIService",
-        namespaced=False,
-        categories=("api-extensions",),
-        status_subresource=True,
-        unconditional_update=False,
-    ),
-    _row("apps", "controllerrevisions", "ControllerRevision"),
-    _workload("apps", "daemonsets", "DaemonSet", "ds"),
     _workload(
-        "apps", "deployments", "Deployment", "deploy", scale=True, annotated_generation=True, status_keeps=("labels",)
+        "apps",
+        "deployments",
+        "Deployment",
+        short_names=("deploy",),
+        annotated_generation=True,
+        status_keeps=("labels",),
     ),
-    _workload("apps", "replicasets", "ReplicaSet", "rs", scale=True),
-    _workload("apps", "statefulsets", "StatefulSet", "sts", scale=True),
-    _workload("batch", "cronjobs", "CronJob", "cj"),
     _workload(
         "batch",
         "jobs",
         "Job",
-        "",
         orphan_by_default=True,
         orphan_warning=_ORPHANED_PODS,
         selectable=("status.successful",),
@@ -187,34 +121,8 @@ _GROUPS = (
     ),
     _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False, create_on_update=True),
     _row("discovery.k8s.io", "endpointslices", "EndpointSlice", generation=True),
-    _row(
-        "events.k8s.io",
-        "events",
-        "Event",
-        short_names=("ev",),
-        stored_as="events",
-        renames=_EVENT_RENAMES,
-        selectable=_NEW_EVENT_FIELDS,
-        create_on_update=True,
-    ),
-    _row("networking.k8s.io", "ingresses", "Ingress", short_names=("ing",), status_subresource=True, generation=True),
-    _row("networking.k8s.io", "networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
-    _row(
-        "policy",
-        "poddisruptionbudgets",
-        "PodDisruptionBudget",
-        short_names=("pdb",),
-        status_subresource=True,
-        generation=True,
-        unconditional_update=False,
-    ),
     _row(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False, create_on_update=True),
     _row(_RBAC, "clusterroles", "ClusterRole", namespaced=False, create_on_update=True),
     _row(_RBAC, "rolebindings", "RoleBinding", create_on_update=True),
     _row(_RBAC, "roles", "Role", create_on_update=True),
-    _row("scheduling.k8s.io", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)),
-    _row("storage.k8s.io", "storageclasses", "StorageClass", namespaced=False, short_names=("sc",)),
-    _row("storage.k8s.io", "volumeattachments", "VolumeAttachment", namespaced=False, status_subresource=True),
 )
-
-ROWS: tuple[Row, ...] = _CORE + _REVIEWS + _GROUPS

@@ -8,7 +8,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def _pull_policy(container: dict[str, Any]) -> str | None:
-    """Always for the tag latest, given or implied."""
+    """Return Always for the tag latest, given or implied."""
     image = container.get("image")
     if not image:
         return None
@@ -34,19 +34,6 @@ def _subject_group(subject: dict[str, Any]) -> str | None:
     return _RBAC if subject.get("kind") in {"User", "Group"} else None
 
 
-def _traffic(spec: dict[str, Any]) -> str | None:
-    return None if spec.get("type") == "ExternalName" else "Cluster"
-
-
-def _requests(resources: dict[str, Any]) -> dict[str, Any] | None:
-    """What a container may use at most is what it asks for, where it does not say."""
-    return resources.get("limits") or None
-
-
-def _scratch(volume: dict[str, Any]) -> dict[str, Any] | None:
-    return {} if set(volume) <= {"name"} else None
-
-
 _PROBE = {
     "timeoutSeconds": 1,
     "periodSeconds": 10,
@@ -58,7 +45,7 @@ _CONTAINER = {
     "imagePullPolicy": _pull_policy,
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
-    "resources": {"requests": _requests},
+    "resources": {},
     "ports[]": {"protocol": "TCP"},
     "env[]": {"valueFrom?": {"fieldRef?": {"apiVersion": "v1"}}},
     "livenessProbe?": _PROBE,
@@ -66,14 +53,7 @@ _CONTAINER = {
     "startupProbe?": _PROBE,
 }
 _FILE_MODE = {"defaultMode": 0o644}
-_VOLUME = {
-    "configMap?": _FILE_MODE,
-    "secret?": _FILE_MODE,
-    "downwardAPI?": _FILE_MODE,
-    "projected?": _FILE_MODE,
-    "hostPath?": {"type": ""},
-    "emptyDir": _scratch,
-}
+_VOLUME = {"configMap?": _FILE_MODE, "secret?": _FILE_MODE, "projected?": _FILE_MODE, "hostPath?": {"type": ""}}
 _POD_SPEC = {
     "restartPolicy": "Always",
     "dnsPolicy": "ClusterFirst",
@@ -85,42 +65,21 @@ _POD_SPEC = {
     "volumes[]": _VOLUME,
 }
 _TEMPLATE = {"metadata": {}, "spec": _POD_SPEC}
-_JOB_SPEC = {
-    "completions": _completions,
-    "parallelism": 1,
-    "backoffLimit": 6,
-    "completionMode": "NonIndexed",
-    "suspend": False,
-    "manualSelector": False,
-    "podReplacementPolicy": "TerminatingOrFailed",
-    "template?": _TEMPLATE,
-}
 _BINDING = {"roleRef?": {"apiGroup": _RBAC}, "subjects[]": {"apiGroup": _subject_group}}
-_WEBHOOK = {
-    "failurePolicy": "Fail",
-    "matchPolicy": "Equivalent",
-    "namespaceSelector": {},
-    "objectSelector": {},
-    "timeoutSeconds": 10,
-    "rules[]": {"scope": "*"},
-    "clientConfig?": {"service?": {"port": 443}},
-}
 
 #: By plural.group.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "pods": {"spec": _POD_SPEC | {"enableServiceLinks": True}},
-    "podtemplates": {"template?": _TEMPLATE},
     "secrets": {"type": "Opaque"},
     "services": {
         "spec": {
             "type": "ClusterIP",
             "sessionAffinity": "None",
-            "internalTrafficPolicy": _traffic,
+            "internalTrafficPolicy": "Cluster",
             "ports[]": {"protocol": "TCP", "targetPort": _target_port},
         }
     },
     "persistentvolumeclaims": {"spec": {"volumeMode": "Filesystem"}},
-    "persistentvolumes": {"spec": {"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"}},
     "deployments.apps": {
         "spec": {
             "replicas": 1,
@@ -130,31 +89,30 @@ DEFAULTS: dict[str, dict[str, Any]] = {
             "template?": _TEMPLATE,
         }
     },
-    "replicasets.apps": {"spec": {"replicas": 1, "template?": _TEMPLATE}},
-    "daemonsets.apps": {"spec": {"revisionHistoryLimit": 10, "template?": _TEMPLATE}},
-    "statefulsets.apps": {
+    "jobs.batch": {
         "spec": {
-            "replicas": 1,
-            "revisionHistoryLimit": 10,
-            "podManagementPolicy": "OrderedReady",
-            "template?": _TEMPLATE,
-        }
-    },
-    "jobs.batch": {"spec": _JOB_SPEC},
-    "cronjobs.batch": {
-        "spec": {
-            "concurrencyPolicy": "Allow",
+            "completions": _completions,
+            "parallelism": 1,
+            "backoffLimit": 6,
+            "completionMode": "NonIndexed",
             "suspend": False,
-            "successfulJobsHistoryLimit": 3,
-            "failedJobsHistoryLimit": 1,
-            "jobTemplate?": {"metadata": {}, "spec": _JOB_SPEC},
+            "manualSelector": False,
+            "podReplacementPolicy": "TerminatingOrFailed",
+            "template?": _TEMPLATE,
         }
     },
     "endpointslices.discovery.k8s.io": {"ports[]": {"name": "", "protocol": "TCP"}},
     f"clusterrolebindings.{_RBAC}": _BINDING,
     f"rolebindings.{_RBAC}": _BINDING,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks[]": _WEBHOOK},
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": {
-        "webhooks[]": _WEBHOOK | {"reinvocationPolicy": "Never"}
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": {
+        "webhooks[]": {
+            "failurePolicy": "Fail",
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "timeoutSeconds": 10,
+            "rules[]": {"scope": "*"},
+            "clientConfig?": {"service?": {"port": 443}},
+        }
     },
 }

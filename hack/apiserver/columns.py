@@ -6,7 +6,6 @@ what JSONPath cannot compute. An expression about something absent has no value;
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,11 +33,6 @@ def _wide(name: str, path: str, *, absent: str = _NONE) -> Column:
 
 def _number(name: str, path: str, *, priority: int = 0, declared: str = "") -> Column:
     return Column(name=name, type="integer", json_path=path, priority=priority, declared=declared)
-
-
-def _yes_or_no(name: str, field: str, *, declared: str = "") -> Column:
-    path = f"=has({field}) && {field}"
-    return Column(name=name, type="boolean", json_path=path, declared=declared)
 
 
 def _date(name: str, path: str, *, priority: int = 0) -> Column:
@@ -124,16 +118,6 @@ _SELECTOR = (
     f"=((has(self.spec.selector.matchLabels) ? {_pairs('self.spec.selector.matchLabels')} : [])"
     f" + (has(self.spec.selector.matchExpressions) ? {_EXPRESSIONS} : [])).join(',')"
 )
-_EXTERNAL = (
-    "=has(self.spec.type) && self.spec.type == 'ExternalName' ? self.spec.externalName"
-    " : has(self.spec.externalIPs) ? self.spec.externalIPs.join(',')"
-    " : has(self.spec.type) && self.spec.type == 'LoadBalancer'"
-    " ? (has(self.status.loadBalancer.ingress) ? self.status.loadBalancer.ingress[0].ip : '<pending>') : '<none>'"
-)
-_PORTS = (
-    "=self.spec.ports.map(p, string(p.port) + (has(p.nodePort) && p.nodePort > 0 ? ':' + string(p.nodePort) : '')"
-    " + '/' + (has(p.protocol) ? p.protocol : 'TCP')).join(',')"
-)
 _EVENT_OBJECT = "=self.involvedObject.kind.lowerAscii() + '/' + self.involvedObject.name"
 _EVENT_SOURCE = (
     "=(has(self.source) && has(self.source.component) ? self.source.component"
@@ -185,7 +169,6 @@ _BINDING = (
     _wide("Groups", _subjects("Group"), absent=""),
     _wide("ServiceAccounts", _subjects("ServiceAccount", "s.namespace + '/' + s.name"), absent=""),
 )
-_HOOKS = (_number("Webhooks", "=has(self.webhooks) ? self.webhooks.size() : 0"), BUILTIN_AGE)
 _DATA = _number("Data", "=(has(self.data) ? self.data.size() : 0)", declared="string")
 
 #: By plural and group. The name's column comes first unless it is among them; kinds not here show name and age.
@@ -217,15 +200,6 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         replace(_DATA, json_path=f"{_DATA.json_path} + (has(self.binaryData) ? self.binaryData.size() : 0)"),
         BUILTIN_AGE,
     ),
-    "serviceaccounts": (BUILTIN_AGE,),
-    "services": (
-        _text("Type", ".spec.type", absent="ClusterIP"),
-        _text("Cluster-IP", ".spec.clusterIP", absent=_NONE),
-        _text("External-IP", _EXTERNAL, absent=_NONE),
-        _text("Port(s)", _PORTS, absent=_NONE),
-        BUILTIN_AGE,
-        _wide("Selector", f"={_pairs('self.spec.selector')}.join(',')"),
-    ),
     "events": (
         _date("Last Seen", _LAST_SEEN),
         _text("Type", ".type"),
@@ -238,50 +212,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         _number("Count", _EVENT_COUNT, priority=1, declared="string"),
         replace(NAME, priority=1),
     ),
-    "persistentvolumes": (
-        _text("Capacity", ".spec.capacity.storage"),
-        _text("Access Modes", _modes("self.spec.accessModes")),
-        _text("Reclaim Policy", ".spec.persistentVolumeReclaimPolicy", absent="Retain"),
-        _text("Status", "=has(self.metadata.deletionTimestamp) ? 'Terminating' : self.status.phase"),
-        _text("Claim", "=self.spec.claimRef.namespace + '/' + self.spec.claimRef.name"),
-        _text("StorageClass", ".spec.storageClassName"),
-        _text("VolumeAttributesClass", ".spec.volumeAttributesClassName", absent=_UNSET),
-        _text("Reason", ".status.reason"),
-        BUILTIN_AGE,
-        _wide("VolumeMode", ".spec.volumeMode", absent="Filesystem"),
-    ),
-    "persistentvolumeclaims": (
-        _text("Status", "=has(self.metadata.deletionTimestamp) ? 'Terminating' : self.status.phase"),
-        _text("Volume", ".spec.volumeName"),
-        _text("Capacity", ".status.capacity.storage"),
-        _text("Access Modes", _modes("self.status.accessModes")),
-        _text("StorageClass", ".spec.storageClassName"),
-        _text("VolumeAttributesClass", ".spec.volumeAttributesClassName", absent=_UNSET),
-        BUILTIN_AGE,
-        _wide("VolumeMode", ".spec.volumeMode", absent="Filesystem"),
-    ),
     "deployments.apps": (
         _text("Ready", _ready_of()),
         _number("Up-to-date", _count("updatedReplicas"), declared="string"),
         _number("Available", _count("availableReplicas"), declared="string"),
-        BUILTIN_AGE,
-        *_WORKLOAD_WIDE,
-    ),
-    "replicasets.apps": (
-        _number("Desired", "=has(self.spec.replicas) ? self.spec.replicas : 1"),
-        _number("Current", _count("replicas")),
-        _number("Ready", _count("readyReplicas")),
-        BUILTIN_AGE,
-        *_WORKLOAD_WIDE,
-    ),
-    "statefulsets.apps": (_text("Ready", _ready_of()), BUILTIN_AGE, *_TEMPLATE),
-    "daemonsets.apps": (
-        _number("Desired", _count("desiredNumberScheduled")),
-        _number("Current", _count("currentNumberScheduled")),
-        _number("Ready", _count("numberReady")),
-        _number("Up-to-date", _count("updatedNumberScheduled")),
-        _number("Available", _count("numberAvailable")),
-        _text("Node Selector", f"={_pairs('self.spec.template.spec.nodeSelector')}.join(',')", absent=_NONE),
         BUILTIN_AGE,
         *_WORKLOAD_WIDE,
     ),
@@ -292,61 +226,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         BUILTIN_AGE,
         *_WORKLOAD_WIDE,
     ),
-    "leases.coordination.k8s.io": (_text("Holder", ".spec.holderIdentity"), BUILTIN_AGE),
-    "endpointslices.discovery.k8s.io": (
-        _text("AddressType", ".addressType"),
-        _text("Ports", "=self.ports.map(p, string(p.port)).join(',')", absent=_UNSET),
-        _text("Endpoints", "=self.endpoints.map(e, e.addresses.join(',')).join(',')", absent=_UNSET),
-        BUILTIN_AGE,
-    ),
-    "poddisruptionbudgets.policy": (
-        _text("Min Available", "=string(self.spec.minAvailable)", absent="N/A"),
-        _text("Max Unavailable", "=string(self.spec.maxUnavailable)", absent="N/A"),
-        _number("Allowed Disruptions", _count("disruptionsAllowed")),
-        BUILTIN_AGE,
-    ),
     "customresourcedefinitions.apiextensions.k8s.io": (_CREATED,),
-    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
-    "rolebindings.rbac.authorization.k8s.io": _BINDING,
     "clusterroles.rbac.authorization.k8s.io": (_CREATED,),
     "roles.rbac.authorization.k8s.io": (_CREATED,),
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
-    "storageclasses.storage.k8s.io": (
-        _text("Provisioner", ".provisioner"),
-        _text("ReclaimPolicy", ".reclaimPolicy", absent="Delete"),
-        _text("VolumeBindingMode", ".volumeBindingMode", absent="Immediate"),
-        _yes_or_no("AllowVolumeExpansion", "self.allowVolumeExpansion", declared="string"),
-        BUILTIN_AGE,
-    ),
-    "volumeattachments.storage.k8s.io": (
-        replace(_text("Attacher", ".spec.attacher"), format="name"),
-        _text("PV", ".spec.source.persistentVolumeName"),
-        _text("Node", ".spec.nodeName"),
-        Column(
-            name="Attached",
-            type="boolean",
-            json_path="=has(self.status) && has(self.status.attached) && self.status.attached",
-        ),
-        BUILTIN_AGE,
-    ),
-    "priorityclasses.scheduling.k8s.io": (
-        _number("Value", ".value"),
-        _yes_or_no("Global-Default", "self.globalDefault"),
-        BUILTIN_AGE,
-        _text("PreemptionPolicy", ".preemptionPolicy", absent="PreemptLowerPriority"),
-    ),
 }
 
 
 def columns_of(row: Row) -> tuple[Column, ...]:
-    """The columns of a built-in kind, those of the kind under which it is stored with its own names for the fields."""
-    columns = COLUMNS.get(row.storage, ())
-    return tuple(_renamed(column, row) for column in columns) if row.renames else columns
-
-
-def _renamed(column: Column, row: Row) -> Column:
-    path = column.json_path
-    for stored, shown in row.renames:
-        path = re.sub(rf"(^|self)\.{stored}\b", rf"\1.{shown}", path)
-    return replace(column, json_path=path)
+    """Return the columns of a built-in kind."""
+    return COLUMNS.get(row.resource.name, ())

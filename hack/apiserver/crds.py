@@ -64,7 +64,6 @@ def _row(spec: Object, version: Object) -> Row:
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         status_subresource="status" in subresources,
-        scale="scale" in subresources,
         schema=schema,
         columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
         custom=True,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import go_text, protobuf
+from hack.apiserver import go_text
 from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.metadata import tidy
 from hack.apiserver.options import dry_run_faults, invalid_options
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
 _POLICIES = ("Foreground", "Background", "Orphan")
-#: The Go type with which the real server looks for the kind of the options.
-HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 #: Finalizers by which the garbage collector is made to act before the object goes.
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
@@ -65,8 +63,6 @@ class DeleteOptions:
 
 def _body(request: Request) -> Any:
     """What the client wants: a body leaves no room for the query. Raises StatusError 400."""
-    if request.headers.get("content-type", "").startswith(protobuf.MEDIA_TYPE):
-        return protobuf.decode(request.body) if request.body else {}
     if not request.body.strip():
         return _query(request)
     try:
@@ -74,8 +70,7 @@ def _body(request: Request) -> Any:
     except JsonError as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
     if not isinstance(body, dict):
-        fault = f"json: cannot unmarshal {go_text.word(body)} into Go value of type {HEAD}"
-        raise bad_request(f"couldn't get version/kind; json parse error: {fault}")
+        raise bad_request(f"couldn't get version/kind; json parse error: cannot unmarshal {go_text.word(body)}")
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         version = body.get("apiVersion", "v1")
         kind = f'no kind "{body["kind"]}" is registered for version "{version}"'

@@ -118,8 +118,6 @@ def subresources(row: Row) -> list[tuple[str, dict[str, str]]]:
     found: list[tuple[str, dict[str, str]]] = []
     if row.status_subresource:
         found.append(("status", {"kind": row.resource.kind}))
-    if row.scale:
-        found.append(("scale", {"group": "autoscaling", "version": "v1", "kind": "Scale"}))
     return found
 
 

@@ -46,9 +46,6 @@ def _offered(term: Requirement, row: Row) -> Requirement:
         common = {"metadata.name"}
     if term.key not in {*common, *row.selectable}:
         raise bad_request(_refusal(term.key, row))
-    for stored, shown in row.renames:
-        if term.key == shown or term.key.startswith(shown + "."):
-            return Requirement(stored + term.key.removeprefix(shown), term.operator, term.values)
     return term
 
 

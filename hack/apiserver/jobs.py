@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.apiserver.schema.workloads import UID_LABEL
+from hack.apiserver.schema.core_kinds import UID_LABEL
 from upgrade_manager.kube.resources import JOBS
 
 if TYPE_CHECKING:

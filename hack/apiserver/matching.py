@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from hack.apiserver.storage import Storage
 
 #: Kinds that never reach a webhook, so that a broken one can be repaired.
-CONFIGURATIONS = {
-    "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-}
+CONFIGURATIONS = {"validatingwebhookconfigurations.admissionregistration.k8s.io"}
 _EXPRESSION_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 

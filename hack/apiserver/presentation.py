@@ -7,7 +7,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver import table
-from hack.apiserver.conversion import shown
 from hack.apiserver.status import bad_request, not_acceptable
 from hack.apiserver.stored import encode
 
@@ -123,7 +122,7 @@ class View:
     def _encoded(self, stored: Stored) -> bytes:
         if self.form is Form.METADATA:
             return stored.encoded("metadata", _partial)
-        return stored.encoded(self.row.resource.api_version, lambda obj: shown(self.row, obj))
+        return stored.encoded("object", lambda obj: obj)
 
     def _item(self, stored: Stored) -> bytes:
         """Built-in kinds come without kind and apiVersion inside of lists, as typed clients never look there."""
@@ -133,7 +132,7 @@ class View:
         return b"{" + encoded[encoded.index(b'"metadata":') :]
 
     def _table(self, states: Sequence[Stored], metadata: dict[str, Any], *, columns: bool) -> Object:
-        objects = [shown(self.row, stored.object) for stored in states]
+        objects = [stored.object for stored in states]
         return table.render(
             self.row,
             objects,

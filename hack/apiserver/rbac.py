@@ -1,7 +1,7 @@
-"""Which rules apply to a user: the Roles and ClusterRoles that bindings in the store give, and those all have.
+"""The RBAC rules that apply to a user, from the Roles, ClusterRoles and bindings in the store.
 
-The roles that Kubernetes always brings (cluster-admin, admin, edit, view, system:discovery ...) need not be stored;
-a stored one of the same name wins. Rules of ClusterRoles labelled `aggregate-to-admin|edit|view` are added to those.
+The roles cluster-admin, system:auth-delegator, system:discovery and system:public-info-viewer need not be stored; a
+stored role of the same name takes precedence. Other default roles and aggregation are not offered.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.identity import Attributes
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.apiserver.admission import Object
-    from hack.apiserver.identity import User
+    from hack.apiserver.identity import Attributes, User
     from hack.apiserver.storage import Storage
 
 GROUP = "rbac.authorization.k8s.io"
@@ -26,29 +24,8 @@ ROLE_BINDINGS = f"rolebindings.{GROUP}"
 
 Rule = dict[str, Any]
 
-_READ = ["get", "list", "watch"]
-_WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 _DISCOVERY = [*_PUBLIC, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]
-_WORKLOADS = [
-    {"apiGroups": [""], "resources": ["pods", "pods/*", "services", "configmaps", "persistentvolumeclaims", "events"]},
-    {"apiGroups": ["apps", "batch", "networking.k8s.io", "policy", "discovery.k8s.io"], "resources": ["*"]},
-]
-_VIEW: list[Rule] = [rule | {"verbs": _READ} for rule in _WORKLOADS]
-_EDIT: list[Rule] = [
-    *(rule | {"verbs": _READ + _WRITE} for rule in _WORKLOADS),
-    {"apiGroups": [""], "resources": ["secrets", "serviceaccounts"], "verbs": _READ + _WRITE},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": _READ + _WRITE},
-]
-_ADMIN: list[Rule] = [*_EDIT, {"apiGroups": [GROUP], "resources": ["roles", "rolebindings"], "verbs": _READ + _WRITE}]
-_BASIC: list[Rule] = [
-    {
-        "apiGroups": ["authorization.k8s.io"],
-        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-        "verbs": ["create"],
-    },
-    {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
-]
 
 #: ClusterRoles that exist without being stored.
 DEFAULT_ROLES: dict[str, list[Rule]] = {
@@ -56,21 +33,17 @@ DEFAULT_ROLES: dict[str, list[Rule]] = {
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
         {"nonResourceURLs": ["*"], "verbs": ["*"]},
     ],
-    "admin": _ADMIN,
-    "edit": _EDIT,
-    "view": _VIEW,
     "system:auth-delegator": [
         {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
         {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
     ],
-    "system:basic-user": _BASIC,
     "system:discovery": [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}],
     "system:public-info-viewer": [{"nonResourceURLs": _PUBLIC, "verbs": ["get"]}],
 }
 #: ClusterRoleBindings that exist without being stored: group to roles.
 DEFAULT_BINDINGS = {
     "system:masters": ("cluster-admin",),
-    "system:authenticated": ("system:basic-user", "system:discovery", "system:public-info-viewer"),
+    "system:authenticated": ("system:discovery", "system:public-info-viewer"),
     "system:unauthenticated": ("system:public-info-viewer",),
 }
 
@@ -108,26 +81,6 @@ def allows(rule: Rule, attributes: Attributes) -> bool:
         _has(rule.get("apiGroups"), attributes.group)
         and _resource(rule.get("resources") or (), attributes)
         and (not names or attributes.name in names)
-    )
-
-
-def covers(rule: Rule, part: tuple[str, str, str, str]) -> bool:
-    """Whether one rule gives one permission, taken apart into group, resource, name and verb.
-
-    Names count: a rule for all names gives each one, not the other way round. Without a resource the name is a URL.
-    """
-    group, resource, name, verb = part
-    if not _has(rule.get("verbs"), verb):
-        return False
-    if not resource:
-        return any(_covers(pattern, name) for pattern in rule.get("nonResourceURLs") or ())
-    names = rule.get("resourceNames") or ()
-    plural, _, subresource = resource.partition("/")
-    asked = Attributes(verb=verb, group=group, resource=plural, subresource=subresource)
-    return (
-        _has(rule.get("apiGroups"), group)
-        and _resource(rule.get("resources") or (), asked)
-        and (not names or name in names)
     )
 
 
@@ -185,7 +138,7 @@ def rules_of(store: Storage, kind: str, name: str, namespace: str) -> list[Rule]
     if stored is not None:
         return stored.object.get("rules") or []
     if kind == "ClusterRole" and name in DEFAULT_ROLES:
-        return [*DEFAULT_ROLES[name], *_aggregated(store, name)]
+        return DEFAULT_ROLES[name]
     return None
 
 
@@ -196,10 +149,3 @@ def _of_role(store: Storage, kind: str, name: str, namespace: str, because: str)
         return
     for rule in rules:
         yield Grant(rule=rule, because=because)
-
-
-def _aggregated(store: Storage, name: str) -> Iterator[Rule]:
-    label = f"{GROUP}/aggregate-to-{name}"
-    for role in store.objects(CLUSTER_ROLES):
-        if (role["metadata"].get("labels") or {}).get(label) == "true":
-            yield from role.get("rules") or ()

@@ -51,7 +51,6 @@ class Row:
     status_on_create: bool = False
     #: Makes the status that every new object gets instead of what it brings; None for none.
     initial_status: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    scale: bool = False
     #: The openAPIV3Schema of a custom kind; a built-in one has a Go type instead (schema/gotypes.py).
     schema: dict[str, Any] | None = None
     columns: tuple[Column, ...] = ()
@@ -79,10 +78,6 @@ class Row:
     graceful: bool = False
     #: A finalizer that every delete puts on the object, for a cleanup that the server does itself.
     deletion_finalizer: str = ""
-    #: The plural.group of the kind under which the objects are stored; differs for the Events of events.k8s.io.
-    stored_as: str = ""
-    #: Pairs of (stored path, path in this version), dotted; for versions that name the same field differently.
-    renames: tuple[tuple[str, str], ...] = ()
 
     @property
     def known_finalizers(self) -> bool:
@@ -92,7 +87,7 @@ class Row:
     @property
     def storage(self) -> str:
         """The name of the collection in the store, the same for all versions of a kind."""
-        return self.stored_as or self.resource.name
+        return self.resource.name
 
     @property
     def selects_itself(self) -> bool:
@@ -149,7 +144,7 @@ class ResourceTable:
 
     def stored(self, storage: str) -> Row | None:
         """The row of the preferred version of a collection, by the collection's name."""
-        rows = [row for row in self._rows.values() if row.resource.name == storage and not row.stored_as]
+        rows = [row for row in self._rows.values() if row.resource.name == storage]
         return min(rows, key=lambda row: version_priority(row.resource.version), default=None)
 
     def versions(self, group: str) -> list[str]:

@@ -1,16 +1,12 @@
-"""The kinds that are asked and never stored: TokenReview, SubjectAccessReview and their kin."""
+"""TokenReview and SubjectAccessReview: kinds that are answered and never stored."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.authorization import decide
 from hack.apiserver.identity import Attributes, User
-from hack.apiserver.rbac import grants
-from hack.apiserver.schema.field_error import FieldError, invalid
-from hack.apiserver.status import StatusError, bad_request
-from hack.apiserver.status import invalid as invalid_object
+from hack.apiserver.status import bad_request
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object
@@ -18,35 +14,20 @@ if TYPE_CHECKING:
     from hack.apiserver.resources import Row
     from hack.apiserver.storage import Storage
 
-#: For whom the tokens are.
+#: The audience of all tokens.
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
+_FIELDS = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
 
 
-def answer(  # all that a review may ask about
-    row: Row, review: Object, *, namespace: str, user: User, authenticator: Authenticator, store: Storage
-) -> Object:
-    """The review with its status filled in. Raises StatusError for a review that asks nothing."""
+def answer(row: Row, review: Object, *, authenticator: Authenticator, store: Storage) -> Object:
+    """Return the review with its status. Raises StatusError for a review without a subject."""
     spec = review.get("spec") or {}
-    kind = row.resource.kind
-    if kind == "TokenReview":
-        status = _token(spec, authenticator)
-    elif kind == "SelfSubjectReview":
-        status = {"userInfo": user_info(user)}
-    elif kind == "SelfSubjectRulesReview":
-        status = _rules(spec, user, store)
-    elif kind == "SelfSubjectAccessReview":
-        status = _access(row, spec, user, store)
-    else:
-        subject = _subject(row, spec, namespace)
-        status = _access(row, spec, subject, store)
-    metadata = dict(review.get("metadata") or {})
-    if row.resource.namespaced:
-        metadata.setdefault("namespace", namespace)
-    return {"metadata": metadata} | review | {"metadata": metadata, "status": status}
+    status = _token(spec, authenticator) if row.resource.kind == "TokenReview" else _access(spec, store)
+    return {"metadata": review.get("metadata") or {}} | review | {"status": status}
 
 
 def user_info(user: User) -> dict[str, Any]:
-    """The user as reviews and admission requests show it."""
+    """Return the user as reviews and admission requests show it."""
     info = {
         "username": user.name,
         "uid": user.uid,
@@ -57,65 +38,28 @@ def user_info(user: User) -> dict[str, Any]:
 
 
 def _token(spec: dict[str, Any], authenticator: Authenticator) -> dict[str, Any]:
-    token = spec.get("token")
-    if not token:
+    if not spec.get("token"):
         raise bad_request("token is required for TokenReview in authentication")
-    user = authenticator.review(token)
-    if user is None:
+    user = authenticator.review(spec["token"])
+    if user is None or AUDIENCE not in (spec.get("audiences") or [AUDIENCE]):
         return {"user": {}, "error": "invalid bearer token"}
-    audiences = [one for one in spec.get("audiences") or [AUDIENCE] if one == AUDIENCE]
-    if not audiences:
-        return {"user": {}, "error": "invalid bearer token"}
-    return {"authenticated": True, "user": user_info(user), "audiences": audiences}
+    return {"authenticated": True, "user": user_info(user), "audiences": [AUDIENCE]}
 
 
-def _subject(row: Row, spec: dict[str, Any], namespace: str) -> User:
-    """Whom a SubjectAccessReview asks about."""
+def _access(spec: dict[str, Any], store: Storage) -> dict[str, Any]:
     if not spec.get("user") and not spec.get("groups"):
-        raise _refused(row, invalid("spec.user", "", "at least one of user or group must be specified"))
-    asked = (spec.get("resourceAttributes") or {}).get("namespace", "")
-    if row.resource.namespaced and asked != namespace:
-        detail = "must match metadata.namespace"
-        raise _refused(row, invalid("spec.resourceAttributes.namespace", asked, detail))
+        raise bad_request("spec.user: at least one of user or group must be specified")
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     groups = tuple(spec.get("groups") or ())
-    return User(name=spec.get("user", ""), uid=spec.get("uid", ""), groups=groups, extra=extra)
-
-
-def _access(row: Row, spec: dict[str, Any], user: User, store: Storage) -> dict[str, Any]:
-    verdict = decide(user, _attributes(row, spec), store)
+    user = User(name=spec.get("user", ""), uid=spec.get("uid", ""), groups=groups, extra=extra)
+    verdict = decide(user, _attributes(spec), store)
     return {"allowed": verdict.allowed} | ({"reason": verdict.reason} if verdict.reason else {})
 
 
-def _attributes(row: Row, spec: dict[str, Any]) -> Attributes:
+def _attributes(spec: dict[str, Any]) -> Attributes:
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is None and other is None:
-        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise _refused(row, invalid("spec.resourceAttributes", None, detail))
-    if resource is not None and other is not None:
-        shown = {"Path": other.get("path", ""), "Verb": other.get("verb", "")}
-        detail = "cannot be specified in combination with resourceAttributes"
-        raise _refused(row, invalid("spec.nonResourceAttributes", shown, detail))
+    if (resource is None) == (other is None):
+        raise bad_request("spec: exactly one of nonResourceAttributes or resourceAttributes must be specified")
     if resource is None:
         return Attributes(verb=(other or {}).get("verb", ""), path=(other or {}).get("path", ""))
-    fields = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
-    return Attributes(**{field: str(resource.get(field) or "") for field in fields})
-
-
-def _rules(spec: dict[str, Any], user: User, store: Storage) -> dict[str, Any]:
-    if not spec.get("namespace"):
-        raise bad_request("no namespace on request")
-    found = list(grants(user, spec["namespace"], store))
-    missing = [grant.missing for grant in found if grant.missing]
-    status: dict[str, Any] = {
-        "resourceRules": [grant.rule for grant in found if grant.rule.get("resources")],
-        "nonResourceRules": [grant.rule for grant in found if grant.rule.get("nonResourceURLs")],
-        "incomplete": bool(missing),
-    }
-    told = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
-    return status | ({"evaluationError": told} if missing else {})
-
-
-def _refused(row: Row, error: FieldError) -> StatusError:
-    """As the real server says it, which does not name the kind here."""
-    return invalid_object(replace(row.resource, kind=""), "", [error])
+    return Attributes(**{field: str(resource.get(field) or "") for field in _FIELDS})

@@ -98,8 +98,6 @@ def _is_builtin(group: str, table: ResourceTable) -> bool:
 def _has(row: Row, subresource: str) -> bool:
     if subresource == "finalize":
         return row.resource.name == "namespaces"
-    if subresource == "scale":
-        return row.scale
     return subresource == "status" and row.status_subresource
 
 

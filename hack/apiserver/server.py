@@ -14,9 +14,7 @@ from hack.apiserver.bootstrap import bootstrap
 from hack.apiserver.collector import GarbageCollector
 from hack.apiserver.crds import DefinitionController, crd_stage
 from hack.apiserver.defaults import defaults_stage
-from hack.apiserver.escalation import Escalation
 from hack.apiserver.handlers import Handlers
-from hack.apiserver.health import health, is_health
 from hack.apiserver.hook_rules import hook_stage
 from hack.apiserver.impersonation import acting
 from hack.apiserver.jobs import job_labels_stage, job_stage
@@ -28,10 +26,8 @@ from hack.apiserver.reading import Reader
 from hack.apiserver.request_info import attributes_of
 from hack.apiserver.resources import ResourceTable
 from hack.apiserver.route import resolve
-from hack.apiserver.scale import Scaling
 from hack.apiserver.schema import stages
 from hack.apiserver.secrets import secret_stage
-from hack.apiserver.services import service_stage
 from hack.apiserver.status import StatusError, no_such_path
 from hack.apiserver.storage import Storage
 from hack.apiserver.streams import WatchStream, WholeStream
@@ -52,6 +48,8 @@ if TYPE_CHECKING:
     from hack.apiserver.watch import Watch
     from upgrade_manager.kube.transport import Request, Stream
 
+_PROBES = {"/healthz", "/livez", "/readyz"}
+
 
 class ApiServer:
     """An embedded Kubernetes API server; a `Transport` itself.
@@ -66,8 +64,8 @@ class ApiServer:
         self.authenticator = Authenticator()
         self.handlers = Handlers()
         self.chain = Chain(
-            mutating=[stages.shape, namespace_stage, crd_stage, secret_stage, defaults_stage, service_stage],
-            validating=[job_stage, stages.validate, job_labels_stage, hook_stage, Escalation(self.storage)],
+            mutating=[stages.shape, namespace_stage, crd_stage, secret_stage, defaults_stage],
+            validating=[job_stage, stages.validate, job_labels_stage, hook_stage],
         )
         self.lister = Lister(self.storage, now=now)
         webhooks = Webhooks(storage=self.storage, poster=poster, random=random)
@@ -78,7 +76,6 @@ class ApiServer:
             GarbageCollector(self.storage, table=self.table, writer=writer),
         )
         self._reader = Reader(storage=self.storage, lister=self.lister, now=now, random=random)
-        self._scaling = Scaling(writer=writer)
         self._binder = Binder(table=self.table, writer=writer, now=now)
         self._writing = Writing(writer=writer, authenticator=self.authenticator, now=now)
         bootstrap(self.storage, now=now, random=random)
@@ -144,8 +141,6 @@ class ApiServer:
 
     async def _respond(self, route: Route, request: Request, user: User) -> Response | Watch:
         """What the kind's row asks for."""
-        if route.subresource == "scale":
-            return await self._scaling.respond(route, request, user)
         if route.row.resource.name == "bindings":
             return await self._binder.respond(route, request, user)
         if route.verb == "watch":
@@ -155,9 +150,9 @@ class ApiServer:
         return await self._writing.respond(route, request, user)
 
     def _document(self, request: Request) -> Response:
-        if is_health(request.path):
-            return health(request)
         path = request.path.rstrip("/")
+        if path in _PROBES:
+            return Response(status=200, headers={"content-type": "text/plain; charset=utf-8"}, body=b"ok")
         if path == "/version":
             return discovery.version()
         if path.startswith("/openapi/"):

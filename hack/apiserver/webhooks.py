@@ -8,11 +8,10 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.apiserver.conditions import Unjudged, all_hold
 from hack.apiserver.matching import CONFIGURATIONS, wants
 from hack.apiserver.posting import Target
 from hack.apiserver.reviews import user_info
-from hack.apiserver.status import StatusError, forbidden, internal
+from hack.apiserver.status import StatusError, internal
 from hack.apiserver.stored import encode
 from hack.apiserver.warning import warning_header
 from upgrade_manager.kube.errors import Transient
@@ -57,8 +56,7 @@ class Webhooks:
             for webhook in configuration.get("webhooks") or ():
                 if wants(webhook, route, operation=operation, new=new, old=old, storage=self.storage):
                     request = self._request(route, new, old, operation, options)
-                    if _is_meant(webhook, request, route):
-                        await self._ask(webhook, request, options)
+                    await self._call_webhook(webhook, request, options)
 
     def _request(
         self, route: Route, new: Object | None, old: Object | None, operation: Operation, options: WriteOptions
@@ -89,7 +87,7 @@ class Webhooks:
             request |= {"subResource": route.subresource, "requestSubResource": route.subresource}
         return request
 
-    async def _ask(self, webhook: Object, request: Object, options: WriteOptions) -> None:
+    async def _call_webhook(self, webhook: Object, request: Object, options: WriteOptions) -> None:
         name = webhook["name"]
         try:
             answer = await self._call(webhook, request)
@@ -115,16 +113,6 @@ class Webhooks:
             media = response.headers.get("content-type", "")
             raise _CallFailedError(f"{_CALL}: 0-length response with status code: 200 and content type: {media}")
         return _verdict(response.body, request["uid"])
-
-
-def _is_meant(webhook: Object, request: Object, route: Route) -> bool:
-    """Whether all of a webhook's conditions hold. Raises StatusError 403 when nobody can say."""
-    try:
-        return all_hold(webhook.get("matchConditions") or (), request)
-    except Unjudged as error:
-        if webhook.get("failurePolicy", "Fail") == "Ignore":
-            return False
-        raise forbidden(route.row.resource, request["name"], str(error)) from error
 
 
 def _trouble(response: Response) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.apiserver import metadata
-from hack.apiserver.conversion import kept, shown
 from hack.apiserver.definitions import check_definition
 from hack.apiserver.deletion import check_preconditions, dying, settle
 from hack.apiserver.namespaces import check_immortal, check_namespace
@@ -77,8 +76,8 @@ class Writer:
             raise already_exists(row.resource, key[1], dying="deletionTimestamp" in there.object["metadata"])
         _check_size(new, options)
         if options.dry_run:
-            return Stored(kept(row, new), 0)
-        return self.storage.write(row.storage, key, kept(row, new))
+            return Stored(new, 0)
+        return self.storage.write(row.storage, key, new)
 
     async def update(
         self, route: Route, make: Callable[[Object], object], options: WriteOptions, *, whole: bool
@@ -92,13 +91,13 @@ class Writer:
             current = self.storage.get(row.storage, route.key)
             if current is None:
                 raise not_found(row.resource, route.name)
-            old = shown(row, current.object)
+            old = current.object
             new = self._changed(route, make(old), old, options, whole=whole)
             if new == old:
                 return current
             await self.webhooks.admit(route, new=new, old=old, operation="UPDATE", options=options)
             if self.storage.get(row.storage, route.key) is current:
-                return self._commit(route, kept(row, new), current, options)
+                return self._commit(route, new, current, options)
         raise modified(row.resource, route.name)
 
     def _changed(self, route: Route, made: object, old: Object, options: WriteOptions, *, whole: bool) -> Object:
@@ -123,7 +122,7 @@ class Writer:
             if current is None:
                 raise not_found(row.resource, route.name)
             check_preconditions(row, current.object, wanted)
-            old = shown(row, current.object)
+            old = current.object
             await self.webhooks.admit(route, new=None, old=old, operation="DELETE", options=options)
             if self.storage.get(row.storage, route.key) is current:
                 return self._remove(route, current, wanted, dry_run=options.dry_run)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import yaml
 
-from hack.apiserver import go_text, protobuf, reviews
+from hack.apiserver import go_text, reviews
 from hack.apiserver.admission import WriteOptions
-from hack.apiserver.deletion import HEAD, DeleteOptions, delete_options
-from hack.apiserver.json_text import JsonError, duplicates, read
+from hack.apiserver.deletion import DeleteOptions, delete_options
+from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.list_options import list_options
 from hack.apiserver.metadata import check_name, decoded
 from hack.apiserver.options import dry_run_faults, invalid_options
-from hack.apiserver.patches import MERGE_PATCH, STRATEGIC_MERGE_PATCH, check_media_type, patched
+from hack.apiserver.patches import check_media_type, patched
 from hack.apiserver.reading import view
 from hack.apiserver.resources import REVIEW_VERBS
 from hack.apiserver.route import Route
@@ -43,8 +42,6 @@ JSON = "application/json"
 YAML = "application/yaml"
 #: The real server's limit on a body.
 MOST_BYTES = 3 * 1024 * 1024
-#: Bytes of a body that a refusal shows.
-_GLIMPSE = 30
 _NOT_FOUND = 404
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 #: The kind of a verb's options, as refusals name it.
@@ -91,14 +88,7 @@ class Writing:
 
     def _review(self, route: Route, request: Request, options: WriteOptions) -> Response:
         review = shape(route.row, decoded(object_body(request, route.row), route), None, "CREATE", options)
-        answer = reviews.answer(
-            route.row,
-            review,
-            namespace=route.namespace,
-            user=options.user,
-            authenticator=self.authenticator,
-            store=self.writer.storage,
-        )
+        answer = reviews.answer(route.row, review, authenticator=self.authenticator, store=self.writer.storage)
         head = {"kind": route.row.resource.kind, "apiVersion": route.row.resource.api_version}
         return Response(status=201, headers=_headers(options), body=encode(head | answer))
 
@@ -168,29 +158,14 @@ def write_options(route: Route, request: Request, user: User) -> WriteOptions:
         faults.append(not_supported("fieldValidation", validation, _VALIDATIONS))
     if faults:
         raise invalid_options(_OPTIONS.get(route.verb, "DeleteOptions"), faults)
-    strategic = ""
-    if media_type(request) == STRATEGIC_MERGE_PATCH:
-        with suppress(JsonError):
-            strategic = go_text.shown(read(request.body))
     return WriteOptions(
         user=user,
         subresource=route.subresource,
         dry_run=bool(dry_run),
         field_validation=validation,
         patch=route.verb == "patch",
-        strategic=strategic,
         bulky=len(request.body) > MOST_STORED // 2,
-        duplicates=_duplicates(request, validation) if route.verb in _OPTIONS else (),
     )
-
-
-def _duplicates(request: Request, validation: str) -> tuple[str, ...]:
-    if validation == "Ignore" or media_type(request) not in {JSON, MERGE_PATCH}:
-        return ()
-    try:
-        return tuple(duplicates(request.body))
-    except ValueError:
-        return ()
 
 
 def media_type(request: Request) -> str:
@@ -199,29 +174,19 @@ def media_type(request: Request) -> str:
 
 
 def object_body(request: Request, row: Row) -> Object:
-    """The object in a body: JSON, YAML, or what kubectl sends of protobuf. Raises StatusError 400 or 415."""
+    """Return the object in a body: JSON or YAML. Raises StatusError 400 or 415."""
     given = media_type(request)
-    if given == protobuf.MEDIA_TYPE:
-        return protobuf.decode(request.body)
     if given not in {JSON, YAML}:
-        raise unsupported_media_type((JSON, YAML, protobuf.MEDIA_TYPE))
+        raise unsupported_media_type((JSON, YAML))
     try:
         body = read(request.body) if given == JSON else yaml.safe_load(request.body)
     except (JsonError, yaml.YAMLError) as error:
-        raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {error}") from error
+        raise _unrecognized(row, f"couldn't get version/kind; json parse error: {error}") from error
     if body is not None and not isinstance(body, dict):
-        fault = f"json: cannot unmarshal {go_text.word(body)} into Go value of type {HEAD}"
-        raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
+        raise _unrecognized(row, f"cannot unmarshal {go_text.word(body)}")
     body = body or {}
-    for key in ("kind", "apiVersion"):
-        if not isinstance(body.get(key) or "", str):
-            fault = f"json: cannot unmarshal {go_text.word(body[key])} into Go struct field .{key} of type string"
-            raise _unrecognized(row, request, f"couldn't get version/kind; json parse error: {fault}")
-    version = body.get("apiVersion") or ""
-    if str(version).count("/") > 1:
-        raise _unrecognized(row, request, f"unexpected GroupVersion string: {version}")
     if row.custom and not body.get("kind"):
-        raise _unrecognized(row, request, f"Object 'Kind' is missing in '{request.body.decode('utf-8', 'replace')}'")
+        raise _unrecognized(row, "Object 'Kind' is missing")
     return body
 
 
@@ -233,18 +198,8 @@ def named(body: Object, route: Route) -> Object:
     return body | {"metadata": {key: value for key, value in metadata.items() if key != "resourceVersion"}}
 
 
-def _unrecognized(row: Row, request: Request, fault: str) -> StatusError:
-    kind = row.resource.kind
-    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {fault} ({_glimpse(request)})")
-
-
-def _glimpse(request: Request) -> str:
-    """The beginning of a body, in hexadecimal where it does not even look like an object."""
-    body = request.body
-    if not body:
-        return "<empty>"
-    shown = body[:_GLIMPSE].decode("utf-8", "replace") if body.startswith(b"{") else body[:_GLIMPSE].hex()
-    return shown + (" ..." if len(body) > _GLIMPSE else "")
+def _unrecognized(row: Row, fault: str) -> StatusError:
+    return bad_request(f"the object provided is unrecognized (must be of type {row.resource.kind}): {fault}")
 
 
 def _headers(options: WriteOptions) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, delete, get, play, post, refused
+from tests.support.api_calls import Row, answered, conflict, delete, get, play, post
 from tests.support.existing_objects import CUSTOM, HELD, WIDGET
 from tests.support.maps import MAPS
 from tests.support.shapes import WIDGETS, widget
@@ -93,11 +93,6 @@ ROWS = [
         when=get(WIDGET),
         look=("metadata.deletionTimestamp",),
         then=answered(200, **{"metadata.deletionTimestamp": "absent"}),
-    ),
-    Row(
-        title="a selector that is none is refused",
-        when=delete(MAPS, labelSelector="a=(b"),
-        then=refused(400, "BadRequest", "unable to parse requirement: found '(', expected: identifier", None),
     ),
     Row(
         title="a collection with a precondition on the uid is a conflict",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, delete, invalid, play, refused
-from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, DYING, HELD, MAP, ONE, PLACED, WIDGET
+from tests.support.api_calls import Row, answered, conflict, delete, invalid, play
+from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, HELD, MAP, ONE, PLACED, WIDGET
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -17,63 +17,6 @@ pytestmark = pytest.mark.servers
 
 
 ROWS = [
-    Row(
-        title="options of the group meta are taken",
-        given=ONE,
-        when=delete(MAP, {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}),
-        look=("status",),
-        then=answered(200, status="Success"),
-    ),
-    Row(
-        title="options without kind are taken",
-        given=ONE,
-        when=delete(MAP, {"propagationPolicy": "Background"}),
-        look=("status",),
-        then=answered(200, status="Success"),
-    ),
-    Row(
-        title="options of another kind are refused",
-        given=ONE,
-        when=delete(MAP, {"kind": "ConfigMap", "apiVersion": "v1"}),
-        look=("status",),
-        then=refused(
-            400,
-            "BadRequest",
-            'no kind "ConfigMap" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
-            None,
-        ),
-    ),
-    Row(
-        title="options that are a list are refused",
-        given=ONE,
-        when=delete(MAP, []),
-        then=refused(
-            400,
-            "BadRequest",
-            'couldn\'t get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
-            None,
-        ),
-    ),
-    Row(
-        title="options that are no JSON are refused",
-        given=ONE,
-        when=delete(MAP, b"{x"),
-        then=refused(
-            400,
-            "BadRequest",
-            "couldn't get version/kind; json parse error: invalid character 'x' looking for beginning of object key string",
-            None,
-        ),
-    ),
-    Row(
-        title="another uid is a conflict",
-        given=ONE,
-        when=delete(MAP, {"preconditions": {"uid": "other"}}),
-        then=conflict(
-            "ConfigMap",
-            "the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated",
-        ),
-    ),
     Row(
         title="another uid is a conflict for a custom object",
         given=CUSTOM,
@@ -84,28 +27,9 @@ ROWS = [
         ),
     ),
     Row(
-        title="another uid is a conflict for an object with finalizers",
-        given=HELD,
-        when=delete(MAP, {"preconditions": {"uid": "other"}}),
-        then=conflict(
-            "ConfigMap",
-            "the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated",
-        ),
-    ),
-    Row(
         title="another resourceVersion is a conflict",
         given=ONE,
         when=delete(MAP, {"preconditions": {"resourceVersion": "1"}}),
-        then=conflict(
-            "ConfigMap",
-            "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ($version). The object might have been modified",
-        ),
-    ),
-    Row(
-        title="another resourceVersion is a conflict for a dying object",
-        given=DYING,
-        when=delete(MAP, {"preconditions": {"resourceVersion": "1"}}),
-        look=("metadata.finalizers",),
         then=conflict(
             "ConfigMap",
             "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ($version). The object might have been modified",
@@ -134,50 +58,6 @@ ROWS = [
         ),
     ),
     Row(
-        title="an unknown propagation in the query is refused",
-        given=ONE,
-        when=delete(MAP, propagationPolicy="Sideways"),
-        then=invalid(
-            "DeleteOptions.meta.k8s.io",
-            (
-                "propagationPolicy",
-                'Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"',
-            ),
-            name="",
-        ),
-    ),
-    Row(
-        title="two ways to say propagation are refused",
-        given=ONE,
-        when=delete(MAP, {"propagationPolicy": "Orphan", "orphanDependents": True}),
-        then=invalid(
-            "DeleteOptions.meta.k8s.io",
-            (
-                "propagationPolicy",
-                'Invalid value: "Orphan": orphanDependents and deletionPropagation cannot be both set',
-            ),
-            name="",
-        ),
-    ),
-    Row(
-        title="a foreground deletion takes its finalizer",
-        given=HELD,
-        when=delete(MAP, {"propagationPolicy": "Foreground"}),
-        look=PLACED,
-        then=answered(
-            200,
-            **{
-                "metadata.deletionTimestamp": "$time",
-                "metadata.deletionGracePeriodSeconds": 0,
-                "metadata.finalizers": ["a.io/b", "foregroundDeletion"],
-                "metadata.generation": "absent",
-                "kind": "ConfigMap",
-                "status": "absent",
-                "details": "absent",
-            },
-        ),
-    ),
-    Row(
         title="an orphaning deletion takes its finalizer",
         given=HELD,
         when=delete(MAP, {"propagationPolicy": "Orphan"}),
@@ -185,32 +65,11 @@ ROWS = [
         then=answered(200, **{"metadata.finalizers": ["a.io/b", "orphan"]}),
     ),
     Row(
-        title="orphanDependents orphans",
-        given=HELD,
-        when=delete(MAP, {"orphanDependents": True}),
-        look=("metadata.finalizers",),
-        then=answered(200, **{"metadata.finalizers": ["a.io/b", "orphan"]}),
-    ),
-    Row(
-        title="orphanDependents of false does not orphan",
-        given=HELD,
-        when=delete(MAP, {"orphanDependents": False}),
-        look=("metadata.finalizers",),
-        then=answered(202, **{"metadata.finalizers": ["a.io/b"]}),
-    ),
-    Row(
         title="the propagation in the query counts without a body",
         given=HELD,
         when=delete(MAP, propagationPolicy="Orphan"),
         look=("metadata.finalizers",),
         then=answered(200, **{"metadata.finalizers": ["a.io/b", "orphan"]}),
-    ),
-    Row(
-        title="a body wins over the query",
-        given=HELD,
-        when=delete(MAP, {"propagationPolicy": "Background"}, propagationPolicy="Orphan"),
-        look=("metadata.finalizers",),
-        then=answered(200, **{"metadata.finalizers": ["a.io/b"]}),
     ),
     Row(
         title="a background deletion leaves a finalizer of others alone",

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.api_calls import Row, answered, delete, get, invalid, merge, play, post, refused
-from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, DYING, HELD, MAP, ONE, PLACED, WIDGET
-from tests.support.maps import MAPS
+from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, DYING, MAP, ONE, PLACED, WIDGET
 from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
@@ -22,20 +21,6 @@ _SPEC = {"containers": [{"name": "c", "image": "i"}]}
 _JOB = {"suspend": True, "template": {"spec": _SPEC | {"restartPolicy": "Never"}}}
 
 ROWS = [
-    Row(
-        title="an object goes at once",
-        given=ONE,
-        when=delete(MAP),
-        look=("kind", "apiVersion", "metadata", "status", "details"),
-        then=answered(
-            200,
-            kind="Status",
-            apiVersion="v1",
-            metadata={},
-            status="Success",
-            details={"name": "one", "kind": "configmaps", "uid": "$uid"},
-        ),
-    ),
     Row(
         title="a custom object goes at once",
         given=CUSTOM,
@@ -51,11 +36,6 @@ ROWS = [
         ),
     ),
     Row(
-        title="an object that does not exist is not found",
-        when=delete(MAP),
-        then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
-    ),
-    Row(
         title="a custom object that does not exist is not found",
         when=delete(WIDGET),
         then=refused(
@@ -63,24 +43,6 @@ ROWS = [
             "NotFound",
             'widgets.shapes.example.io "one" not found',
             {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
-        ),
-    ),
-    Row(
-        title="a finalizer holds the object",
-        given=HELD,
-        when=delete(MAP),
-        look=PLACED,
-        then=answered(
-            200,
-            **{
-                "metadata.deletionTimestamp": "$time",
-                "metadata.deletionGracePeriodSeconds": 0,
-                "metadata.finalizers": ["a.io/b"],
-                "metadata.generation": "absent",
-                "kind": "ConfigMap",
-                "status": "absent",
-                "details": "absent",
-            },
         ),
     ),
     Row(
@@ -116,18 +78,6 @@ ROWS = [
         then=answered(200, **{"data": {"a": "b"}, "metadata.finalizers": ["a.io/b"]}),
     ),
     Row(
-        title="a dying object gets no new finalizer",
-        given=DYING,
-        when=merge(MAP, {"metadata": {"finalizers": ["a.io/b", "c.io/d"]}}),
-        then=invalid(
-            "ConfigMap",
-            (
-                "metadata.finalizers",
-                'Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"c.io/d"}',
-            ),
-        ),
-    ),
-    Row(
         title="a dying custom object gets no new finalizer",
         given=(*CUSTOM_HELD, delete(WIDGET)),
         when=merge(WIDGET, {"metadata": {"finalizers": ["a.io/b", "d.io/d", "c.io/d"]}}),
@@ -149,23 +99,6 @@ ROWS = [
         ),
     ),
     Row(
-        title="what goes with its last finalizer is not found",
-        given=(*DYING, merge(MAP, {"metadata": {"finalizers": None}})),
-        when=get(MAP),
-        then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
-    ),
-    Row(
-        title="a name that is being deleted is taken",
-        given=DYING,
-        when=post(MAPS, {"metadata": {"name": "one"}}),
-        then=refused(
-            409,
-            "AlreadyExists",
-            'object is being deleted: configmaps "one" already exists',
-            {"name": "one", "kind": "configmaps"},
-        ),
-    ),
-    Row(
         title="a custom name that is being deleted is taken",
         given=(*CUSTOM_HELD, delete(WIDGET)),
         when=post(WIDGETS, widget()),
@@ -175,13 +108,6 @@ ROWS = [
             'object is being deleted: widgets.shapes.example.io "one" already exists',
             {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
         ),
-    ),
-    Row(
-        title="a generated name is answered as any other",
-        given=ONE,
-        when=delete(MAP, {"kind": "DeleteOptions", "apiVersion": "v1"}),
-        look=("status",),
-        then=answered(200, status="Success"),
     ),
     Row(
         title="a Job is orphaned where nothing is said",
@@ -229,31 +155,6 @@ ROWS = [
         then=answered(200, kind="Status", status="Success"),
     ),
     Row(
-        title="a dry run in the body counts",
-        given=(*ONE, delete(MAP, {"dryRun": ["All"]})),
-        when=get(MAP),
-        look=("metadata.name",),
-        then=answered(200, **{"metadata.name": "one"}),
-    ),
-    Row(
-        title="an unknown dry run in the body is refused",
-        given=ONE,
-        when=delete(MAP, {"dryRun": ["Some"]}),
-        then=invalid(
-            "DeleteOptions.meta.k8s.io", ("dryRun", 'Unsupported value: ["Some"]: supported values: "All"'), name=""
-        ),
-    ),
-    Row(
-        title="a dry run answers a dying object",
-        given=HELD,
-        when=delete(MAP, dryRun="All"),
-        look=("kind", "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"),
-        then=answered(
-            200,
-            **{"kind": "ConfigMap", "metadata.deletionTimestamp": "$time", "metadata.deletionGracePeriodSeconds": 0},
-        ),
-    ),
-    Row(
         title="a namespace that every cluster needs is not deleted",
         when=delete("/api/v1/namespaces/default"),
         then=refused(
@@ -261,16 +162,6 @@ ROWS = [
             "Forbidden",
             'namespaces "default" is forbidden: this namespace may not be deleted',
             {"name": "default", "kind": "namespaces"},
-        ),
-    ),
-    Row(
-        title="the system's namespace is not deleted",
-        when=delete("/api/v1/namespaces/kube-system"),
-        then=refused(
-            403,
-            "Forbidden",
-            'namespaces "kube-system" is forbidden: this namespace may not be deleted',
-            {"name": "kube-system", "kind": "namespaces"},
         ),
     ),
     Row(

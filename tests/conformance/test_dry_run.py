@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, delete, get, invalid, merge, play, post, put, refused
+from tests.support.api_calls import Row, answered, get, invalid, merge, play, post, refused
 from tests.support.shapes import WIDGETS, definition, widget
 
 if TYPE_CHECKING:
@@ -21,16 +21,6 @@ ONE = {"metadata": {"name": "one"}, "data": {"a": "b"}}
 ALL = {"dryRun": "All"}
 
 ROWS = [
-    Row(
-        title="a create answers the object without a version",
-        when=post(MAPS, ONE, **ALL),
-        look=("metadata", "data"),
-        then=answered(
-            201,
-            metadata={"name": "one", "namespace": "$ns", "uid": "$uid", "creationTimestamp": "$time"},
-            data={"a": "b"},
-        ),
-    ),
     Row(
         title="a create of a custom object answers the object without a version",
         when=post(WIDGETS, widget(), **ALL),
@@ -48,18 +38,6 @@ ROWS = [
         then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
     ),
     Row(
-        title="a generated name is answered",
-        when=post(MAPS, {"metadata": {"generateName": "one-"}}, **ALL),
-        look=("metadata.name",),
-        then=answered(201, **{"metadata.name": "one-$suffix"}),
-    ),
-    Row(
-        title="a create of what is there is refused",
-        given=(post(MAPS, ONE),),
-        when=post(MAPS, ONE, **ALL),
-        then=refused(409, "AlreadyExists", 'configmaps "one" already exists', {"name": "one", "kind": "configmaps"}),
-    ),
-    Row(
         title="a create that breaks a rule is refused",
         when=post(MAPS, {"metadata": {"name": "A"}}, **ALL),
         then=invalid(
@@ -70,20 +48,6 @@ ROWS = [
             ),
             name="A",
         ),
-    ),
-    Row(
-        title="an update answers the new state with the old version",
-        given=(post(MAPS, ONE),),
-        when=put(MAP, ONE | {"data": {"c": "d"}}, **ALL),
-        look=("data", "metadata.resourceVersion"),
-        then=answered(200, **{"data": {"c": "d"}, "metadata.resourceVersion": "$version"}),
-    ),
-    Row(
-        title="an update stores nothing",
-        given=(post(MAPS, ONE), put(MAP, ONE | {"data": {"c": "d"}}, **ALL)),
-        when=get(MAP),
-        look=("data",),
-        then=answered(200, data={"a": "b"}),
     ),
     Row(
         title="a patch answers the new state",
@@ -107,16 +71,6 @@ ROWS = [
         then=answered(200, status="absent"),
     ),
     Row(
-        title="a Service gets no address for a dry run",
-        when=post(
-            "/api/v1/namespaces/$ns/services",
-            {"metadata": {"name": "one"}, "spec": {"clusterIP": "None", "ports": [{"port": 80}]}},
-            **ALL,
-        ),
-        look=("spec.clusterIP",),
-        then=answered(201, **{"spec.clusterIP": "None"}),
-    ),
-    Row(
         title="a CustomResourceDefinition is not served after a dry run",
         given=(
             post(
@@ -132,17 +86,6 @@ ROWS = [
             'customresourcedefinitions.apiextensions.k8s.io "gadgets.$ns.example.io" not found',
             {"name": "gadgets.$ns.example.io", "group": "apiextensions.k8s.io", "kind": "customresourcedefinitions"},
         ),
-    ),
-    Row(
-        title="an object that would go with its last finalizer stays",
-        given=(
-            post(MAPS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),
-            delete(MAP),
-            merge(MAP, {"metadata": {"finalizers": None}}, **ALL),
-        ),
-        when=get(MAP),
-        look=("metadata.finalizers",),
-        then=answered(200, **{"metadata.finalizers": ["a.io/b"]}),
     ),
 ]
 

@@ -136,9 +136,6 @@ def unsupported(field: str) -> str:
         pytest.param("/api/v1/namespaces", "metadata.namespace=x", unsupported("metadata.namespace"), id="Namespaces"),
         pytest.param("/api/v1/events", "count=1", unsupported("count"), id="Events"),
         pytest.param(
-            "/apis/events.k8s.io/v1/events", "source=c", unsupported("source"), id="Events have other names there"
-        ),
-        pytest.param(
             "/apis/batch/v1/jobs", "status.active=0", 'field label "status.active" not supported for Job', id="Jobs"
         ),
         pytest.param(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, delete, merge, play, post, refused
-from tests.support.existing_objects import MAP, ONE, PLACED
+from tests.support.api_calls import Row, answered, delete, merge, play, post
+from tests.support.existing_objects import PLACED
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -59,46 +59,11 @@ ROWS = [
         then=answered(200, **{"metadata.deletionGracePeriodSeconds": 5}),
     ),
     Row(
-        title="a Pod with a node gets the grace of the query",
-        given=RUNNING,
-        when=delete(POD, gracePeriodSeconds="5"),
-        look=("metadata.deletionGracePeriodSeconds",),
-        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 5}),
-    ),
-    Row(
         title="a Pod without grace goes at once",
         given=RUNNING,
         when=delete(POD, {"gracePeriodSeconds": 0}),
         look=("kind", "metadata.deletionGracePeriodSeconds"),
         then=answered(200, **{"kind": "Pod", "metadata.deletionGracePeriodSeconds": 0}),
-    ),
-    Row(
-        title="a negative grace is one second",
-        given=RUNNING,
-        when=delete(POD, {"gracePeriodSeconds": -5}),
-        look=("metadata.deletionGracePeriodSeconds",),
-        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 1}),
-    ),
-    Row(
-        title="a second delete of a Pod keeps its grace",
-        given=(*RUNNING, delete(POD, {"gracePeriodSeconds": 20})),
-        when=delete(POD),
-        look=("metadata.deletionGracePeriodSeconds", "metadata.resourceVersion"),
-        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 20, "metadata.resourceVersion": "$version"}),
-    ),
-    Row(
-        title="a second delete of a Pod may shorten its grace",
-        given=(*RUNNING, delete(POD, {"gracePeriodSeconds": 20})),
-        when=delete(POD, {"gracePeriodSeconds": 5}),
-        look=("metadata.deletionGracePeriodSeconds",),
-        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 5}),
-    ),
-    Row(
-        title="a second delete of a Pod cannot lengthen its grace",
-        given=(*RUNNING, delete(POD, {"gracePeriodSeconds": 20})),
-        when=delete(POD, {"gracePeriodSeconds": 50}),
-        look=("metadata.deletionGracePeriodSeconds",),
-        then=answered(200, **{"metadata.deletionGracePeriodSeconds": 20}),
     ),
     Row(
         title="a dying Pod goes when it is deleted without grace",
@@ -128,30 +93,6 @@ ROWS = [
                 "metadata.generation": 2,
             },
         ),
-    ),
-    Row(
-        title="a grace means nothing to other kinds",
-        given=ONE,
-        when=delete(MAP, {"gracePeriodSeconds": 5}),
-        look=("status",),
-        then=answered(200, status="Success"),
-    ),
-    Row(
-        title="a grace that is no number is refused",
-        given=ONE,
-        when=delete(MAP, {"gracePeriodSeconds": "x"}),
-        then=refused(
-            400,
-            "BadRequest",
-            "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
-            None,
-        ),
-    ),
-    Row(
-        title="a grace in the query that is no number is refused",
-        given=ONE,
-        when=delete(MAP, gracePeriodSeconds="x"),
-        then=refused(400, "BadRequest", 'strconv.ParseInt: parsing "x": invalid syntax', None),
     ),
 ]
 

@@ -107,15 +107,6 @@ async def test_a_token_has_its_version_and_takes_no_other(api: BareApi) -> None:
         pytest.param(
             token(v="v2", rv=5, start="/x"), "server does not recognize this encoded version v2", id="another version"
         ),
-        pytest.param(
-            token(v="meta.k8s.io/v1", rv=5, start=""), "encoded start key empty (version meta.k8s.io/v1)", id="no key"
-        ),
-        pytest.param(
-            token(v="meta.k8s.io/v1", rv=0, start="/x"),
-            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
-            id="no revision",
-        ),
-        pytest.param(token(v="meta.k8s.io/v1", rv=5, start="../x"), "../x", id="out of the collection"),
     ],
 )
 async def test_a_token_that_is_none(api: BareApi, given: str, text: str) -> None:

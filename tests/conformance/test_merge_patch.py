@@ -1,5 +1,5 @@
 """Merge patches."""
-# ruff: noqa: E501  # what the server says stays in one piece
+# what the server says stays in one piece
 
 from __future__ import annotations
 
@@ -67,43 +67,10 @@ ROWS = [
         then=answered(200, **{"data": "absent", "metadata.labels": {"l": "m"}, "metadata.finalizers": ["a.io/b"]}),
     ),
     _patched(
-        "null removes what is not there",
-        {"data": {"x": None}},
-        then=answered(
-            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": ["a.io/b"]}
-        ),
-    ),
-    _patched(
         "a list is replaced",
         {"metadata": {"finalizers": ["c.io/d"]}},
         then=answered(
             200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": ["c.io/d"]}
-        ),
-    ),
-    _patched(
-        "an empty list replaces too",
-        {"metadata": {"finalizers": []}},
-        then=answered(
-            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": "absent"}
-        ),
-    ),
-    _patched(
-        "null removes a list",
-        {"metadata": {"finalizers": None}},
-        then=answered(
-            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": "absent"}
-        ),
-    ),
-    _patched(
-        "a member of the wrong type is refused",
-        {"data": {"a": 1}},
-        then=invalid(
-            "",
-            (
-                "patch",
-                "Invalid value: $object: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
-            ),
-            name="",
         ),
     ),
     _patched(
@@ -126,87 +93,9 @@ ROWS = [
         ),
     ),
     _patched(
-        "an empty resourceVersion is no precondition",
-        {"metadata": {"resourceVersion": ""}, "data": {"x": "y"}},
-        then=answered(
-            200,
-            **{
-                "data": {"a": "b", "c": "d", "x": "y"},
-                "metadata.labels": {"l": "m"},
-                "metadata.finalizers": ["a.io/b"],
-            },
-        ),
-    ),
-    _patched(
-        "a resourceVersion of null is no precondition",
-        {"metadata": {"resourceVersion": None}, "data": {"x": "y"}},
-        then=answered(
-            200,
-            **{
-                "data": {"a": "b", "c": "d", "x": "y"},
-                "metadata.labels": {"l": "m"},
-                "metadata.finalizers": ["a.io/b"],
-            },
-        ),
-    ),
-    _patched(
         "another uid is a conflict",
         {"metadata": {"uid": "other"}},
         then=invalid("ConfigMap", ("metadata.uid", 'Invalid value: "other": field is immutable')),
-    ),
-    _patched(
-        "another name is refused",
-        {"metadata": {"name": "two"}},
-        then=refused(400, "BadRequest", "the name of the object (two) does not match the name on the URL (one)", None),
-    ),
-    _patched(
-        "a name of null is refused",
-        {"metadata": {"name": None}},
-        then=refused(
-            400,
-            "BadRequest",
-            "the name of the object (one based on URL) was undeterminable: name must be provided",
-            None,
-        ),
-    ),
-    _patched(
-        "metadata of null is refused",
-        {"metadata": None},
-        then=refused(
-            400,
-            "BadRequest",
-            "the name of the object (one based on URL) was undeterminable: name must be provided",
-            None,
-        ),
-    ),
-    _patched(
-        "another kind is refused",
-        {"kind": "Endpoints"},
-        then=invalid(
-            "",
-            ("patch", "Invalid value: $object: converting (v1.Endpoints) to (core.ConfigMap): unknown conversion"),
-            name="",
-        ),
-    ),
-    _patched(
-        "the creation time is kept",
-        {"metadata": {"creationTimestamp": None}},
-        then=answered(
-            200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": ["a.io/b"]}
-        ),
-    ),
-    _patched(
-        "a directive of another patch is an unknown field",
-        {"$patch": "delete"},
-        then=answered(
-            200,
-            **{
-                "data": {"a": "b", "c": "d"},
-                "metadata.labels": {"l": "m"},
-                "metadata.finalizers": ["a.io/b"],
-                "warnings": ['unknown field "$patch"'],
-            },
-        ),
     ),
     _changed(
         "members of a custom object are merged",
@@ -227,57 +116,6 @@ ROWS = [
         ),
     ),
     _changed(
-        "nested members are removed",
-        {"spec": {"free": {"deep": {"er": None}}}},
-        then=answered(
-            200,
-            **{
-                "spec": {
-                    "free": {"deep": {}, "list": [1, 2, 3]},
-                    "mode": "slow",
-                    "names": ["x", "y"],
-                    "nested": {"level": 3},
-                    "options": {"n": 1},
-                },
-                "metadata.generation": 2,
-            },
-        ),
-    ),
-    _changed(
-        "a list of a custom object is replaced",
-        {"spec": {"free": {"list": [4]}, "names": ["z"]}},
-        then=answered(
-            200,
-            **{
-                "spec": {
-                    "free": {"deep": {"er": 1}, "list": [4]},
-                    "mode": "slow",
-                    "names": ["z"],
-                    "nested": {"level": 3},
-                    "options": {"n": 1},
-                },
-                "metadata.generation": 2,
-            },
-        ),
-    ),
-    _changed(
-        "an object replaces a list",
-        {"spec": {"free": {"list": {"a": 1}}}},
-        then=answered(
-            200,
-            **{
-                "spec": {
-                    "free": {"deep": {"er": 1}, "list": {"a": 1}},
-                    "mode": "slow",
-                    "names": ["x", "y"],
-                    "nested": {"level": 3},
-                    "options": {"n": 1},
-                },
-                "metadata.generation": 2,
-            },
-        ),
-    ),
-    _changed(
         "nulls inside a new object are left out",
         {"spec": {"free": {"new": {"a": None, "b": 1}}}},
         then=answered(
@@ -285,23 +123,6 @@ ROWS = [
             **{
                 "spec": {
                     "free": {"deep": {"er": 1}, "list": [1, 2, 3], "new": {"b": 1}},
-                    "mode": "slow",
-                    "names": ["x", "y"],
-                    "nested": {"level": 3},
-                    "options": {"n": 1},
-                },
-                "metadata.generation": 2,
-            },
-        ),
-    ),
-    _changed(
-        "nulls inside a list stay",
-        {"spec": {"free": {"list": [None, {"a": None}]}}},
-        then=answered(
-            200,
-            **{
-                "spec": {
-                    "free": {"deep": {"er": 1}, "list": [None, {}]},
                     "mode": "slow",
                     "names": ["x", "y"],
                     "nested": {"level": 3},
@@ -364,27 +185,6 @@ ROWS = [
         then=answered(200, **{"metadata.resourceVersion": "$version"}),
     ),
     Row(
-        title="a patch of unknown fields only keeps the resourceVersion",
-        given=_WIDGET,
-        when=merge(WIDGET, {"spec": {"strange": 1}}),
-        look=("metadata.resourceVersion", "metadata.generation"),
-        then=answered(
-            200,
-            **{
-                "metadata.resourceVersion": "$version",
-                "metadata.generation": 1,
-                "warnings": ['unknown field "spec.strange"'],
-            },
-        ),
-    ),
-    Row(
-        title="an empty patch changes nothing",
-        given=ONE,
-        when=merge(MAP, {}),
-        look=("metadata.resourceVersion",),
-        then=answered(200, **{"metadata.resourceVersion": "$version"}),
-    ),
-    Row(
         title="a list is no merge patch",
         given=ONE,
         when=merge(MAP, []),
@@ -395,63 +195,6 @@ ROWS = [
             "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
             None,
         ),
-    ),
-    Row(
-        title="a text is no merge patch",
-        given=ONE,
-        when=merge(MAP, "x"),
-        then=refused(
-            400,
-            "BadRequest",
-            "error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}",
-            None,
-        ),
-    ),
-    Row(
-        title="a list is no merge patch of a custom object",
-        given=_WIDGET,
-        when=merge(WIDGET, [1]),
-        then=refused(
-            400,
-            "BadRequest",
-            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
-            None,
-        ),
-    ),
-    Row(
-        title="null is no merge patch",
-        given=ONE,
-        when=merge(MAP, b"null"),
-        look=("data",),
-        then=refused(400, "BadRequest", "Invalid JSON Patch", None),
-    ),
-    Row(
-        title="what is no JSON is refused",
-        given=ONE,
-        when=merge(MAP, b"{"),
-        then=refused(400, "BadRequest", "error decoding patch: unexpected end of JSON input", None),
-    ),
-    Row(
-        title="what is no JSON is refused for a custom object",
-        given=_WIDGET,
-        when=merge(WIDGET, b"{x}"),
-        then=refused(
-            400,
-            "BadRequest",
-            "error decoding patch: invalid character 'x' looking for beginning of object key string",
-            None,
-        ),
-    ),
-    Row(
-        title="an empty body is refused",
-        given=ONE,
-        when=merge(MAP, b""),
-        then=refused(400, "BadRequest", "error decoding patch: unexpected end of JSON input", None),
-    ),
-    Row(
-        title="a collection cannot be patched",
-        when=merge(MAPS, {}),
-        then=refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}),
     ),
     Row(
         title="an unknown object cannot be patched",

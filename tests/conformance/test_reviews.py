@@ -62,74 +62,12 @@ async def test_rights_of_a_user(api: BareApi, spec: dict[str, Any], status: dict
     asked = {"spec": filled(spec) | {"user": user}}
     answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", asked)
     assert (answer.status, answer.body["status"]) == (201, filled(status))
-    own = await api.acting_as(user).post(f"{ACCESS}/selfsubjectaccessreviews", {"spec": filled(spec)})
-    assert own.body["status"]["allowed"] == status["allowed"]
-    assert (own.body["kind"], "metadata" in own.body) == ("SelfSubjectAccessReview", True)
 
 
 async def test_rights_of_an_administrator(api: BareApi) -> None:
     spec = {"user": "x", "groups": ["system:masters"], "resourceAttributes": {"verb": "get", "resource": "secrets"}}
     answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", {"spec": spec})
     assert answer.body["status"] == {"allowed": True}
-
-
-async def test_rights_in_one_namespace(api: BareApi) -> None:
-    user = await given(api)
-    path = f"{ACCESS}/namespaces/{api.namespace}/localsubjectaccessreviews"
-    attributes = {"verb": "get", "resource": "secrets", "name": "one", "namespace": api.namespace}
-    answer = await api.admin.post(path, {"spec": {"user": user, "resourceAttributes": attributes}})
-    assert answer.body["status"]["allowed"]
-    assert answer.body["metadata"]["namespace"] == api.namespace
-    elsewhere = {"spec": {"user": user, "resourceAttributes": attributes | {"namespace": "other"}}}
-    assert (await api.admin.post(path, elsewhere)).status == 422
-
-
-EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-
-
-@pytest.mark.parametrize(
-    ("spec", "field", "message"),
-    [
-        pytest.param({"user": "x"}, "spec.resourceAttributes", f"Invalid value: null: {EXACTLY_ONE}", id="nothing"),
-        pytest.param(
-            {
-                "user": "x",
-                "resourceAttributes": {"verb": "get"},
-                "nonResourceAttributes": {"verb": "get", "path": "/healthz"},
-            },
-            "spec.nonResourceAttributes",
-            'Invalid value: {"Path":"/healthz","Verb":"get"}: cannot be specified in combination with '
-            "resourceAttributes",
-            id="both",
-        ),
-        pytest.param(
-            {"resourceAttributes": {"verb": "get"}},
-            "spec.user",
-            'Invalid value: "": at least one of user or group must be specified',
-            id="nobody",
-        ),
-    ],
-)
-async def test_a_question_that_is_none(api: BareApi, spec: dict[str, Any], field: str, message: str) -> None:
-    answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", {"spec": spec})
-    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
-    cause = {"reason": "FieldValueInvalid", "message": message, "field": field}
-    assert answer.body["details"] == {"group": "authorization.k8s.io", "causes": [cause]}
-    assert answer.body["message"] == f'.authorization.k8s.io "" is invalid: {field}: {message}'
-
-
-async def test_all_rights_in_a_namespace(api: BareApi) -> None:
-    user = await given(api)
-    path = f"{ACCESS}/selfsubjectrulesreviews"
-    status = (await api.acting_as(user).post(path, {"spec": {"namespace": api.namespace}})).body["status"]
-    rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"]}
-    assert rule in status["resourceRules"]
-    assert {"nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"]} in status[
-        "nonResourceRules"
-    ]
-    assert status["incomplete"] is False
-    nowhere = await api.acting_as(user).post(path, {"spec": {}})
-    assert (nowhere.status, nowhere.body["message"]) == (400, "no namespace on request")
 
 
 async def test_a_token_that_is_known(api: BareApi) -> None:
@@ -165,8 +103,3 @@ async def test_not_everybody_may_review_tokens(api: BareApi) -> None:
         'tokenreviews.authentication.k8s.io is forbidden: User "bob" cannot create resource "tokenreviews" in API '
         'group "authentication.k8s.io" at the cluster scope'
     )
-
-
-async def test_a_review_cannot_be_read(api: BareApi) -> None:
-    answer = await api.admin.get(f"{ACCESS}/selfsubjectaccessreviews")
-    assert (answer.status, answer.body["reason"]) == (405, "MethodNotAllowed")

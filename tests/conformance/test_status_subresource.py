@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, delete, get, invalid, merge, play, post, put, refused
+from tests.support.api_calls import Row, answered, conflict, delete, invalid, merge, play, post, put, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -45,12 +45,6 @@ ROWS = [
         then=answered(201, **{"status": {"phase": "x"}, "metadata.generation": 1}),
     ),
     Row(
-        title="a Deployment is created without the status that it brings",
-        when=post(DEPLOYMENTS, _DEPLOYMENT | {"status": {"replicas": 7}}),
-        look=("status", "metadata.generation"),
-        then=answered(201, **{"status": {}, "metadata.generation": 1}),
-    ),
-    Row(
         title="a Node is created with the status that it brings",
         when=post(NODES, {"metadata": {"name": "$word"}, "status": {"phase": "x"}}),
         look=("status.phase", "metadata.generation"),
@@ -63,15 +57,6 @@ ROWS = [
         then=answered(
             201, **{"status.phase": "Active", "metadata.generation": "absent", "spec": {"finalizers": ["kubernetes"]}}
         ),
-    ),
-    Row(
-        title="a Pod is created with a status of its own",
-        when=post(
-            "/api/v1/namespaces/$ns/pods",
-            {"metadata": {"name": "one"}, "spec": _TEMPLATE["spec"], "status": {"phase": "Running"}},
-        ),
-        look=("status", "metadata.generation"),
-        then=answered(201, **{"status": {"phase": "Pending", "qosClass": "BestEffort"}, "metadata.generation": 1}),
     ),
     Row(
         title="the status cannot be written at the object",
@@ -88,22 +73,6 @@ ROWS = [
         then=answered(200, **{"status": {"phase": "x"}, "metadata.generation": 2}),
     ),
     Row(
-        title="an update of the object keeps the status",
-        given=(*ONE, merge(f"{WIDGET}/status", {"status": {"phase": "x"}})),
-        when=merge(WIDGET, {"spec": {"size": 2}}),
-        look=("status", "spec.size", "metadata.generation"),
-        then=answered(200, **{"status": {"phase": "x"}, "spec.size": 2, "metadata.generation": 2}),
-    ),
-    Row(
-        title="a PUT without a status keeps it",
-        given=(*ONE, merge(f"{WIDGET}/status", {"status": {"phase": "x"}})),
-        when=put(
-            WIDGET, widget(size=3) | {"metadata": {"name": "one", "resourceVersion": "$1.metadata.resourceVersion"}}
-        ),
-        look=("status", "spec.size"),
-        then=answered(200, **{"status": {"phase": "x"}, "spec.size": 3}),
-    ),
-    Row(
         title="the status is written at its endpoint",
         given=ONE,
         when=merge(f"{WIDGET}/status", {"status": {"phase": "x"}}),
@@ -118,65 +87,11 @@ ROWS = [
         then=answered(200, **{"status": {"phase": "x"}, "spec.size": 1, "metadata.generation": 1}),
     ),
     Row(
-        title="other fields cannot be written at the status",
-        given=ONE,
-        when=merge(f"{WIDGET}/status", {"extra": "x", "status": {"phase": "x"}}),
-        look=("extra",),
-        then=answered(200, extra="absent"),
-    ),
-    Row(
         title="labels cannot be written at the status of a custom object",
         given=ONE,
         when=merge(f"{WIDGET}/status", {"metadata": {"labels": {"a": "b"}}}),
         look=("metadata.labels",),
         then=answered(200, **{"metadata.labels": "absent"}),
-    ),
-    Row(
-        title="annotations cannot be written at the status of a custom object",
-        given=ONE,
-        when=merge(f"{WIDGET}/status", {"metadata": {"annotations": {"a": "b"}}}),
-        look=("metadata.annotations",),
-        then=answered(200, **{"metadata.annotations": "absent"}),
-    ),
-    Row(
-        title="finalizers cannot be written at the status of a custom object",
-        given=ONE,
-        when=merge(f"{WIDGET}/status", {"metadata": {"finalizers": ["a.io/b"]}}),
-        look=("metadata.finalizers",),
-        then=answered(200, **{"metadata.finalizers": "absent"}),
-    ),
-    Row(
-        title="owners cannot be written at the status of a custom object",
-        given=ONE,
-        when=merge(
-            f"{WIDGET}/status",
-            {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "u"}]}},
-        ),
-        look=("metadata.ownerReferences",),
-        then=answered(200, **{"metadata.ownerReferences": "absent"}),
-    ),
-    Row(
-        title="labels can be written at the status of a Deployment",
-        given=DEPLOYMENT,
-        when=merge(
-            f"{DEPLOYMENTS}/one/status", {"metadata": {"labels": {"x": "y"}}, "status": {"observedGeneration": 1}}
-        ),
-        look=("metadata.labels.x",),
-        then=answered(200, **{"metadata.labels.x": "absent"}),
-    ),
-    Row(
-        title="annotations can be written at the status of a Deployment",
-        given=DEPLOYMENT,
-        when=merge(f"{DEPLOYMENTS}/one/status", {"metadata": {"annotations": {"x": "y"}}}),
-        look=("metadata.annotations.x",),
-        then=answered(200, **{"metadata.annotations.x": "y"}),
-    ),
-    Row(
-        title="finalizers can be written at the status of a Deployment",
-        given=DEPLOYMENT,
-        when=merge(f"{DEPLOYMENTS}/one/status", {"metadata": {"finalizers": ["a.io/b"]}}),
-        look=("metadata.finalizers",),
-        then=answered(200, **{"metadata.finalizers": ["a.io/b"]}),
     ),
     Row(
         title="labels can be written at the status of a Job",
@@ -199,20 +114,6 @@ ROWS = [
         when=merge(f"{NODES}/$word/status", {"metadata": {"labels": {"x": "y"}}}),
         look=("metadata.labels",),
         then=answered(200, **{"metadata.labels": {"x": "y"}}),
-    ),
-    Row(
-        title="labels can be written at the status of a Pod",
-        given=(post("/api/v1/namespaces/$ns/pods", {"metadata": {"name": "one"}, "spec": _TEMPLATE["spec"]}),),
-        when=merge("/api/v1/namespaces/$ns/pods/one/status", {"metadata": {"labels": {"x": "y"}}}),
-        look=("metadata.labels",),
-        then=answered(200, **{"metadata.labels": {"x": "y"}}),
-    ),
-    Row(
-        title="the spec of a Deployment cannot be written at the status",
-        given=DEPLOYMENT,
-        when=merge(f"{DEPLOYMENTS}/one/status", {"spec": {"replicas": 5}}),
-        look=("spec.replicas", "metadata.generation"),
-        then=answered(200, **{"spec.replicas": 0, "metadata.generation": 1}),
     ),
     Row(
         title="the spec of a Node cannot be written at the status",
@@ -248,16 +149,6 @@ ROWS = [
         ),
         look=("spec.size", "status", "metadata.labels"),
         then=answered(200, **{"spec.size": 1, "status": {"phase": "x"}, "metadata.labels": "absent"}),
-    ),
-    Row(
-        title="a PUT of the status without a status removes it",
-        given=(*ONE, merge(f"{WIDGET}/status", {"status": {"phase": "x"}})),
-        when=put(
-            f"{WIDGET}/status",
-            widget() | {"metadata": {"name": "one", "resourceVersion": "$1.metadata.resourceVersion"}},
-        ),
-        look=("status",),
-        then=answered(200, status="absent"),
     ),
     Row(
         title="a status of an object that does not exist is not found",
@@ -298,23 +189,9 @@ ROWS = [
         then=answered(200, **{"metadata.resourceVersion": "$version"}),
     ),
     Row(
-        title="the status is read at its endpoint",
-        given=ONE,
-        when=get(f"{WIDGET}/status"),
-        look=("kind", "spec.size"),
-        then=answered(200, **{"kind": "Widget", "spec.size": 1}),
-    ),
-    Row(
         title="the generation moves with the spec of a custom object",
         given=ONE,
         when=merge(WIDGET, {"spec": {"size": 2}}),
-        look=("metadata.generation",),
-        then=answered(200, **{"metadata.generation": 2}),
-    ),
-    Row(
-        title="the generation moves with any other field of a custom object",
-        given=ONE,
-        when=merge(WIDGET, {"extra": "x"}),
         look=("metadata.generation",),
         then=answered(200, **{"metadata.generation": 2}),
     ),
@@ -331,54 +208,6 @@ ROWS = [
         when=merge(PLAIN, {"status": {"phase": "y"}}),
         look=("metadata.generation",),
         then=answered(200, **{"metadata.generation": 2}),
-    ),
-    Row(
-        title="the generation does not move with labels where there is no subresource",
-        given=BARE,
-        when=merge(PLAIN, {"metadata": {"labels": {"a": "b"}}}),
-        look=("metadata.generation",),
-        then=answered(200, **{"metadata.generation": 1}),
-    ),
-    Row(
-        title="the generation of a Deployment moves with its spec",
-        given=DEPLOYMENT,
-        when=merge(f"{DEPLOYMENTS}/one", {"spec": {"paused": True}}),
-        look=("metadata.generation",),
-        then=answered(200, **{"metadata.generation": 2}),
-    ),
-    Row(
-        title="the generation of a Deployment moves with its annotations",
-        given=DEPLOYMENT,
-        when=merge(f"{DEPLOYMENTS}/one", {"metadata": {"annotations": {"a": "b"}}}),
-        look=("metadata.generation",),
-        then=answered(200, **{"metadata.generation": 2}),
-    ),
-    Row(
-        title="the generation of a Deployment does not move with its labels",
-        given=DEPLOYMENT,
-        when=merge(f"{DEPLOYMENTS}/one", {"metadata": {"labels": {"a": "b"}}}),
-        look=("metadata.generation",),
-        then=answered(200, **{"metadata.generation": 1}),
-    ),
-    Row(
-        title="a ConfigMap has no generation",
-        given=(post(MAPS, {"metadata": {"name": "one"}}),),
-        when=merge(f"{MAPS}/one", {"data": {"a": "b"}}),
-        look=("metadata.generation",),
-        then=answered(200, **{"metadata.generation": "absent"}),
-    ),
-    Row(
-        title="a Node has no generation",
-        given=(post(NODES, {"metadata": {"name": "$word"}}),),
-        when=merge(f"{NODES}/$word", {"spec": {"unschedulable": True}}),
-        look=("metadata.generation", "spec.unschedulable"),
-        then=answered(200, **{"metadata.generation": "absent", "spec.unschedulable": True}),
-    ),
-    Row(
-        title="a Service has no generation",
-        when=post("/api/v1/namespaces/$ns/services", {"metadata": {"name": "one"}, "spec": {"clusterIP": "None"}}),
-        look=("metadata.generation",),
-        then=answered(201, **{"metadata.generation": "absent"}),
     ),
     Row(
         title="the generation of a Job moves with its spec",

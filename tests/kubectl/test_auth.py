@@ -51,41 +51,6 @@ async def test_a_stranger(cluster: Cluster) -> None:
     assert "You must be logged in to the server" in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("user", "verb", "what", "answer"),
-    [
-        pytest.param("admin", "delete", "upgradeplans", "yes", id="the administrator"),
-        pytest.param("bob", "get", "upgradeplans", "yes", id="what was granted"),
-        pytest.param("bob", "delete", "upgradeplans", "no", id="what was not"),
-        pytest.param("bob", "update", "upgradeplans/status", "no", id="a subresource is apart"),
-    ],
-)
-async def test_can_i(cluster: Cluster, user: str, verb: str, what: str, answer: str) -> None:
-    await grant(
-        cluster.wire,
-        "bob",
-        {"apiGroups": ["management.harvesterhci.io"], "resources": ["upgradeplans"], "verbs": ["get"]},
-    )
-    resource, _, subresource = what.partition("/")
-    options = [f"--subresource={subresource}"] if subresource else []
-    outcome = await cluster.kubectl(f"--context={user}", "auth", "can-i", verb, resource, *options)
-    assert outcome.out.strip() == answer
-    assert outcome.code == (0 if answer == "yes" else 1)
-
-
-async def test_all_that_i_can_do(cluster: Cluster) -> None:
-    await grant(cluster.wire, "bob", {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]})
-    rows = (await cluster.succeed("--context=bob", "auth", "can-i", "--list", "--no-headers")).rows
-    assert ["jobs.batch", "[]", "[]", "[get]"] in rows
-    assert ["selfsubjectaccessreviews.authorization.k8s.io", "[]", "[]", "[create]"] in rows
-
-
-async def test_who_am_i(cluster: Cluster) -> None:
-    rows = (await cluster.succeed("--context=bob", "auth", "whoami")).rows
-    assert rows[:2] == [["ATTRIBUTE", "VALUE"], ["Username", "bob"]]
-    assert ["Groups", "[developers", "system:authenticated]"] in rows
-
-
 async def test_as_somebody_else(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("get", "up", "--as=bob")
     assert outcome.code == 1

@@ -87,12 +87,3 @@ async def test_orphaned_dependents_stay(cluster: Cluster) -> None:
     await cluster.succeed("delete", "up", "demo", "--cascade=orphan")
     kept = await cluster.succeed("get", "configmap", "child", "-o", "jsonpath={.metadata}")
     assert "ownerReferences" not in kept.json
-
-
-async def test_a_node_is_drained(cluster: Cluster) -> None:
-    await cluster.wire.post("/api/v1/nodes", {"metadata": {"name": "node-0"}})
-    pod = {"nodeName": "node-0", "containers": [{"name": "c", "image": "i"}]}
-    await cluster.wire.post("/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": pod})
-    drain = ("drain", "node-0", "--force", "--grace-period=0", "--timeout=10s")
-    outcome = await cluster.succeed(*drain)
-    assert outcome.lines[-1] == "node/node-0 drained"

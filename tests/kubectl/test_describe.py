@@ -66,25 +66,6 @@ async def test_an_event_about_an_earlier_plan_of_the_same_name_is_not_shown(clus
     assert (await cluster.succeed("describe", "up", "demo")).rows[-1] == ["Events:", "<none>"]
 
 
-async def test_an_event_of_the_new_api_is_shown_too(cluster: Cluster) -> None:
-    plan = await cluster.plan()
-    body = {
-        "metadata": {"name": "demo.1"},
-        "regarding": event(plan, "1", reason="", message="")["involvedObject"],
-        "type": "Warning",
-        "reason": "ReconcileError",
-        "action": "Reconcile",
-        "note": "no route",
-        "eventTime": "2026-01-01T00:00:00.000000Z",
-        "reportingController": "upgrade-manager",
-        "reportingInstance": "pod-0",
-    }
-    answer = await cluster.wire.post("/apis/events.k8s.io/v1/namespaces/default/events", body)
-    assert answer.status == 201, answer.body
-    last = (await cluster.succeed("describe", "up", "demo")).rows[-1]
-    assert [*last[:2], *last[-3:]] == ["Warning", "ReconcileError", "upgrade-manager", "no", "route"]
-
-
 async def test_an_event_in_the_wrong_namespace_is_refused(cluster: Cluster) -> None:
     plan = await cluster.plan()
     body = event(plan, "1", reason="Initialized", message="")

@@ -122,19 +122,6 @@ async def test_an_editor_that_breaks_a_rule_is_told_so(cluster: Cluster) -> None
     assert 'upgradeplans.management.harvesterhci.io "demo" is invalid' in outcome.err
 
 
-async def test_a_deployment_is_scaled(cluster: Cluster) -> None:
-    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": pod}
-    await cluster.wire.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "web"}, "spec": spec})
-    outcome = await cluster.succeed("scale", "deploy", "web", "--replicas=3")
-    assert outcome.out == "deployment.apps/web scaled\n"
-    # Whether there are Pods by now is up to the controllers, if there are any.
-    assert (await cluster.succeed("get", "deploy", "web", "--no-headers")).rows[0][:2] == ["web", "0/3"]
-    outcome = await cluster.kubectl("scale", "deploy", "web", "--replicas=1", "--current-replicas=7")
-    assert outcome.code == 1
-    assert "Expected replicas to be 7, was 3" in outcome.err
-
-
 async def test_a_node_is_cordoned(cluster: Cluster) -> None:
     await cluster.wire.post("/api/v1/nodes", {"metadata": {"name": "node-0"}, "status": {"conditions": []}})
     assert (await cluster.succeed("cordon", "node-0")).out == "node/node-0 cordoned\n"

@@ -117,7 +117,7 @@ async def test_what_is_fixed_at_creation(
 ) -> None:
     await cluster.succeed("apply", "-f", "-", stdin=manifest(**before))
     told = await refused(cluster, "apply", manifest(**after))
-    assert told.startswith(f'The UpgradePlan "demo" is invalid: spec.{field}: Forbidden: spec.{field} is fixed')
+    assert told.startswith(f'The UpgradePlan "demo" is invalid: spec.{field}: Forbidden: spec.{field} is immutable')
 
 
 @pytest.mark.rule("api: the spec has seven fields")

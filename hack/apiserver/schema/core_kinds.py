@@ -1,12 +1,10 @@
-"""Rules of built-in kinds that go beyond types: their names, what belongs together, and what never changes."""
+"""Rules for built-in kinds that types cannot express, for the objects that the manager and the actors write."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema import keyed_data, networking, pod_templates, workloads
 from hack.apiserver.schema.definition import definition
-from hack.apiserver.schema.events import event, new_event
 from hack.apiserver.schema.field_error import FieldError, invalid, not_supported, required
 
 if TYPE_CHECKING:
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-#: Kinds whose names are no plain DNS subdomains: the rule's name in names.py.
+#: Kinds whose names are not DNS subdomains -> the rule's name in names.py.
 _NAME_RULES = {
     "namespaces": "label",
     "services": "label-1035",
@@ -25,69 +23,97 @@ _NAME_RULES = {
     "roles.rbac.authorization.k8s.io": "segment",
     "rolebindings.rbac.authorization.k8s.io": "segment",
 }
+_IMMUTABLE = "field is immutable"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_ROLES = {"RoleBinding": ("Role", "ClusterRole"), "ClusterRoleBinding": ("ClusterRole",)}
+#: The label by which a Job selects its Pods.
+UID_LABEL = "batch.kubernetes.io/controller-uid"
 
 
-def binding(new: Object, old: Object | None) -> Iterator[FieldError]:
-    """Findings about a RoleBinding or ClusterRoleBinding."""
-    role = new.get("roleRef") or {}
-    if role.get("kind") not in _ROLES[new["kind"]]:
-        yield not_supported("roleRef.kind", role.get("kind", ""), _ROLES[new["kind"]])
-    if not role.get("name"):
-        yield required("roleRef.name")
-    if old is not None and role != old.get("roleRef"):
-        shown = {"APIGroup": role.get("apiGroup"), "Kind": role.get("kind"), "Name": role.get("name")}
-        yield invalid("roleRef", shown, "cannot change roleRef")
+def _pod(new: Object, old: Object | None) -> Iterator[FieldError]:
+    if old is None:
+        yield from _containers(new.get("spec") or {}, "spec")
 
 
-def lease(new: Object, old: Object | None) -> Iterator[FieldError]:
-    """Findings about a Lease."""
-    _ = old
+def _containers(spec: Object, field: str) -> Iterator[FieldError]:
+    """Yield findings about the containers of a Pod or of a Pod template."""
+    if not spec.get("containers"):
+        yield required(f"{field}.containers")
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            for key in ("name", "image"):
+                if not container.get(key):
+                    yield required(f"{field}.{kind}[{index}].{key}")
+
+
+def _job(new: Object, old: Object | None) -> Iterator[FieldError]:
     spec = new.get("spec") or {}
-    duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    template = spec.get("template") or {}
+    if old is not None:
+        before = old.get("spec") or {}
+        for field in ("completions", "selector", "template"):
+            if spec.get(field) != before.get(field):
+                yield invalid(f"spec.{field}", spec.get(field), _IMMUTABLE)
+        return
+    yield from _containers(template.get("spec") or {}, "spec.template.spec")
+    if (template.get("spec") or {}).get("restartPolicy") == "Always":
+        yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+
+
+def _deployment(new: Object, old: Object | None) -> Iterator[FieldError]:
+    spec = new.get("spec") or {}
+    template = spec.get("template") or {}
+    selector = spec.get("selector")
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if selector is None:
+        yield required("spec.selector")
+    elif not ((selector.get("matchLabels") or {}).items() <= labels.items()):
+        yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+    yield from _containers(template.get("spec") or {}, "spec.template.spec")
+    if old is not None and selector != (old.get("spec") or {}).get("selector"):
+        yield invalid("spec.selector", selector, _IMMUTABLE)
+
+
+def _event(new: Object, old: Object | None) -> Iterator[FieldError]:
+    """Yield a finding when an Event is not in the namespace of its object."""
+    _ = old
+    about = (new.get("involvedObject") or {}).get("namespace") or ""
+    allowed = {about} if about else {"default", "kube-system"} if new.get("eventTime") else {"default"}
+    if new["metadata"].get("namespace") not in allowed:
+        yield invalid("involvedObject.namespace", about, "does not match event.namespace")
+
+
+def _lease(new: Object, old: Object | None) -> Iterator[FieldError]:
+    _ = old
+    duration = (new.get("spec") or {}).get("leaseDurationSeconds")
     if duration is not None and duration <= 0:
         yield invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
-    if transitions is not None and transitions < 0:
-        yield invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0")
 
 
-def node(new: Object, old: Object | None) -> Iterator[FieldError]:
-    """Findings about a Node."""
+def _node(new: Object, old: Object | None) -> Iterator[FieldError]:
     _ = old
     for index, taint in enumerate((new.get("spec") or {}).get("taints") or ()):
-        field = f"metadata.taints[{index}]"
-        if not taint.get("effect"):
-            yield required(f"{field}.effect")
-        elif taint["effect"] not in _EFFECTS:
-            yield not_supported(f"{field}.effect", taint["effect"], _EFFECTS)
+        if taint.get("effect") not in _EFFECTS:
+            yield not_supported(f"metadata.taints[{index}].effect", taint.get("effect") or "", _EFFECTS)
 
 
-#: By plural and group; each takes the new state and the old one, None at creation.
+#: plural.group -> the rules; each takes the new state and the old one, None at creation.
 CHECKS: dict[str, Callable[[Object, Object | None], Iterator[FieldError]]] = {
-    "clusterrolebindings.rbac.authorization.k8s.io": binding,
-    "configmaps": keyed_data.config_map,
     "customresourcedefinitions.apiextensions.k8s.io": definition,
-    "deployments.apps": workloads.deployment,
-    "endpointslices.discovery.k8s.io": networking.endpoint_slice,
-    "events": event,
-    "events.events.k8s.io": new_event,
-    "jobs.batch": workloads.job,
-    "leases.coordination.k8s.io": lease,
-    "nodes": node,
-    "pods": pod_templates.pod,
-    "rolebindings.rbac.authorization.k8s.io": binding,
-    "secrets": keyed_data.secret,
-    "services": networking.service,
+    "deployments.apps": _deployment,
+    "events": _event,
+    "jobs.batch": _job,
+    "leases.coordination.k8s.io": _lease,
+    "nodes": _node,
+    "pods": _pod,
 }
 
 
 def name_rule(row: Row) -> str:
-    """Which rule of names.py the names of a kind follow."""
+    """Return the rule of names.py that the names of a kind follow."""
     return _NAME_RULES.get(row.resource.name, "subdomain")
 
 
 def builtin_errors(row: Row, new: Object, old: Object | None) -> list[FieldError]:
-    """Findings about a built-in kind that a schema cannot say: labels of templates, selectors, what never changes."""
+    """Return findings about an object of a built-in kind."""
     check = CHECKS.get(row.resource.name)
     return [] if check is None else list(check(new, old))

@@ -39,12 +39,6 @@ class DecodingError(Exception):
         where = ".".join([self.struct, *self.path])
         return f"json: cannot unmarshal {self.text} into Go struct field {where} of type {self.kind}"
 
-    @property
-    def conversion(self) -> str:
-        """The same in the words of the converter that a strategic merge patch goes through."""
-        plain = {"number": "int64", "string": "string", "bool": "bool"}.get(self.text)
-        return f"cannot convert {plain} to {self.kind}" if plain and self.kind else str(self)
-
 
 def decode(value: Json, kind: Type, *, unknown: list[str], old: Json = None) -> Json:
     """The value as Go would write it again, sharing what is unchanged; the paths of unknown fields go to `unknown`.
@@ -180,10 +174,4 @@ def _special(value: Json, leaf: str, kind: Type) -> Json:
     except (QuantityError, TimeError) as error:
         raise DecodingError(str(error)) from error
     except binascii.Error as error:
-        raise DecodingError(f"illegal base64 data at input byte {_first_bad(value)}") from error
-
-
-def _first_bad(text: str) -> int:
-    """Where Go stops to read base64."""
-    bad = [index for index, character in enumerate(text) if not (character.isalnum() or character in "+/=")]
-    return bad[0] if bad else len(text) // 4 * 4
+        raise DecodingError("illegal base64 data") from error

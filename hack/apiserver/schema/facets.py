@@ -20,7 +20,6 @@ class Facets:
     lists: Schema | None
     rules: Schema | None
     defaults: Schema | None
-    embedded: Schema | None
 
 
 _CACHE: dict[int, Facets] = {}
@@ -38,7 +37,6 @@ def facets(schema: Schema) -> Facets:
         lists=reduced(schema, "x-kubernetes-list-type"),
         rules=reduced(schema, "x-kubernetes-validations"),
         defaults=reduced(schema, "default"),
-        embedded=reduced(schema, "x-kubernetes-embedded-resource"),
     )
     _CACHE[id(schema)] = made
     return made

@@ -1,9 +1,9 @@
-"""What is known of the Go types behind the built-in kinds, read from the table that typesource.py makes.
+"""The Go types of the built-in kinds, read from gotypes.json, which was derived from k8s.io/api v0.35.4.
 
 A type is text: a leaf such as `string` or `time`, `[]T`, `map[string]T`, `*T`, `or T` for what may be something else
-too, or the name of a struct or of an alias. A field's type may be followed by `!`, when Go writes the field even if
-it is empty, by `~`, when Go leaves an empty struct out, and by how a strategic merge patch joins a list: ` key`, or
-` +` for a set.
+too, `any` for what is stored unread, or the name of a struct. A field's type may be followed by `!` when Go writes the
+field even if it is empty, by `~` when Go leaves an empty struct out, and by the merge key of a list: ` key`, or ` +` for
+a set.
 """
 
 from __future__ import annotations
@@ -94,9 +94,6 @@ class _Types:
             return Type(form="leaf", name=text, leaf=text)
         known = self._texts[text]
         name = "v1." + text.partition(".")[2]
-        if isinstance(known, str):
-            target = self.make(known)
-            return Type(form=target.form, name=name, leaf=target.leaf, item=target.item, fields=target.fields)
         made = self._made[text] = Type(form="struct", name=name)
         made.fields.update({key: self._field(key, value) for key, value in known.items()})
         made.shown = tuple(found for key, found in made.fields.items() if _is_shown(found, known[key]))

@@ -97,11 +97,6 @@ def _namespace(meta: Mapping[str, Any], *, namespaced: bool) -> Iterator[FieldEr
             yield invalid("metadata.namespace", namespace, fault)
 
 
-def validate_parts(meta: Mapping[str, Any]) -> list[FieldError]:
-    """Findings about all but the names, which any object inside of another must stand too."""
-    return [*_maps_and_owners(meta), *_finalizers(meta.get("finalizers") or [])]
-
-
 def _maps_and_owners(meta: Mapping[str, Any]) -> Iterator[FieldError]:
     yield from validate_labels(meta.get("labels") or {}, "metadata.labels")
     yield from validate_annotations(meta.get("annotations") or {}, "metadata.annotations")

@@ -1,14 +1,12 @@
 """Drops what a custom resource's schema does not name, and tells what it was.
 
-Kept: apiVersion, kind and metadata at the root and in embedded resources; everything below a node with
+Kept: apiVersion, kind and metadata at the root; everything below a node with
 x-kubernetes-preserve-unknown-fields, except inside its named properties, which are pruned by their own schemas.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-from hack.apiserver.schema.embedded import known_metadata
 
 Schema = dict[str, Any]
 
@@ -42,7 +40,6 @@ def _object(  # a value, its schema, its place, what it replaces
     known = schema.get("properties") or {}
     rest = schema.get("additionalProperties")
     preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or rest is True
-    embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))
     kept = {}
     changed = False
     for key, item in value.items():
@@ -51,10 +48,8 @@ def _object(  # a value, its schema, its place, what it replaces
             continue
         below = known.get(key, rest if isinstance(rest, dict) else None)
         where = f"{path}.{key}" if path else key
-        if embedded and key in _ROOT:
-            whole = root or key != "metadata" or not isinstance(item, dict)
-            kept[key] = item if whole else known_metadata(item, where, unknown)
-            changed = changed or kept[key] is not item
+        if root and key in _ROOT:
+            kept[key] = item
         elif below is not None:
             kept[key] = _prune(item, below, where, unknown, old.get(key))
             changed = changed or kept[key] is not item

@@ -11,7 +11,6 @@ from hack.apiserver.schema.core_kinds import builtin_errors, name_rule
 from hack.apiserver.schema.correlation import ABSENT, Old
 from hack.apiserver.schema.decoding import DecodingError, completed, decode
 from hack.apiserver.schema.defaulting import apply_defaults, without_nulls
-from hack.apiserver.schema.embedded import validate_embedded
 from hack.apiserver.schema.facets import facets
 from hack.apiserver.schema.field_error import BLOCKING, FieldError, invalid
 from hack.apiserver.schema.go_types import object_meta, type_of
@@ -51,7 +50,7 @@ def shape(row: Row, new: Object, old: Object | None, operation: Operation, optio
     try:
         new = _shaped(row, new, old, unknown)
     except DecodingError as error:
-        fault = error.conversion if options.strategic else str(error)
+        fault = str(error)
         raise _undecodable(row, sent, fault, options) from error
     _report(row, sent, unknown, options)
     return _sole_owners(new, options)
@@ -91,7 +90,7 @@ def _shaped(row: Row, new: Object, old: Object | None, unknown: list[str]) -> Ob
 def _undecodable(row: Row, sent: Object, fault: str, options: WriteOptions) -> StatusError:
     """A body that does not fit the kind is a bad request; a patch that makes such an object is an invalid patch."""
     if options.patch:
-        return invalid_patch(options.strategic or json.dumps(sent, separators=(",", ":")), fault)
+        return invalid_patch(json.dumps(sent, separators=(",", ":")), fault)
     return bad_request(_unhandled(row, fault))
 
 
@@ -103,10 +102,9 @@ def _unhandled(row: Row, fault: str) -> str:
 def _report(row: Row, sent: Object, unknown: list[str], options: WriteOptions) -> None:
     """Refuse, warn or be silent about fields that are lost, as the client asked."""
     mode = options.field_validation or DEFAULT_FIELD_VALIDATION
-    if mode == "Ignore" or not (unknown or options.duplicates):
+    if mode == "Ignore" or not unknown:
         return
-    faults = [f'duplicate field "{path}"' for path in options.duplicates]
-    faults += [f'unknown field "{path}"' for path in unknown]
+    faults = [f'unknown field "{path}"' for path in unknown]
     if mode == "Strict":
         raise _undecodable(row, sent, "strict decoding error: " + ", ".join(faults), options)
     options.warnings.extend(faults)
@@ -123,19 +121,10 @@ def validate(row: Row, new: Object, old: Object | None, operation: Operation, op
     if options.subresource != "binding":
         errors += builtin_errors(row, new, old)
     if errors:
-        raise _invalid(row, new["metadata"].get("name", ""), errors)
+        raise invalid_object(row.resource, new["metadata"].get("name", ""), errors)
     if row.custom and not options.subresource:
         options.warnings.extend(finalizer_warnings(new["metadata"], old["metadata"] if old else None))
     return new
-
-
-def _invalid(row: Row, name: str, errors: list[FieldError]) -> StatusError:
-    """The refusal; a kind that is stored as another is judged as that other, and its fields have their names there."""
-    if row.stored_as:
-        names = {shown: stored for stored, shown in row.renames}
-        errors = [replace(error, field=names.get(error.field, error.field)) for error in errors]
-        return invalid_object(replace(row.resource, group=""), name, errors)
-    return invalid_object(row.resource, name, errors)
 
 
 def _of_kind(row: Row, new: Object) -> Object:
@@ -169,8 +158,6 @@ def _schema(schema: dict[str, Any], new: Object, old: Object | None, options: Wr
     else:
         errors = validate_schema(new, schema, old=before)
     errors += _lists(facets(schema).lists, new, old)
-    embedded = facets(schema).embedded
-    errors += validate_embedded(new, embedded) if embedded is not None else ()
     rules = facets(schema).rules
     if rules is None:
         return errors

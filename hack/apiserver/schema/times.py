@@ -10,9 +10,6 @@ _MOMENT = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5
 _SECONDS = re.compile(_MOMENT + "Z")
 _MICROSECONDS = re.compile(_MOMENT + r"\.\d{6}Z")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-#: How Go's layout of a time begins, and what of a text has to be there for each part of it.
-_PARTS = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"), ("15", r"\d\d"))
-_REST = ((":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d"), ("Z07:00", r"Z|[+-]\d\d:\d\d"))
 
 
 class TimeError(ValueError):
@@ -24,21 +21,10 @@ def rewritten(text: str, *, fine: bool) -> str:
     if (_MICROSECONDS if fine else _SECONDS).fullmatch(text):
         return text
     if not _RFC3339.fullmatch(text):
-        raise TimeError(_complaint(text, fine=fine))
+        raise TimeError(f'parsing time "{text}": not in RFC 3339')
     try:
         moment = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text)).astimezone(UTC)
     except ValueError as error:
         part = str(error).partition(" ")[0]
         raise TimeError(f'parsing time "{text}": {part} out of range') from error
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if fine else "%Y-%m-%dT%H:%M:%SZ")
-
-
-def _complaint(text: str, *, fine: bool) -> str:
-    layout = "2006-01-02T15:04:05.000000Z07:00" if fine else "2006-01-02T15:04:05Z07:00"
-    rest = text
-    for word, pattern in (*_PARTS, *_REST):
-        match = re.match(pattern, rest)
-        if match is None:
-            return f'parsing time "{text}" as "{layout}": cannot parse "{rest}" as "{word}"'
-        rest = rest[match.end() :]
-    return f'parsing time "{text}": extra text: "{rest}"'

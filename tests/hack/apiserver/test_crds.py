@@ -56,24 +56,6 @@ async def test_a_change_of_the_definition_changes_the_kind(wire: Wire) -> None:
     assert created.body["status"] == {"phase": "kept"}
 
 
-async def test_versions_of_a_kind_are_the_same_objects(wire: Wire) -> None:
-    version = WIDGET["spec"]["versions"][0]
-    older = copy.deepcopy(version) | {"name": "v1beta1", "storage": False}
-    await wire.patch(f"{DEFINITIONS}/widgets.example.io", {"spec": {"versions": [version, older]}})
-    await wire.post(WIDGETS, widget("a", size=1))
-    path = WIDGETS.replace("/v1/", "/v1beta1/")
-    async with wire.watch(path) as events:
-        seen = await events.next()
-        patched = await wire.patch(f"{path}/a", {"spec": {"size": 2}})
-        later = await events.next()
-    assert seen["object"]["apiVersion"] == patched.body["apiVersion"] == later["object"]["apiVersion"]
-    assert patched.body["apiVersion"] == "example.io/v1beta1"
-    current = (await wire.get(f"{WIDGETS}/a")).body
-    assert (current["apiVersion"], current["spec"]) == ("example.io/v1", {"size": 2})
-    listed = (await wire.get(path)).body
-    assert listed["items"][0]["apiVersion"] == listed["apiVersion"] == "example.io/v1beta1"
-
-
 @pytest.mark.usefixtures("controllers")
 async def test_the_objects_go_before_their_definition(wire: Wire) -> None:
     await wire.post(WIDGETS, widget("fast"))

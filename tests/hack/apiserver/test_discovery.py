@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.apiserver.discovery import subresources
-from hack.apiserver.resources import Row
 from tests.support.apiserver import make_server
 from tests.support.definitions import DEFINITIONS, WIDGET
 from tests.support.wire import Wire
-from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
@@ -127,10 +123,3 @@ async def test_an_unchanged_document_is_not_sent_again(server: ApiServer) -> Non
 async def test_the_version_of_the_server() -> None:
     body = (await Wire(make_server()).get("/version")).body
     assert (body["major"], body["minor"], body["gitVersion"]) == ("1", "35", "v1.35.4")
-
-
-def test_the_subresources_of_a_kind() -> None:
-    resource = Resource(group="example.io", version="v1", plural="widgets", kind="Widget")
-    row = Row(resource=resource, singular="widget", list_kind="WidgetList")
-    assert subresources(row) == []
-    assert [name for name, _ in subresources(replace(row, status_subresource=True, scale=True))] == ["status", "scale"]

@@ -1,42 +1,101 @@
-"""What this server does not offer it refuses, and never answers wrongly."""
+"""Features that the embedded server refuses and the real one has."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import copy
+from typing import Any
 
 import pytest
 
-from tests.support.definitions import WIDGETS, widget
-from upgrade_manager.kube.transport import Request
+from tests.support.definitions import DEFINITIONS, WIDGET
+from tests.support.wire import Wire
 
-if TYPE_CHECKING:
-    from tests.support.wire import Wire
-
-MAP = "/api/v1/namespaces/default/configmaps/a"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+MAP = "/api/v1/namespaces/default/configmaps/one"
 
 
-@pytest.mark.parametrize("path", [MAP, f"{WIDGETS}/a"])
-async def test_server_side_apply_is_refused(wire: Wire, path: str) -> None:
-    answer = await wire.patch(path, {"metadata": {"name": "a"}}, kind="apply", fieldManager="me")
-    assert (answer.status, answer.body["reason"]) == (415, "UnsupportedMediaType")
+def widget_with(schema: dict[str, Any] | None = None, **version: Any) -> dict[str, Any]:
+    definition = copy.deepcopy(WIDGET)
+    one = definition["spec"]["versions"][0]
+    one |= version
+    if schema is not None:
+        one["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema}}}
+    return definition
 
 
-async def test_cbor_is_refused(wire: Wire) -> None:
-    headers = {"content-type": "application/cbor"}
-    request = Request(method="POST", path=WIDGETS, headers=headers, body=b"\xd9\xd9\xf7\xa0")
-    assert (await wire.transport.send(request)).status == 415
+@pytest.mark.parametrize(
+    ("definition", "field"),
+    [
+        pytest.param(widget_with({"type": "string", "not": {}}), "not", id="schema keyword"),
+        pytest.param(
+            widget_with({"type": "string", "x-kubernetes-validations": [{"rule": "true", "messageExpression": "''"}]}),
+            "messageExpression",
+            id="keyword of a CEL rule",
+        ),
+        pytest.param(
+            widget_with({"type": "string", "x-kubernetes-validations": [{"rule": "self ="}]}), "rule", id="CEL syntax"
+        ),
+        pytest.param(widget_with(subresources={"scale": {}}), "scale", id="subresource"),
+        pytest.param(
+            widget_with(additionalPrinterColumns=[{"name": "A", "type": "string", "jsonPath": "..a"}]),
+            "JSONPath",
+            id="JSONPath",
+        ),
+    ],
+)
+async def test_definition_feature_is_refused(wire: Wire, definition: dict[str, Any], field: str) -> None:
+    answer = await wire.post(DEFINITIONS, definition)
+    assert answer.status == 422
+    assert answer.body["details"]["causes"][0]["field"].endswith(field)
 
 
-@pytest.mark.parametrize("value", [{}, {"metadata": {"name": "a"}}, 5, None])
-async def test_a_json_patch_of_the_whole_object_is_refused(wire: Wire, value: Any) -> None:
-    await wire.post(WIDGETS, widget("a"))
-    answer = await wire.patch(f"{WIDGETS}/a", [{"op": "replace", "path": "", "value": value}], kind="json")
-    assert answer.status == 400
-    assert "name must be provided" in answer.body["message"]
+async def test_second_version_of_a_definition_is_refused(wire: Wire) -> None:
+    definition = copy.deepcopy(WIDGET)
+    definition["spec"]["versions"].append(definition["spec"]["versions"][0] | {"name": "v2", "storage": False})
+    assert (await wire.post(DEFINITIONS, definition)).status == 422
 
 
-async def test_managed_fields_are_not_kept(wire: Wire) -> None:
-    managed = [{"manager": "me", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}]
-    answer = await wire.post(MAP.rpartition("/")[0], {"metadata": {"name": "a", "managedFields": managed}})
-    assert answer.status == 201
-    assert "managedFields" not in answer.body["metadata"]
+async def test_match_conditions_are_refused(wire: Wire) -> None:
+    hook = {
+        "name": "a.b.c",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://x"},
+        "matchConditions": [{"name": "x", "expression": "true"}],
+    }
+    answer = await wire.post(HOOKS, {"metadata": {"name": "x"}, "webhooks": [hook]})
+    assert answer.body["details"]["causes"][0]["field"] == "webhooks[0].matchConditions"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "media_type"),
+    [
+        pytest.param("PATCH", MAP, "application/apply-patch+yaml", id="server-side apply"),
+        pytest.param("PUT", MAP, "application/vnd.kubernetes.protobuf", id="protobuf"),
+        pytest.param("PUT", MAP, "application/cbor", id="CBOR"),
+    ],
+)
+async def test_body_format_is_refused(wire: Wire, method: str, path: str, media_type: str) -> None:
+    await wire.post(MAP.removesuffix("/one"), {"metadata": {"name": "one"}})
+    other = Wire(wire.transport, headers={"content-type": media_type})
+    answer = await other.call(method, path, {"metadata": {"name": "one"}})
+    assert answer.status == 415
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+        "/apis/apps/v1/namespaces/default/replicasets",
+        "/apis/apps/v1/namespaces/default/deployments/x/scale",
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        "/apis/events.k8s.io/v1/events",
+    ],
+)
+async def test_kind_is_not_found(wire: Wire, path: str) -> None:
+    assert (await wire.get(path)).status == 404
+
+
+async def test_impersonated_uid_is_refused(wire: Wire) -> None:
+    other = Wire(wire.transport, headers={"impersonate-user": "bob", "impersonate-uid": "1"})
+    assert (await other.get("/api")).status == 400

@@ -40,7 +40,6 @@ async def test_an_object_is_created_read_changed_and_deleted(wire: Wire) -> None
     [
         pytest.param("GET", "/healthz", 200, id="health"),
         pytest.param("GET", "/readyz", 200, id="readiness"),
-        pytest.param("GET", "/livez/ping", 200, id="one check of liveness"),
         pytest.param("GET", "/version", 200, id="version"),
         pytest.param("GET", "/nothing", 404, id="unknown path"),
         pytest.param("GET", "/apis/example.io/v1/namespaces/default/gadgets", 404, id="unknown kind"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hack.apiserver.crds import rows
-from hack.apiserver.resources import Column, ResourceTable
+from hack.apiserver.resources import Column
 from hack.apiserver.table import cell, render
 from upgrade_manager.api.crd import crd_manifest
 
@@ -54,14 +54,6 @@ def test_later_events_of_a_watch_come_without_definitions() -> None:
     made = table(columns=False)
     assert made["columnDefinitions"] == []
     assert made["rows"][0]["cells"][0] == "demo"
-
-
-def test_a_kind_without_columns_shows_name_and_age() -> None:
-    row = ResourceTable.builtin().find("", "v1", "podtemplates")
-    assert row is not None
-    made = render(row, [PLAN], metadata={}, include_object="None", columns=True, now=NOW)
-    assert [column["name"] for column in made["columnDefinitions"]] == ["Name", "Age"]
-    assert made["rows"][0]["cells"] == ["demo", "5m"]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 A type is text: a leaf such as `string` or `time`, `[]T`, `map[string]T`, `*T`, `or T` for what may be something else
 too, `any` for what is stored unread, or the name of a struct. A field's type may be followed by `!` when Go writes the
-field even if it is empty, by `~` when Go leaves an empty struct out, and by the merge key of a list: ` key`, or ` +` for
-a set.
+field even if it is empty, by `~` when Go leaves an empty struct out, and by the merge key of a list: ` key`, or
+` +` for a set.
 """
 
 from __future__ import annotations

@@ -168,4 +168,4 @@ async def test_successor_finishes_a_failure(what: str, sweep: Sweep) -> None:
 def _assert_errors_have_reasons(ending: Run, interruption: Interruption, what: str) -> None:
     """Only the loss of an answer is one."""
     assert interruption.lose_at or ending.left.errors == [], what
-    assert all("the answer got lost" in message for message in ending.left.errors), what
+    assert all("the response was lost" in message for message in ending.left.errors), what

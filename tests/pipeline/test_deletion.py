@@ -268,7 +268,7 @@ class Losing(NoHook):
         _ = number
         if call.resource.startswith("upgradeplans") and b"deletionTimestamp" in response.body and not call.subresource:
             self.is_released = True
-            raise Transient("the answer got lost")
+            raise Transient("the response was lost")
 
 
 async def test_lost_finalizer_response_keeps_the_next_plans_objects(

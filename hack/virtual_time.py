@@ -31,7 +31,7 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual_time = 0.0
         #: The number of running executor calls; time does not jump during them.
-        self.threads_at_work = 0
+        self.running_threads = 0
         super().__init__(_JumpingSelector(self))
 
     def time(self) -> float:
@@ -41,7 +41,7 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         """Run a function in a thread; time stands still until it is done."""
         future = super().run_in_executor(executor, func, *args)
-        self.threads_at_work += 1
+        self.running_threads += 1
         future.add_done_callback(self._thread_done)
         return future
 
@@ -50,7 +50,7 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
         await super().shutdown_default_executor()
 
     def _thread_done(self, _future: asyncio.Future[Any]) -> None:
-        self.threads_at_work -= 1
+        self.running_threads -= 1
 
     def jump(self, seconds: float) -> None:
         """Advance the time; the selector calls it instead of blocking."""
@@ -68,7 +68,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
-        if timeout is None or self._loop.threads_at_work:
+        if timeout is None or self._loop.running_threads:
             return self._await_thread()
         self._loop.jump(timeout)
         return ready

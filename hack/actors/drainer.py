@@ -94,9 +94,9 @@ class Drainer:
         if after and not await self._acknowledged(secret, POST_DRAIN, text, after):
             return None
         await self._cordon(node, on=False)
-        gone = [*plans.ALL, *plans.hooks(text, "preDrainHooks"), *after]
+        obsolete = [*plans.ALL, *plans.hooks(text, "preDrainHooks"), *after]
         present = objects.annotations_of(secret)
-        await self._annotate(secret, {key: None for key in gone if key in present})
+        await self._annotate(secret, {key: None for key in obsolete if key in present})
         return None
 
     async def _acknowledged(self, secret: Object, hook: str, text: str, hooks: list[str]) -> bool:

@@ -139,19 +139,19 @@ class JobController:
         )
         if self._deadline_passed({**job, "status": status}):
             status = job_status.with_verdict(status, ("FailureTarget", *job_status.DEADLINE_EXCEEDED), at=at)
-        judged = _is_judged(status)
-        if judged and not tally.active and not tally.terminating:
+        has_outcome = _has_outcome(status)
+        if has_outcome and not tally.active and not tally.terminating:
             status = job_status.with_end(status, at=at)
         if await self._report(tally, status):
             return 0.0
-        wanted = 0 if judged or tally.suspended else self._wanted(tally)
+        wanted = 0 if has_outcome or tally.suspended else self._wanted(tally)
         for pod in tally.active[wanted:]:
-            if not judged:
+            if not has_outcome:
                 await self._untrack(pod)
             await self._client.delete(PODS, objects.name(pod), namespace=objects.namespace(pod))
         if len(tally.active) < wanted:
             return await self._start(tally)
-        return None if judged else self._until_deadline(job)
+        return None if has_outcome else self._until_deadline(job)
 
     async def _report(self, tally: Tally, status: Object) -> bool:
         """Write the status if it differs and report whether it was written. Readiness is reported with a delay."""
@@ -293,7 +293,7 @@ def _has_uncounted(tally: Tally) -> bool:
     return bool(tally.uncounted("succeeded") or tally.uncounted("failed"))
 
 
-def _is_judged(status: Object) -> bool:
+def _has_outcome(status: Object) -> bool:
     types = {entry["type"] for entry in status.get("conditions") or ()}
     return bool(types & {"SuccessCriteriaMet", "FailureTarget"})
 

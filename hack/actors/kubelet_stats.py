@@ -34,9 +34,9 @@ class KubeletStats:
     async def stats(self, _: Request, values: Mapping[str, str]) -> Response:
         """Serve GET /stats/summary."""
         name = values["name"]
-        trouble = self._trouble(name)
-        if trouble is not None:
-            return trouble
+        refusal = self._refusal(name)
+        if refusal is not None:
+            return refusal
         disk = self._disk(name)
         capacity, used = int(disk.capacity_gib * _GIB), int(disk.used_gib * _GIB)
         filled = {
@@ -50,9 +50,9 @@ class KubeletStats:
     async def configuration(self, _: Request, values: Mapping[str, str]) -> Response:
         """Serve GET /configz, with the wrapper of real kubelets."""
         name = values["name"]
-        trouble = self._trouble(name)
-        if trouble is not None:
-            return trouble
+        refusal = self._refusal(name)
+        if refusal is not None:
+            return refusal
         threshold = self._disk(name).image_gc_high_threshold
         high = _DEFAULT_THRESHOLD if threshold is None else threshold
         return document({"kubeletconfig": {"imageGCHighThresholdPercent": high, "imageGCLowThresholdPercent": 80}})
@@ -60,7 +60,7 @@ class KubeletStats:
     def _disk(self, name: str) -> Disk:
         return self._context.scenario.nodes.disks.get(name, Disk())
 
-    def _trouble(self, name: str) -> Response | None:
+    def _refusal(self, name: str) -> Response | None:
         if self._nodes.store.get(name) is None:
             return refused(404, f'nodes "{name}" not found')
         dead = name in self._context.scenario.nodes.dead or not self._context.hosts.of(name).up

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: The least seconds for which the API server is down with its host.
 _OUTAGE = 0.05
-#: The API server adds the second one to every new node.
-_OURS = {UNREACHABLE, NOT_READY, UNSCHEDULABLE}
+#: Written by the node lifecycle controller; the API server adds NOT_READY to every new node.
+_TAINT_KEYS = {UNREACHABLE, NOT_READY, UNSCHEDULABLE}
 
 
 class NodeKeeper:
@@ -73,7 +73,7 @@ class NodeKeeper:
             left = max(left, self._timers.left(name, ("outage", host.boots), _OUTAGE))
         if left > 0:
             return left
-        if self._context.hosts.have_quorum and not self._is_told_down(name):
+        if self._context.hosts.have_quorum and not self._is_not_ready(name):
             # A scaled reboot still lasts until NotReady is written, so that every client can observe it.
             return 0.01
         self._timers.forget(name)
@@ -84,7 +84,7 @@ class NodeKeeper:
     def _left(self, host: Host, what: str, duration: float) -> float:
         return self._timers.left(host.name, (what, host.boots), self._context.seconds(duration))
 
-    def _is_told_down(self, name: str) -> bool:
+    def _is_not_ready(self, name: str) -> bool:
         node = self._nodes.store.get(name)
         return node is None or not objects.is_condition_true(node, "Ready")
 
@@ -108,8 +108,8 @@ class NodeKeeper:
         old, at = objects.status(node), self._context.timestamp()
         conditions = old.get("conditions") or []
         if not host.up:
-            gone = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
-            return {**old, "conditions": _with_ready(conditions, gone, at)}
+            unknown = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+            return {**old, "conditions": _with_ready(conditions, unknown, at)}
         up = ("True", "KubeletReady", "kubelet is posting ready status")
         info = {**(old.get("nodeInfo") or {}), "osImage": host.os_image, "kubeletVersion": host.kubelet}
         info |= {"bootID": host.boot_id, "machineID": host.machine_id, "kubeProxyVersion": host.kubelet}
@@ -123,7 +123,7 @@ def _with_ready(conditions: list[Object], ready: tuple[str, str, str], at: str) 
 
 def _taints(node: Object, host: Host) -> list[Object]:
     taints = list(objects.spec(node).get("taints") or ())
-    kept = [taint for taint in taints if taint.get("key") not in _OURS]
+    kept = [taint for taint in taints if taint.get("key") not in _TAINT_KEYS]
     if objects.spec(node).get("unschedulable"):
         kept.append({"key": UNSCHEDULABLE, "effect": NO_SCHEDULE})
     if not host.up:

@@ -46,7 +46,7 @@ class Planner:
         self._nodes = caches.of(NODES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
         self._loop: ControllerLoop[str] = ControllerLoop("planner", self._reconcile, random=context.random)
-        #: Finished machines with the versions they were judged by, so that a thousand of them cost little.
+        #: Finished machines by the versions they were decided on; they are skipped.
         self._settled: dict[str, tuple[str, str, int]] = {}
         for cache in (self._clusters, self._machines, self._secrets):
             cache.subscribe(self._changed)
@@ -109,7 +109,7 @@ class Planner:
                 await self._report_waiting(machine, "waiting for kubelet to update")
             else:
                 await self._report_waiting(machine, "")
-                # Only once that is told: the API server may be away.
+                # Only after that write succeeded.
                 self._settled[objects.name(machine)] = _versions(secret, cluster)
         return finished
 

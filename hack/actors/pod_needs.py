@@ -46,7 +46,7 @@ def _missing_from_toolkit(pod: Object) -> str:
         if not (container_of(pod).get("securityContext") or {}).get("privileged"):
             return "CreateContainerError: the container is not privileged, which a change of the host needs"
     if work is Work.IMAGE_CLEANUP and not container_of(pod).get("command"):
-        return "CreateContainerError: the toolkit image has no command of its own"
+        return "CreateContainerError: the toolkit image has no default command"
     return ""
 
 

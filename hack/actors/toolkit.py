@@ -45,7 +45,7 @@ _SHORTEST_LOOK = 0.05
 _MANY_NODES = 3
 _ENOUGH = 2
 #: Seconds that restore-vm waits for KubeVirt.
-KUBEVIRT_PATIENCE = 1800.0
+KUBEVIRT_TIMEOUT = 1800.0
 _PLAN = "HARVESTER_UPGRADEPLAN_NAME"
 
 
@@ -99,9 +99,9 @@ class Toolkit:
                 return None
             left = self._left(pod, work)
             return left or Ended(fault.exit_code, fault.message)
-        complaint = unset_variable(pod)
-        if complaint:
-            return Ended(1, complaint)
+        missing = unset_variable(pod)
+        if missing:
+            return Ended(1, missing)
         script = self._scripts.get(work)
         return await script(pod) if script else self._left(pod, work) or Ended()
 
@@ -188,10 +188,10 @@ class Toolkit:
         if not plan or not node:
             return Ended(2, "restore-vm needs --node and --upgrade")
         if not await self._ledger.has_kubevirt():
-            patience = self._timers.left(objects.uid(pod), "kubevirt", KUBEVIRT_PATIENCE)
-            return self._poll() if patience else Ended(1, "KubeVirt is not healthy after 30 minutes")
-        trouble = await self._ledger.start(node, plan)
-        return Ended(1, trouble) if trouble else Ended()
+            left = self._timers.left(objects.uid(pod), "kubevirt", KUBEVIRT_TIMEOUT)
+            return self._poll() if left else Ended(1, "KubeVirt is not healthy after 30 minutes")
+        error = await self._ledger.start(node, plan)
+        return Ended(1, error) if error else Ended()
 
     # Conditions
 
@@ -240,9 +240,9 @@ class Toolkit:
 
     def _chart_is_done(self, chart: Object) -> bool:
         version = self._context.scenario.release.harvester.removeprefix("v")
-        ours = objects.name(chart) in {"harvester", "harvester-crd"}
+        is_harvester = objects.name(chart) in {"harvester", "harvester-crd"}
         summary = objects.status(chart).get("summary") or {}
-        fresh = not ours or objects.spec(chart).get("version") == version
+        fresh = not is_harvester or objects.spec(chart).get("version") == version
         return (
             fresh and objects.is_condition_true(chart, "Ready") and summary.get("ready") == summary.get("desiredReady")
         )

@@ -69,7 +69,7 @@ class VMLedger:
         """Request a start of the node's VMs; return an error for those that could not start, or an empty string."""
         recorded = await self._recorded(plan_name)
         names = [name for name in recorded.get(node, "").split(",") if name]
-        failed = [f"{name}: {trouble}" for name in names if (trouble := await self._start(name))]
+        failed = [f"{name}: {error}" for name in names if (error := await self._start(name))]
         plan = await self._plan(plan_name)
         if plan is not None:
             good = len(names) - len(failed)

@@ -31,15 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         scenario = scenarios.load(options.scenario)
     except scenarios.ScenarioError as error:
-        return _complain(str(error))
-    trouble = ""
+        return _fail(str(error))
+    error_text = ""
     try:
         asyncio.run(_serve(options, scenario))
     except* OSError as group:
-        trouble = f"the cluster cannot be started: {_first(group)}"
+        error_text = f"the cluster cannot be started: {_first(group)}"
     except* (AssetsError, ControlPlaneError) as group:
-        trouble = str(_first(group))
-    return _complain(trouble) if trouble else 0
+        error_text = str(_first(group))
+    return _fail(error_text) if error_text else 0
 
 
 async def _serve(options: Options, scenario: Scenario) -> None:
@@ -61,7 +61,7 @@ def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
-def _complain(message: str) -> int:
+def _fail(message: str) -> int:
     print(f"error: {message}", file=sys.stderr)
     return _FAILED
 

@@ -34,7 +34,7 @@ _LARGEST_BODY = 16 * 1024 * 1024
 #: Seconds that open requests get when the gateway closes.
 _GRACE = 1.0
 #: Seconds for a response of the backend; clients have their own deadlines.
-_PATIENCE = 600.0
+_RESPONSE_TIMEOUT = 600.0
 
 
 class Gateway:
@@ -137,5 +137,5 @@ async def _translated(incoming: web.Request) -> Request:
         query=tuple(incoming.query.items()),
         headers=headers,
         body=await incoming.read(),
-        timeout=_PATIENCE,
+        timeout=_RESPONSE_TIMEOUT,
     )

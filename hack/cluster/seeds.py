@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 #: Kinds whose status is written with the object: they have no status subresource.
 _WHOLE = frozenset({INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS})
-_LOOK = 0.05
-_PATIENCE = 30.0
+_POLL_INTERVAL = 0.05
+_WRITE_TIMEOUT = 30.0
 
 
 class Seeds:
@@ -80,7 +80,7 @@ class Seeds:
     async def define(self, crds: Iterable[Object]) -> None:
         """Install CustomResourceDefinitions and wait until they are served. Raises TimeoutError."""
         installed = [await self._create(CRDS, crd) for crd in crds]
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_WRITE_TIMEOUT):
             for crd in installed:
                 await self._served(crd)
 
@@ -96,7 +96,7 @@ class Seeds:
             try:
                 await self._client.list(resource)
             except NotFound:
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(_POLL_INTERVAL)
             else:
                 return
 

@@ -40,9 +40,9 @@ class RealBackend:
         self._plane = plane
         self.token = ADMIN.token
         self.handlers = Handlers()
-        self._admin, self._anyone = direct(plane, token=ADMIN.token), direct(plane)
+        self._admin, self._as_caller = direct(plane, token=ADMIN.token), direct(plane)
         self.transport: Transport = AuthorizedHandlers(self._admin, handlers=self.handlers)
-        self.client_transport: Transport = AuthorizedHandlers(self._anyone, handlers=self.handlers)
+        self.client_transport: Transport = AuthorizedHandlers(self._as_caller, handlers=self.handlers)
         self._stack = AsyncExitStack()
 
     def now(self) -> datetime:
@@ -78,7 +78,7 @@ class RealBackend:
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self._admin)
-        await self._stack.enter_async_context(self._anyone)
+        await self._stack.enter_async_context(self._as_caller)
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._stack.callback(group.create_task(self._check(), name="control plane").cancel)
         return self

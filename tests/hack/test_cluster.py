@@ -31,23 +31,23 @@ pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        pytest.param(["--api", "real"], "unset KUBEBUILDER_ASSETS and `make real-kube` builds all", id="no programs"),
+        pytest.param(["--api", "real"], "or unset KUBEBUILDER_ASSETS and run `make real-kube`", id="no programs"),
         pytest.param(["--scenario", "nodes-7"], "no scenario 'nodes-7'", id="an unknown scenario"),
     ],
 )
-def test_what_cannot_be_had_is_one_clear_line(
+def test_missing_prerequisite_is_one_line_and_exit_code_1(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     assert main([*arguments, "--kubeconfig", str(tmp_path / "config")]) == 1
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "config").exists()
 
@@ -56,19 +56,19 @@ def test_what_cannot_be_had_is_one_clear_line(
     "arguments",
     [
         pytest.param([], id="no kubeconfig"),
-        pytest.param(["--kubeconfig", "x", "--time-scale", "0"], id="time stands still"),
-        pytest.param(["--kubeconfig", "x", "--time-scale", "2", "--instant"], id="two speeds"),
-        pytest.param(["--kubeconfig", "x", "--port", "70000"], id="no port"),
-        pytest.param(["--kubeconfig", "x", "--seed", "a"], id="no seed"),
+        pytest.param(["--kubeconfig", "x", "--time-scale", "0"], id="time scale 0"),
+        pytest.param(["--kubeconfig", "x", "--time-scale", "2", "--instant"], id="scale and instant"),
+        pytest.param(["--kubeconfig", "x", "--port", "70000"], id="invalid port"),
+        pytest.param(["--kubeconfig", "x", "--seed", "a"], id="invalid seed"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_is_refused(arguments: list[str]) -> None:
+def test_invalid_command_line_is_rejected(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
 
 
-def test_a_broken_scenario_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_scenario_file_reports_the_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text("nodes: {count: -1}")
     assert main(["--scenario", str(path), "--kubeconfig", str(tmp_path / "config")]) == 1
@@ -76,7 +76,7 @@ def test_a_broken_scenario_file_is_named(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.real_loop
-async def test_a_port_that_is_taken_and_a_file_that_cannot_be_written_end_the_program(tmp_path: Path) -> None:
+async def test_used_port_or_unwritable_kubeconfig_ends_the_program(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -108,19 +108,19 @@ async def _start(*arguments: str) -> asyncio.subprocess.Process:
 
 @pytest.mark.real_loop
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_the_program_says_when_it_is_ready_and_leaves_when_asked(tmp_path: Path, number: int) -> None:
+async def test_program_reports_ready_and_ends_on_a_signal(tmp_path: Path, number: int) -> None:
     path = tmp_path / "config"
     process = await _start("--kubeconfig", str(path), "--scenario", "one-node", "--instant")
     assert process.stdout is not None
     async with asyncio.timeout(50):
         line = (await process.stdout.readline()).decode()
     assert line.startswith("ready ")
-    said = dict(part.split("=", 1) for part in line.split()[1:])
-    assert said["kubeconfig"] == str(path)
+    fields = dict(part.split("=", 1) for part in line.split()[1:])
+    assert fields["kubeconfig"] == str(path)
     config = yaml.safe_load(path.read_text())
-    assert config["clusters"][0]["cluster"]["server"] == said["server"]
+    assert config["clusters"][0]["cluster"]["server"] == fields["server"]
     assert path.stat().st_mode & 0o077 == 0
-    await _look_at_repository(said["repo-url"])
+    await _check_repository(fields["repo-url"])
     process.send_signal(number)
     async with asyncio.timeout(50):
         output, error = await process.communicate()
@@ -129,9 +129,7 @@ async def test_the_program_says_when_it_is_ready_and_leaves_when_asked(tmp_path:
 
 @pytest.mark.servers
 @pytest.mark.real_loop
-async def test_who_looks_for_the_api_servers_finds_the_programs_own(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+async def test_api_server_endpoint_and_kubelets_are_reachable(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     path = tmp_path / "config"
     api = tiers.server_of(request.node)
     process = await _start("--kubeconfig", str(path), "--scenario", "one-node", "--instant", "--api", api)
@@ -153,8 +151,8 @@ async def test_who_looks_for_the_api_servers_finds_the_programs_own(
     assert shown.not_after - datetime.now(UTC) > timedelta(days=7)
 
 
-async def _look_at_repository(url: str) -> None:
-    """No repository runs, so nobody answers; the ISO itself is there."""
+async def _check_repository(url: str) -> None:
+    """Check that the ISO is served; without a plan, the repository does not run."""
     assert url.endswith("/{plan}")
     async with aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientError):
@@ -165,7 +163,7 @@ async def _look_at_repository(url: str) -> None:
             assert int(answer.headers["Content-Length"]) > 0
 
 
-def test_a_kubeconfig_replaces_what_was_there_as_a_whole(tmp_path: Path) -> None:
+def test_kubeconfig_replaces_an_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("old")
     write(path, "new")
@@ -175,7 +173,7 @@ def test_a_kubeconfig_replaces_what_was_there_as_a_whole(tmp_path: Path) -> None
 
 @pytest.mark.servers
 @pytest.mark.real_loop
-async def test_a_program_that_is_killed_leaves_no_process_and_no_folder(
+async def test_killed_program_leaves_no_process_and_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -194,9 +192,7 @@ async def test_a_program_that_is_killed_leaves_no_process_and_no_folder(
 
 @pytest.mark.assets
 @pytest.mark.real_loop
-async def test_a_program_whose_api_server_dies_says_so_and_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_program_ends_when_its_api_server_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     process = await _start("--kubeconfig", str(tmp_path / "config"), "--scenario", "one-node", "--api", "real")
     assert process.stdout is not None

@@ -29,14 +29,14 @@ def script_for(simulation: Simulation) -> UpgradeScript:
 
 
 async def upgraded(seed: int) -> str:
-    """The end state of an upgrade."""
+    """Return the end state of an upgrade."""
     async with Simulation(small(), seed=seed) as simulation:
         await script_for(simulation).run()
         return await simulation.dump()
 
 
 def outcome(dump: str) -> list[tuple[str, str]]:
-    """What nodes run at the end."""
+    """Return the OS image of each node at the end."""
     stored = [json.loads(line) for line in dump.splitlines()]
     return [(one["metadata"]["name"], one["status"]["nodeInfo"]["osImage"]) for one in stored if one["kind"] == "Node"]
 
@@ -83,10 +83,10 @@ async def test_managers_use_the_middleware() -> None:
 
 async def test_manager_can_run_with_fewer_rights() -> None:
     async with Simulation(small(), actors=False) as simulation:
-        acting = ActingAs(simulation.transport(), user="nobody")
-        nobody = Client(acting, user_agent="manager", random=simulation.random)
+        acting = ActingAs(simulation.transport(), user="jane")
+        jane = Client(acting, user_agent="manager", random=simulation.random)
         with pytest.raises(Forbidden):
-            await nobody.list(NODES)
+            await jane.list(NODES)
 
 
 async def test_plan_kind_can_be_left_out() -> None:

@@ -46,7 +46,7 @@ async def test_certificate_is_stable_across_handshakes() -> None:
 @pytest.mark.parametrize(
     ("host", "port", "values", "words", "seconds"),
     [
-        pytest.param("10.0.0.9", PORT, {}, "Connection refused", 0, id="an address of nobody"),
+        pytest.param("10.0.0.9", PORT, {}, "Connection refused", 0, id="an address without a server"),
         pytest.param(OTHER, 6443, {}, "Connection refused", 0, id="another port"),
         pytest.param(OTHER, PORT, {"tls": False}, "TLS handshake failed", 0, id="no TLS"),
         pytest.param(OTHER, PORT, {"answers": False}, "TLS handshake timed out after 10 s", 10, id="silence"),

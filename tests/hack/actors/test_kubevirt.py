@@ -120,12 +120,12 @@ async def test_stop_request_by_run_strategy(strategy: str, action: str, outcome:
     async with cluster({"run_strategy": strategy}) as simulation:
         await order(simulation, action)
 
-        async def gone() -> bool:
+        async def stopped() -> bool:
             return await instance(simulation) is None
 
-        await eventually(gone)
+        await eventually(stopped)
         await asyncio.sleep(10)
-        assert await gone()
+        assert await stopped()
         machine = await simulation.client().get(VIRTUAL_MACHINES, "vm", namespace="default")
         assert machine["spec"]["runStrategy"] == outcome
 
@@ -195,7 +195,7 @@ async def test_replica_is_rebuilt_after_an_unobserved_outage() -> None:
 async def test_start_requests_can_be_refused(refusals: int, status: int) -> None:
     async with cluster({"failing_starts": refusals}) as simulation:
         await order(simulation, "vm/stop")
-        await eventually(lambda: is_gone(simulation))
+        await eventually(lambda: is_stopped(simulation))
         if status == 500:
             with pytest.raises(Transient):
                 await order(simulation, "vm/start")
@@ -203,5 +203,5 @@ async def test_start_requests_can_be_refused(refusals: int, status: int) -> None
         await eventually(lambda: instance(simulation))
 
 
-async def is_gone(simulation: Simulation) -> bool:
+async def is_stopped(simulation: Simulation) -> bool:
     return await instance(simulation) is None

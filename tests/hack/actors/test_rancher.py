@@ -41,7 +41,7 @@ class Cluster:
         return {machines[owner[objects.name(one)]]["status"]["nodeRef"]["name"]: one for one in listed}
 
     async def asked(self, question: str) -> dict[str, str]:
-        """The nodes for which Rancher has asked, and with which text."""
+        """Return the pending hook annotation of each node that has one."""
         found = {node: objects.annotations_of(one).get(RKE + question) for node, one in (await self.secrets()).items()}
         return {node: text for node, text in found.items() if text}
 

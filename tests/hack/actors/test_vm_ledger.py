@@ -1,4 +1,4 @@
-"""What the toolkit notes about the machines that it shuts down, and what it does with the note."""
+"""The record of VMs that the toolkit shuts down, and their restart."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ DETECTOR = "vm-live-migrate-detector"
 
 
 class Orders:
-    """KubeVirt's answers to orders, and who was ordered to do what."""
+    """Records requests to KubeVirt; requests for some VMs fail."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
-        self.answers: dict[str, Exception] = {}
+        self.errors: dict[str, Exception] = {}
 
     async def raw(self, _method: str, path: str, *, body: Object) -> None:
         assert body == {}
         namespace, _kind, name, action = path.split("/")[-4:]
         self.given.append(f"{action} {namespace}/{name}")
-        if name in self.answers:
-            raise self.answers[name]
+        if name in self.errors:
+            raise self.errors[name]
 
 
-class Desk:
+class Setup:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         stage = Stage()
         self.stage, self.client, self.orders = stage, stage.client, Orders()
@@ -57,14 +57,14 @@ class Desk:
         except NotFound:
             return None
 
-    async def told(self) -> list[tuple[str, str, str]]:
+    async def events(self) -> list[tuple[str, str, str]]:
         found = (await self.client.list(EVENTS)).items
         return sorted((event["source"]["component"], event["reason"], event["message"]) for event in found)
 
 
 @pytest.fixture
-async def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
-    return Desk(monkeypatch)
+async def setup(monkeypatch: pytest.MonkeyPatch) -> Setup:
+    return Setup(monkeypatch)
 
 
 def machine(name: str, **conditions: str) -> Object:
@@ -77,43 +77,43 @@ def pod(uid: str = "p-1") -> Object:
     return {"metadata": {"uid": uid, "name": "p"}, "spec": {"containers": [{"env": env}]}}
 
 
-async def test_vms_are_recorded_by_node_before_they_stop(desk: Desk) -> None:
-    await desk.set_up()
-    await desk.ledger.shut_down([machine("a"), machine("b", Paused="True"), machine("c")], pod(), "n1")
-    assert await desk.listed() == {"n1": "default/a,default/c"}
-    assert desk.orders.given == ["stop default/a", "stop default/b", "stop default/c"]
+async def test_vms_are_recorded_by_node_before_they_stop(setup: Setup) -> None:
+    await setup.set_up()
+    await setup.ledger.shut_down([machine("a"), machine("b", Paused="True"), machine("c")], pod(), "n1")
+    assert await setup.listed() == {"n1": "default/a,default/c"}
+    assert setup.orders.given == ["stop default/a", "stop default/b", "stop default/c"]
     done = "Shutdown completed for 3 VM(s) on node n1, success: 3, failed: 0"
-    assert await desk.told() == [
+    assert await setup.events() == [
         (DETECTOR, "RestoreVMConfigMapCreated", f"ConfigMap {PLACE}/up-restore-vm created"),
         (DETECTOR, "VMShutdownCompleted", done),
     ]
 
 
-async def test_next_attempt_keeps_vms_that_are_off(desk: Desk) -> None:
-    await desk.set_up()
-    await desk.ledger.shut_down([machine("a")], pod(), "n1")
-    desk.ledger.forget(pod())
-    await desk.ledger.shut_down([], pod("p-2"), "n1")
-    await desk.ledger.shut_down([], pod("p-3"), "n2")
-    assert await desk.listed() == {"n1": "default/a", "n2": ""}
-    assert [reason for _, reason, _ in await desk.told()].count("RestoreVMConfigMapCreated") == 1
+async def test_next_attempt_keeps_vms_that_are_off(setup: Setup) -> None:
+    await setup.set_up()
+    await setup.ledger.shut_down([machine("a")], pod(), "n1")
+    setup.ledger.forget(pod())
+    await setup.ledger.shut_down([], pod("p-2"), "n1")
+    await setup.ledger.shut_down([], pod("p-3"), "n2")
+    assert await setup.listed() == {"n1": "default/a", "n2": ""}
+    assert [reason for _, reason, _ in await setup.events()].count("RestoreVMConfigMapCreated") == 1
 
 
-async def test_detector_reports_once_per_attempt(desk: Desk) -> None:
-    await desk.set_up()
+async def test_detector_reports_once_per_attempt(setup: Setup) -> None:
+    await setup.set_up()
     for _ in range(3):
-        await desk.ledger.shut_down([machine("a")], pod(), "n1")
-    assert len(await desk.told()) == 2
+        await setup.ledger.shut_down([machine("a")], pod(), "n1")
+    assert len(await setup.events()) == 2
 
 
 @pytest.mark.parametrize("plan", ["up", "none"], ids=["a plan that does not want it", "no plan"])
-async def test_vms_that_are_not_recorded(desk: Desk, plan: str) -> None:
-    await desk.set_up(restore=plan == "none")
-    asking = pod()
-    asking["spec"]["containers"][0]["env"][0]["value"] = plan
-    await desk.ledger.shut_down([machine("a")], asking, "n1")
-    assert (await desk.listed(), await desk.told()) == (None, [])
-    assert desk.orders.given == ["stop default/a"]
+async def test_vms_that_are_not_recorded(setup: Setup, plan: str) -> None:
+    await setup.set_up(restore=plan == "none")
+    other = pod()
+    other["spec"]["containers"][0]["env"][0]["value"] = plan
+    await setup.ledger.shut_down([machine("a")], other, "n1")
+    assert (await setup.listed(), await setup.events()) == (None, [])
+    assert setup.orders.given == ["stop default/a"]
 
 
 @pytest.mark.parametrize(
@@ -121,24 +121,26 @@ async def test_vms_that_are_not_recorded(desk: Desk, plan: str) -> None:
     [
         pytest.param(None, "", id="it starts"),
         pytest.param(Conflict("already running"), "", id="it runs already"),
-        pytest.param(NotFound("no such VM"), "1 of 2 VMs could not be started: default/b: no such VM", id="it is gone"),
+        pytest.param(
+            NotFound("no such VM"), "1 of 2 VMs could not be started: default/b: no such VM", id="it is not found"
+        ),
         pytest.param(Transient("500"), "1 of 2 VMs could not be started: default/b: 500", id="KubeVirt fails"),
     ],
 )
-async def test_recorded_vms_of_the_node_are_started(desk: Desk, error: Exception | None, said: str) -> None:
-    await desk.set_up()
-    await desk.ledger.shut_down([machine("a"), machine("b")], pod(), "n1")
-    await desk.ledger.shut_down([machine("x")], pod("p-2"), "n2")
-    desk.orders.given.clear()
+async def test_recorded_vms_of_the_node_are_started(setup: Setup, error: Exception | None, said: str) -> None:
+    await setup.set_up()
+    await setup.ledger.shut_down([machine("a"), machine("b")], pod(), "n1")
+    await setup.ledger.shut_down([machine("x")], pod("p-2"), "n2")
+    setup.orders.given.clear()
     if error is not None:
-        desk.orders.answers["b"] = error
-    assert await desk.ledger.start("n1", "up") == said
-    assert desk.orders.given == ["start default/a", "start default/b"]
-    reasons = [reason for source, reason, _ in await desk.told() if source == "restore-vm"]
+        setup.orders.errors["b"] = error
+    assert await setup.ledger.start("n1", "up") == said
+    assert setup.orders.given == ["start default/a", "start default/b"]
+    reasons = [reason for source, reason, _ in await setup.events() if source == "restore-vm"]
     assert reasons == ["RestoreVMFailed" if said else "RestoreVMCompleted"]
 
 
-async def test_no_vm_starts_without_a_record(desk: Desk) -> None:
-    await desk.set_up()
-    assert await desk.ledger.start("n1", "up") == ""
-    assert desk.orders.given == []
+async def test_no_vm_starts_without_a_record(setup: Setup) -> None:
+    await setup.set_up()
+    assert await setup.ledger.start("n1", "up") == ""
+    assert setup.orders.given == []

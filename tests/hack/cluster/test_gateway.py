@@ -76,7 +76,7 @@ async def test_requests_and_responses_pass(session: aiohttp.ClientSession) -> No
     async with session.post(MAPS, json={"metadata": {"name": "a"}}) as answer:
         assert answer.status == 201
         assert (await answer.json())["metadata"]["name"] == "a"
-    async with session.get(f"{MAPS}/gone") as answer:
+    async with session.get(f"{MAPS}/missing") as answer:
         assert (answer.status, (await answer.json())["reason"]) == (404, "NotFound")
     async with session.get(MAPS, params={"fieldSelector": "metadata.name=a"}) as answer:
         assert len((await answer.json())["items"]) == 1
@@ -87,7 +87,7 @@ async def test_requests_and_responses_pass(session: aiohttp.ClientSession) -> No
     [
         pytest.param(ALLOWED, 200, id="known token"),
         pytest.param({"authorization": "Bearer bad"}, 401, id="unknown token"),
-        pytest.param({}, 403, id="nobody"),
+        pytest.param({}, 403, id="no user"),
     ],
 )
 async def test_token_authenticates(
@@ -112,7 +112,7 @@ async def test_watch_streams_until_its_client_disconnects(session: aiohttp.Clien
         assert (await _line(answer))["type"] == "DELETED"
         assert collection.wakers
     async with asyncio.timeout(5):
-        while collection.wakers:  # noqa: ASYNC110  # the other end of a real connection tells nobody
+        while collection.wakers:  # noqa: ASYNC110  # the other end of a real connection reports nothing
             await asyncio.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""Acting in somebody's name."""
+"""Impersonation with RBAC."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ async def create(server: ApiServer, name: str) -> None:
 
 
 async def next_within(events: Events, seconds: float) -> str | None:
-    """The name of the next event's object."""
+    """Return the name of the next event's object."""
     try:
         async with asyncio.timeout(seconds):
             return str((await events.next())["object"]["metadata"]["name"])

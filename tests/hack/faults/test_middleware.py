@@ -105,7 +105,7 @@ def test_call_is_derived_from_the_path(method: str, path: str, query: dict[str, 
 async def test_requests_without_rules_pass_and_are_counted(faults: Middleware, wire: Wire) -> None:
     await fill(wire, "ab")
     await wire.get(f"{MAPS}/a")
-    await wire.get(f"{MAPS}/gone")
+    await wire.get(f"{MAPS}/missing")
     async with wire.watch(MAPS) as events:
         assert await events.take(2) == [("ADDED", "a"), ("ADDED", "b")]
     assert faults.counts.total(verb="create", resource="configmaps", code=201) == 2

@@ -141,10 +141,7 @@ async def test_a_node(
 
 TEMPLATE = {
     "metadata": {"labels": {"a": "b", "c": "d"}},
-    "spec": {
-        "nodeSelector": {"k": "v"},
-        "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}],
-    },
+    "spec": {"nodeSelector": {"k": "v"}, "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]},
 }
 SELECTOR = {"matchLabels": {"c": "d", "a": "b"}}
 ON_FAILURE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}

@@ -55,31 +55,6 @@ ROWS = [
         then=answered(201, kind="ConfigMap", apiVersion="v1"),
     ),
     Row(
-        title="apiVersion may not be left out for a custom kind",
-        when=post(WIDGETS, {"kind": "Widget", "metadata": {"name": "one"}}),
-        then=refused(
-            400,
-            "BadRequest",
-            "the API version in the data () does not match the expected API version (shapes.example.io/v1)",
-            None,
-        ),
-    ),
-    Row(
-        title="another custom kind is refused",
-        when=post(WIDGETS, plain()),
-        then=invalid("Plain.shapes.example.io", ("kind", 'Invalid value: "Plain": must be Widget')),
-    ),
-    Row(
-        title="another version of a custom kind is refused",
-        when=post(WIDGETS, {"kind": "Widget", "apiVersion": "shapes.example.io/v2", "metadata": {"name": "one"}}),
-        then=refused(
-            400,
-            "BadRequest",
-            "the API version in the data (shapes.example.io/v2) does not match the expected API version (shapes.example.io/v1)",
-            None,
-        ),
-    ),
-    Row(
         title="another namespace than the path's is refused for a custom kind",
         when=post(WIDGETS, plain() | {"kind": "Widget", "metadata": {"name": "one", "namespace": "other"}}),
         then=refused(
@@ -125,37 +100,10 @@ ROWS = [
         ),
     ),
     Row(
-        title="a name that is too long is refused",
-        when=post(MAPS, config_map(name="a" * 254)),
-        then=invalid(
-            "ConfigMap",
-            (
-                "metadata.name",
-                'Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 253 characters',
-            ),
-            name="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        ),
-    ),
-    Row(
         title="a generated name begins as asked",
         when=post(MAPS, config_map(generateName="one-")),
         look=("metadata.generateName",),
         then=answered(201, **{"metadata.generateName": "one-"}),
-    ),
-    Row(
-        title="a namespaced custom kind is not created without a namespace",
-        when=post("/apis/shapes.example.io/v1/widgets", widget()),
-        then=answered(404, text="404 page not found\n"),
-    ),
-    Row(
-        title="data that is a number is refused",
-        when=post(MAPS, config_map(name="one") | {"data": {"a": 1}}),
-        then=refused(
-            400,
-            "BadRequest",
-            'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string',
-            None,
-        ),
     ),
 ]
 
@@ -163,9 +111,3 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=str)
 async def test_a_create(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then
-
-
-@pytest.mark.parametrize("length", [58, 59, 200, 248])
-async def test_a_generated_name_is_cut_to_63_characters(api: BareApi, length: int) -> None:
-    answer = await api.admin.post(api.path("configmaps"), config_map(generateName="a" * length))
-    assert len(answer.body["metadata"]["name"]) == min(length, 58) + 5

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, invalid, play, post, refused
+from tests.support.api_calls import Row, answered, invalid, play, post
 from tests.support.maps import MAPS, config_map
-from tests.support.shapes import VERSION, WIDGETS, widget
+from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -18,11 +18,6 @@ pytestmark = pytest.mark.servers
 
 
 ROWS = [
-    Row(
-        title="a resourceVersion is refused for a custom kind",
-        when=post(WIDGETS, widget() | {"metadata": {"name": "one", "resourceVersion": "5"}}),
-        then=refused(500, "", "resourceVersion should not be set on objects to be created", None),
-    ),
     Row(
         title="system fields that are sent are replaced for a custom kind",
         when=post(
@@ -62,31 +57,6 @@ ROWS = [
                 "metadata.labels",
                 'Invalid value: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb": must be no more than 63 bytes',
             ),
-        ),
-    ),
-    Row(
-        title="a label value that is a number is refused for a custom kind",
-        when=post(WIDGETS, widget() | {"metadata": {"name": "one", "labels": {"a": 1}}}),
-        then=refused(
-            400,
-            "BadRequest",
-            'Widget in version "v1" cannot be handled as a Widget: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string',
-            None,
-        ),
-    ),
-    Row(
-        title="annotations that are too large are refused",
-        when=post(MAPS, config_map(name="one", annotations={"a": "b" * 262144})),
-        then=invalid("ConfigMap", ("metadata.annotations", "Too long: may not be more than 262144 bytes")),
-    ),
-    Row(
-        title="metadata that is a text is refused for a custom kind",
-        when=post(WIDGETS, {"apiVersion": VERSION, "kind": "Widget", "metadata": "one"}),
-        then=refused(
-            400,
-            "BadRequest",
-            'Widget in version "v1" cannot be handled as a Widget: json: cannot unmarshal string into Go value of type v1.ObjectMeta',
-            None,
         ),
     ),
     Row(

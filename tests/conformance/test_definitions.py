@@ -37,15 +37,6 @@ ROWS = [
         ),
     ),
     Row(
-        title="a definition of another name than its kind is refused",
-        when=post(DEFINITIONS, gadget() | {"metadata": {"name": "other.$word.example.io"}}),
-        then=invalid(
-            "CustomResourceDefinition.apiextensions.k8s.io",
-            ("metadata.name", 'Invalid value: "other.$ns.example.io": must be spec.names.plural+"."+spec.group'),
-            name="other.$ns.example.io",
-        ),
-    ),
-    Row(
         title="an update without a resourceVersion is refused",
         given=(post(DEFINITIONS, gadget()),),
         when=put(f"{DEFINITIONS}/{NAME}", gadget()),

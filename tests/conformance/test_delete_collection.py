@@ -1,5 +1,5 @@
 """Collections that are deleted."""
-# ruff: noqa: E501  # what the server says stays in one piece
+# what the server says stays in one piece
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, delete, get, play, post
+from tests.support.api_calls import Row, answered, delete, get, play, post
 from tests.support.existing_objects import CUSTOM, HELD, WIDGET
 from tests.support.maps import MAPS
 from tests.support.shapes import WIDGETS, widget
@@ -50,13 +50,6 @@ ROWS = [
         then=answered(200, **{"metadata.name": "two"}),
     ),
     Row(
-        title="a collection is deleted by fields",
-        given=(post(MAPS, {"metadata": {"name": "one"}}), post(MAPS, {"metadata": {"name": "two"}})),
-        when=delete(MAPS, fieldSelector="metadata.name=two"),
-        look=("items.0.metadata.name", "items.1"),
-        then=answered(200, **{"items.0.metadata.name": "two", "items.1": "absent"}),
-    ),
-    Row(
         title="a custom collection is deleted",
         given=(post(WIDGETS, widget("a")), post(WIDGETS, widget("b"))),
         when=delete(WIDGETS),
@@ -73,12 +66,6 @@ ROWS = [
         ),
     ),
     Row(
-        title="a collection with nothing in it is deleted",
-        when=delete(WIDGETS),
-        look=("kind", "items"),
-        then=answered(200, kind="WidgetList", items=[]),
-    ),
-    Row(
         title="a deleted collection keeps what finalizers hold",
         given=HELD,
         when=delete(MAPS, labelSelector="!x", fieldSelector="metadata.name=one"),
@@ -93,22 +80,6 @@ ROWS = [
         when=get(WIDGET),
         look=("metadata.deletionTimestamp",),
         then=answered(200, **{"metadata.deletionTimestamp": "absent"}),
-    ),
-    Row(
-        title="a collection with a precondition on the uid is a conflict",
-        given=CUSTOM,
-        when=delete(WIDGETS, {"preconditions": {"uid": "other"}}),
-        then=conflict(
-            "Widget.shapes.example.io",
-            "the UID in the precondition (other) does not match the UID in record ($uid). The object might have been deleted and then recreated",
-        ),
-    ),
-    Row(
-        title="a limit counts for a deleted collection",
-        given=(post(WIDGETS, widget("a")), post(WIDGETS, widget("b"))),
-        when=delete(WIDGETS, limit="1"),
-        look=("items.0.metadata.name", "items.1"),
-        then=answered(200, **{"items.0.metadata.name": "a", "items.1": "absent"}),
     ),
 ]
 

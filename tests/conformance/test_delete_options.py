@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, delete, invalid, play
+from tests.support.api_calls import Row, answered, conflict, delete, play
 from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, HELD, MAP, ONE, PLACED, WIDGET
 
 if TYPE_CHECKING:
@@ -43,19 +43,6 @@ ROWS = [
         ),
         look=("status",),
         then=answered(200, status="Success"),
-    ),
-    Row(
-        title="an unknown propagation is refused",
-        given=ONE,
-        when=delete(MAP, {"propagationPolicy": "Sideways"}),
-        then=invalid(
-            "DeleteOptions.meta.k8s.io",
-            (
-                "propagationPolicy",
-                'Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"',
-            ),
-            name="",
-        ),
     ),
     Row(
         title="an orphaning deletion takes its finalizer",

@@ -125,44 +125,11 @@ ROWS = [
         ),
     ),
     Row(
-        title="a Job that is deleted without a word brings a warning",
-        given=(post(JOBS, {"metadata": {"name": "one"}, "spec": _JOB}),),
-        when=delete(f"{JOBS}/one"),
-        look=("kind", "metadata.finalizers"),
-        then=answered(
-            200,
-            **{
-                "kind": "Job",
-                "metadata.finalizers": ["orphan"],
-                "warnings": [
-                    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
-                ],
-            },
-        ),
-    ),
-    Row(
         title="a dry run deletes nothing",
         given=(*ONE, delete(MAP, dryRun="All")),
         when=get(MAP),
         look=("metadata.name", "metadata.deletionTimestamp"),
         then=answered(200, **{"metadata.name": "one", "metadata.deletionTimestamp": "absent"}),
-    ),
-    Row(
-        title="a dry run answers as the deletion would",
-        given=ONE,
-        when=delete(MAP, dryRun="All"),
-        look=("kind", "status"),
-        then=answered(200, kind="Status", status="Success"),
-    ),
-    Row(
-        title="a namespace that every cluster needs is not deleted",
-        when=delete("/api/v1/namespaces/default"),
-        then=refused(
-            403,
-            "Forbidden",
-            'namespaces "default" is forbidden: this namespace may not be deleted',
-            {"name": "default", "kind": "namespaces"},
-        ),
     ),
     Row(
         title="a namespace is deleted in the background",

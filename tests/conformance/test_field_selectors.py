@@ -34,14 +34,8 @@ async def create(api: BareApi, plural: str, *objects: dict[str, Any], group: str
     ("selector", "chosen"),
     [
         pytest.param("metadata.name=a", "a", id="a name"),
-        pytest.param("metadata.name==a", "a", id="a name, twice equal"),
         pytest.param("metadata.name!=a", "b", id="all names but one"),
         pytest.param("metadata.name=a,metadata.name=b", "", id="two names"),
-        pytest.param("metadata.name=a,", "a", id="a comma too many"),
-        pytest.param(r"metadata.name=a\,b", "", id="an escaped comma"),
-        pytest.param("metadata.namespace=nowhere", "", id="another namespace"),
-        pytest.param("type=Opaque", "a", id="the type of Secrets"),
-        pytest.param("type!=Opaque", "b", id="another type"),
     ],
 )
 async def test_a_field_chooses(api: BareApi, selector: str, chosen: str) -> None:
@@ -56,13 +50,7 @@ async def test_a_field_chooses(api: BareApi, selector: str, chosen: str) -> None
         pytest.param("involvedObject.kind=Pod", True, id="kind"),
         pytest.param("involvedObject.name=p", True, id="name"),
         pytest.param("involvedObject.name=q", False, id="another name"),
-        pytest.param("involvedObject.uid=u,involvedObject.apiVersion=v1", True, id="uid and version"),
-        pytest.param("involvedObject.fieldPath=spec.x", True, id="path"),
-        pytest.param("involvedObject.resourceVersion=", True, id="what is absent"),
         pytest.param("reason=R,type=Normal", True, id="reason and type"),
-        pytest.param("type!=Normal", False, id="another type"),
-        pytest.param("source=c", True, id="the source's component"),
-        pytest.param("reportingComponent=c", False, id="the reporter is another field"),
     ],
 )
 async def test_events_by_what_they_are_about(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
@@ -79,7 +67,6 @@ async def test_events_by_what_they_are_about(api: BareApi, selector: str, is_cho
         pytest.param("spec.nodeName=", "b", id="no node"),
         pytest.param("status.phase=Pending", "a b", id="a phase"),
         pytest.param("status.phase!=Succeeded,status.phase!=Failed,spec.nodeName=n", "a", id="what a drain asks for"),
-        pytest.param("spec.restartPolicy=Never", "b", id="a restart policy"),
     ],
 )
 async def test_pods_by_their_fields(api: BareApi, selector: str, chosen: str) -> None:
@@ -110,11 +97,6 @@ async def test_nodes_by_whether_they_are_cordoned(api: BareApi, selector: str, i
     await api.admin.delete(f"/api/v1/nodes/{api.word}")
 
 
-async def test_namespaces_by_their_phase(api: BareApi) -> None:
-    active = await api.admin.get("/api/v1/namespaces", fieldSelector=f"status.phase=Active,metadata.name={api.word}")
-    assert active.names == [api.word]
-
-
 def unknown(field: str) -> str:
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
@@ -127,35 +109,8 @@ def unsupported(field: str) -> str:
     ("path", "selector", "text"),
     [
         pytest.param("/api/v1/configmaps", "data.x=1", unknown("data.x"), id="a kind without fields of its own"),
-        pytest.param("/apis/apps/v1/deployments", "status.phase=x", unknown("status.phase"), id="Deployments"),
-        pytest.param("/api/v1/configmaps", "=x", unknown(""), id="no field"),
-        pytest.param("/api/v1/configmaps", " metadata.name=a", unknown(" metadata.name"), id="a blank counts"),
-        pytest.param("/api/v1/secrets", "data=x", unsupported("data"), id="Secrets"),
         pytest.param("/api/v1/pods", "spec.hostname=x", unsupported("spec.hostname"), id="Pods"),
         pytest.param("/api/v1/nodes", "status.phase=x", unsupported("status.phase"), id="Nodes"),
-        pytest.param("/api/v1/namespaces", "metadata.namespace=x", unsupported("metadata.namespace"), id="Namespaces"),
-        pytest.param("/api/v1/events", "count=1", unsupported("count"), id="Events"),
-        pytest.param(
-            "/apis/batch/v1/jobs", "status.active=0", 'field label "status.active" not supported for Job', id="Jobs"
-        ),
-        pytest.param(
-            "/api/v1/pods",
-            "metadata.name",
-            "invalid selector: 'metadata.name'; can't understand 'metadata.name'",
-            id="no operator",
-        ),
-        pytest.param(
-            "/api/v1/pods",
-            "metadata.name=a=b",
-            "invalid field selector: unescaped character in value: 61",
-            id="equal twice",
-        ),
-        pytest.param(
-            "/api/v1/pods",
-            r"metadata.name=a\xb",
-            r"invalid field selector: invalid escape sequence: \x",
-            id="a bad escape",
-        ),
     ],
 )
 async def test_a_selector_that_is_not_offered(api: BareApi, path: str, selector: str, text: str) -> None:
@@ -165,13 +120,7 @@ async def test_a_selector_that_is_not_offered(api: BareApi, path: str, selector:
 
 @pytest.mark.parametrize(
     ("selector", "chosen"),
-    [
-        pytest.param("spec.colour=red", "a", id="a text"),
-        pytest.param("spec.colour!=red", "b c", id="another text"),
-        pytest.param("spec.size=2", "b", id="a number"),
-        pytest.param("spec.big=true", "a", id="a boolean"),
-        pytest.param("spec.colour=", "c", id="what is absent"),
-    ],
+    [pytest.param("spec.colour=red", "a", id="a text"), pytest.param("spec.colour!=red", "b c", id="another text")],
 )
 async def test_the_fields_that_a_definition_makes_selectable(api: BareApi, selector: str, chosen: str) -> None:
     properties = {"colour": {"type": "string"}, "size": {"type": "integer"}, "big": {"type": "boolean"}}

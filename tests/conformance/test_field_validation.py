@@ -88,26 +88,6 @@ ROWS = [
         when=merge(f"{WIDGETS}/one", {"spec": {"odd": 1}}, fieldValidation="Strict"),
         then=invalid("", ("patch", 'Invalid value: $object: strict decoding error: unknown field "spec.odd"'), name=""),
     ),
-    Row(
-        title="a status with an unknown field under Strict",
-        given=CUSTOM,
-        when=merge(f"{WIDGETS}/one/status", {"status": {"odd": 1}}, fieldValidation="Strict"),
-        then=invalid(
-            "", ("patch", 'Invalid value: $object: strict decoding error: unknown field "status.odd"'), name=""
-        ),
-    ),
-    Row(
-        title="a Node with an unknown field under Strict",
-        when=post(
-            "/api/v1/nodes", {"metadata": {"name": "$word"}, "spec": {"cordoned": True}}, fieldValidation="Strict"
-        ),
-        then=refused(
-            400,
-            "BadRequest",
-            'Node in version "v1" cannot be handled as a Node: strict decoding error: unknown field "spec.cordoned"',
-            None,
-        ),
-    ),
 ]
 
 

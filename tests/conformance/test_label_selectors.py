@@ -22,18 +22,11 @@ KEY = (
     ("selector", "chosen"),
     [
         pytest.param("app=x", "a", id="equal"),
-        pytest.param("app==x", "a", id="equal, twice"),
         pytest.param("app!=x", "b c", id="unequal takes those without the label"),
         pytest.param("app in (x, z)", "a", id="in"),
-        pytest.param("app in(x,y)", "a b", id="in without a blank"),
         pytest.param("app notin (x)", "b c", id="notin takes those without the label"),
         pytest.param("app", "a b", id="exists"),
         pytest.param("!app", "c", id="does not exist"),
-        pytest.param("app=", "", id="an empty value"),
-        pytest.param("app in ()", "", id="an empty set is the empty value"),
-        pytest.param("n in (3,,5)", "a b", id="an empty value in a set"),
-        pytest.param(" app = x , n in (1,3) ", "a", id="two terms and blanks"),
-        pytest.param("app=x,app=y", "", id="two terms that exclude each other"),
     ],
 )
 async def test_a_selector_chooses(api: BareApi, selector: str, chosen: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, invalid, merge, play, post, put
+from tests.support.api_calls import Row, answered, conflict, merge, play, post, put
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -47,13 +47,6 @@ ROWS = [
                 "renewTime": "$time",
                 "leaseTransitions": 0,
             },
-        ),
-    ),
-    Row(
-        title="a Lease of no time is refused",
-        when=post(LEASES, _META | {"spec": {"leaseDurationSeconds": 0}}),
-        then=invalid(
-            "Lease.coordination.k8s.io", ("spec.leaseDurationSeconds", "Invalid value: 0: must be greater than 0")
         ),
     ),
     Row(
@@ -113,21 +106,6 @@ ROWS = [
         when=merge("/api/v1/nodes/$word", {"spec": {"unschedulable": False}}),
         look=("spec.unschedulable",),
         then=answered(200, **{"spec.unschedulable": "absent"}),
-    ),
-    Row(
-        title="a taint with an unknown effect is refused",
-        when=post(
-            "/api/v1/nodes",
-            {"metadata": {"name": "$word"}, "spec": {"taints": [{"key": "a.io/b", "effect": "Sometimes"}]}},
-        ),
-        then=invalid(
-            "Node",
-            (
-                "metadata.taints[0].effect",
-                'Unsupported value: "Sometimes": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
-            ),
-            name="$ns",
-        ),
     ),
 ]
 

@@ -83,14 +83,6 @@ async def test_the_cache_has_no_pages(api: BareApi) -> None:
     assert page.names == list("abcdefg")
 
 
-@pytest.mark.parametrize("given", [{"resourceVersion": "0"}, {"resourceVersion": "0", "limit": "1"}])
-async def test_a_token_with_version_0_goes_on_without_pages(api: BareApi, given: dict[str, str]) -> None:
-    path = await secrets(api)
-    first = await api.admin.get(path, limit="2")
-    rest = await api.admin.get(path, **{"continue": first.body["metadata"]["continue"]}, **given)
-    assert rest.names == ["c", "d", "e", "f", "g"]
-
-
 async def test_a_token_has_its_version_and_takes_no_other(api: BareApi) -> None:
     path = await secrets(api)
     first = await api.admin.get(path, limit="2")
@@ -102,11 +94,9 @@ async def test_a_token_has_its_version_and_takes_no_other(api: BareApi) -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        pytest.param("???", "", id="no base64"),
-        pytest.param("abcd", "", id="no JSON"),
         pytest.param(
             token(v="v2", rv=5, start="/x"), "server does not recognize this encoded version v2", id="another version"
-        ),
+        )
     ],
 )
 async def test_a_token_that_is_none(api: BareApi, given: str, text: str) -> None:
@@ -136,14 +126,3 @@ async def test_an_expired_token_is_answered_with_one_for_the_rest_as_it_is_now(a
     last = await api.admin.get(path, limit="2", **{"continue": rest.body["metadata"]["continue"]})
     assert (last.names, last.version) == (["d"], rest.version)
     await drop(api)
-
-
-@pytest.mark.parametrize("name", ["limit", "timeoutSeconds"])
-async def test_a_number_that_is_none(api: BareApi, name: str) -> None:
-    answer = await api.admin.get(api.path("secrets"), **{name: "abc"})
-    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
-    assert answer.body["message"] == 'strconv.ParseInt: parsing "abc": invalid syntax'
-
-
-async def test_a_negative_limit_is_none(api: BareApi) -> None:
-    assert len((await api.admin.get(await secrets(api), limit="-1")).names) == 7

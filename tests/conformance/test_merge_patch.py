@@ -176,25 +176,12 @@ ROWS = [
             ("spec.size", "Invalid value: 99: spec.size in body should be less than or equal to 10"),
         ),
     ),
-    _changed("a spec of null goes", {"spec": None}, then=answered(200, **{"spec": "absent", "metadata.generation": 2})),
     Row(
         title="a patch that changes nothing keeps the resourceVersion",
         given=ONE,
         when=merge(MAP, {"data": {"a": "b"}}),
         look=("metadata.resourceVersion",),
         then=answered(200, **{"metadata.resourceVersion": "$version"}),
-    ),
-    Row(
-        title="a list is no merge patch",
-        given=ONE,
-        when=merge(MAP, []),
-        look=("data",),
-        then=refused(
-            400,
-            "BadRequest",
-            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
-            None,
-        ),
     ),
     Row(
         title="an unknown object cannot be patched",

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import (
-    Row,
-    answered,
-    delete,
-    get,
-    merge,
-    play,
-    post,
-    put,
-    refused,
-)
+from tests.support.api_calls import Row, answered, delete, get, merge, play, post, put, refused
 from tests.support.shapes import widget
 
 if TYPE_CHECKING:
@@ -43,20 +33,6 @@ ROWS = [
                 "status": {"phase": "Active"},
             },
         ),
-    ),
-    Row(
-        title="the label of a namespace comes back",
-        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
-        when=merge(OTHER, {"metadata": {"labels": None}}),
-        look=("metadata.labels",),
-        then=answered(200, **{"metadata.labels": {"kubernetes.io/metadata.name": "$ns-2"}}),
-    ),
-    Row(
-        title="the finalizer of a namespace is not changed at the object",
-        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
-        when=merge(OTHER, {"spec": {"finalizers": ["a.io/b"]}}),
-        look=("spec",),
-        then=answered(200, spec={"finalizers": ["kubernetes"]}),
     ),
     Row(
         title="the status of a namespace is written at its endpoint",
@@ -109,68 +85,11 @@ ROWS = [
         ),
     ),
     Row(
-        title="no generated name is created in a namespace that goes",
-        given=GOING,
-        when=post(f"{OTHER}/configmaps", {"metadata": {"generateName": "one-"}}),
-        then=refused(
-            403,
-            "Forbidden",
-            'configmaps "one-" is forbidden: unable to create new content in namespace $ns-2 because it is being terminated',
-            {
-                "name": "one-",
-                "kind": "configmaps",
-                "causes": [
-                    {
-                        "reason": "NamespaceTerminating",
-                        "message": "namespace $ns-2 is being terminated",
-                        "field": "metadata.namespace",
-                    }
-                ],
-            },
-        ),
-    ),
-    Row(
-        title="a dry run is refused in a namespace that goes",
-        given=GOING,
-        when=post(f"{OTHER}/configmaps", {"metadata": {"name": "one"}}, dryRun="All"),
-        then=refused(
-            403,
-            "Forbidden",
-            'configmaps "one" is forbidden: unable to create new content in namespace $ns-2 because it is being terminated',
-            {
-                "name": "one",
-                "kind": "configmaps",
-                "causes": [
-                    {
-                        "reason": "NamespaceTerminating",
-                        "message": "namespace $ns-2 is being terminated",
-                        "field": "metadata.namespace",
-                    }
-                ],
-            },
-        ),
-    ),
-    Row(
         title="a namespace that goes takes labels",
         given=GOING,
         when=merge(OTHER, {"metadata": {"labels": {"a": "b"}}}),
         look=("metadata.labels.a", "status.phase"),
         then=answered(200, **{"metadata.labels.a": "b", "status.phase": "Terminating"}),
-    ),
-    Row(
-        title="a namespace that goes can be deleted again",
-        given=GOING,
-        when=delete(OTHER),
-        look=("kind", "status.phase"),
-        then=answered(200, **{"kind": "Namespace", "status.phase": "Terminating"}),
-    ),
-    Row(
-        title="a namespace that is there cannot be created",
-        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
-        when=post(SPACES, {"metadata": {"name": "$word-2"}}),
-        then=refused(
-            409, "AlreadyExists", 'namespaces "$ns-2" already exists', {"name": "$ns-2", "kind": "namespaces"}
-        ),
     ),
     Row(
         title="a namespace that does not exist is not found",
@@ -183,22 +102,6 @@ ROWS = [
         when=put(f"{OTHER}/finalize", {"metadata": {"name": "$word-2"}, "spec": {"finalizers": []}}),
         look=("spec",),
         then=answered(200, spec={}),
-    ),
-    Row(
-        title="deleting all of a namespace that does not exist finds nothing",
-        when=delete(f"{OTHER}/configmaps"),
-        look=("kind", "items"),
-        then=answered(200, kind="ConfigMapList", items=[]),
-    ),
-    Row(
-        title="patching in a namespace that does not exist finds nothing",
-        when=merge(f"{OTHER}/configmaps/one", {}),
-        then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
-    ),
-    Row(
-        title="a Lease is not made by an update in a namespace that does not exist",
-        when=put("/apis/coordination.k8s.io/v1/namespaces/$word-2/leases/one", {"metadata": {"name": "one"}}),
-        then=refused(404, "NotFound", 'namespaces "$ns-2" not found', {"name": "$ns-2", "kind": "namespaces"}),
     ),
 ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Ask, Row, answered, delete, invalid, play, post, put, refused
+from tests.support.api_calls import Ask, Row, answered, play, post, put, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -28,16 +28,6 @@ def _raw(method: str, path: str, body: bytes | None, media_type: str = "applicat
 
 ROWS = [
     Row(
-        title="a body of null is refused",
-        when=_raw("POST", MAPS, b"null"),
-        then=invalid("ConfigMap", ("metadata.name", "Required value: name or generateName is required"), name=""),
-    ),
-    Row(
-        title="an empty object is refused",
-        when=_raw("POST", MAPS, b"{}"),
-        then=invalid("ConfigMap", ("metadata.name", "Required value: name or generateName is required"), name=""),
-    ),
-    Row(
         title="a patch of a media type that nobody knows is refused for a custom kind",
         given=(post(WIDGETS, widget()),),
         when=_raw("PATCH", f"{WIDGETS}/one", b"{}", "application/json"),
@@ -46,22 +36,6 @@ ROWS = [
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             None,
-        ),
-    ),
-    Row(
-        title="an unknown dryRun is refused",
-        when=post(MAPS, ONE, dryRun="Some"),
-        then=invalid(
-            "CreateOptions.meta.k8s.io", ("dryRun", 'Unsupported value: ["Some"]: supported values: "All"'), name=""
-        ),
-    ),
-    Row(
-        title="an unknown fieldValidation is refused",
-        when=post(MAPS, ONE, fieldValidation="Some"),
-        then=invalid(
-            "CreateOptions.meta.k8s.io",
-            ("fieldValidation", 'Unsupported value: "Some": supported values: "", "Ignore", "Strict", "Warn"'),
-            name="",
         ),
     ),
     Row(
@@ -84,38 +58,6 @@ ROWS = [
         given=GIVEN,
         when=put(f"{MAP}/things", {}),
         then=refused(404, "NotFound", "the server could not find the requested resource", {}),
-    ),
-    Row(
-        title="a path that means nothing is not found",
-        when=post("/nothing", {}),
-        then=answered(404, text="404 page not found\n"),
-    ),
-    Row(
-        title="a POST to a custom object is refused",
-        given=(post(WIDGETS, widget()),),
-        when=post(f"{WIDGETS}/one", widget()),
-        then=refused(
-            409,
-            "AlreadyExists",
-            'widgets.shapes.example.io "one" already exists',
-            {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
-        ),
-    ),
-    Row(
-        title="a DELETE of a status is refused",
-        given=(post(WIDGETS, widget()),),
-        when=delete(f"{WIDGETS}/one/status"),
-        then=refused(
-            405,
-            "MethodNotAllowed",
-            'delete is not supported on resources of kind "widgets.shapes.example.io"',
-            {"group": "shapes.example.io", "kind": "widgets"},
-        ),
-    ),
-    Row(
-        title="a body above three megabytes is refused",
-        when=post(MAPS, ONE | {"data": {"a": "b" * 3145728}}),
-        then=refused(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", None),
     ),
     Row(
         title="a custom object above the limit of etcd is refused",

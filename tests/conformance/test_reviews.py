@@ -91,11 +91,6 @@ async def test_a_token_that_is_not(api: BareApi, spec: dict[str, Any]) -> None:
     assert (answer.status, answer.body["status"]) == (201, {"error": "invalid bearer token", "user": {}})
 
 
-async def test_no_token(api: BareApi) -> None:
-    answer = await api.admin.post(TOKENS, {"spec": {}})
-    assert (answer.status, answer.body["message"]) == (400, "token is required for TokenReview in authentication")
-
-
 async def test_not_everybody_may_review_tokens(api: BareApi) -> None:
     answer = await api.holding("bob").post(TOKENS, {"spec": {"token": "bob"}})
     assert answer.status == 403

@@ -70,14 +70,6 @@ ROWS = [
         forbidden="bad",
     ),
     _new(
-        "a rule that cannot be evaluated",
-        then=invalid(
-            "Rule.shapes.example.io",
-            ("spec.broken", 'Invalid value: "object": division by zero evaluating rule: unused'),
-        ),
-        broken={"a": 1, "b": 0},
-    ),
-    _new(
         "rules are not run after a fault of type",
         then=invalid(
             "Rule.shapes.example.io",

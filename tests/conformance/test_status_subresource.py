@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, delete, invalid, merge, play, post, put, refused
+from tests.support.api_calls import Row, answered, conflict, delete, invalid, merge, play, post, put
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -39,24 +39,10 @@ ROWS = [
         then=answered(201, **{"status": "absent", "metadata.generation": 1}),
     ),
     Row(
-        title="a status is kept at creation where there is no subresource",
-        when=post(PLAINS, plain(status={"phase": "x"})),
-        look=("status", "metadata.generation"),
-        then=answered(201, **{"status": {"phase": "x"}, "metadata.generation": 1}),
-    ),
-    Row(
         title="a Node is created with the status that it brings",
         when=post(NODES, {"metadata": {"name": "$word"}, "status": {"phase": "x"}}),
         look=("status.phase", "metadata.generation"),
         then=answered(201, **{"status.phase": "x", "metadata.generation": "absent"}),
-    ),
-    Row(
-        title="a Namespace is created with a status of its own",
-        when=post(SPACES, {"metadata": {"name": "$word-2"}, "status": {"phase": "x"}}),
-        look=("status.phase", "metadata.generation", "spec"),
-        then=answered(
-            201, **{"status.phase": "Active", "metadata.generation": "absent", "spec": {"finalizers": ["kubernetes"]}}
-        ),
     ),
     Row(
         title="the status cannot be written at the object",
@@ -64,13 +50,6 @@ ROWS = [
         when=merge(WIDGET, {"status": {"phase": "x"}}),
         look=("status", "metadata.generation", "metadata.resourceVersion"),
         then=answered(200, **{"status": "absent", "metadata.generation": 1, "metadata.resourceVersion": "$version"}),
-    ),
-    Row(
-        title="the status can be written at the object where there is no subresource",
-        given=BARE,
-        when=merge(PLAIN, {"status": {"phase": "x"}}),
-        look=("status", "metadata.generation"),
-        then=answered(200, **{"status": {"phase": "x"}, "metadata.generation": 2}),
     ),
     Row(
         title="the status is written at its endpoint",
@@ -92,28 +71,6 @@ ROWS = [
         when=merge(f"{WIDGET}/status", {"metadata": {"labels": {"a": "b"}}}),
         look=("metadata.labels",),
         then=answered(200, **{"metadata.labels": "absent"}),
-    ),
-    Row(
-        title="labels can be written at the status of a Job",
-        given=(
-            post(
-                JOBS,
-                {
-                    "metadata": {"name": "one"},
-                    "spec": {"suspend": True, "template": {"spec": _TEMPLATE["spec"] | {"restartPolicy": "Never"}}},
-                },
-            ),
-        ),
-        when=merge(f"{JOBS}/one/status", {"metadata": {"labels": {"x": "y"}}}),
-        look=("metadata.labels.x",),
-        then=answered(200, **{"metadata.labels.x": "y"}),
-    ),
-    Row(
-        title="labels can be written at the status of a Node",
-        given=(post(NODES, {"metadata": {"name": "$word"}}),),
-        when=merge(f"{NODES}/$word/status", {"metadata": {"labels": {"x": "y"}}}),
-        look=("metadata.labels",),
-        then=answered(200, **{"metadata.labels": {"x": "y"}}),
     ),
     Row(
         title="the spec of a Node cannot be written at the status",
@@ -149,16 +106,6 @@ ROWS = [
         ),
         look=("spec.size", "status", "metadata.labels"),
         then=answered(200, **{"spec.size": 1, "status": {"phase": "x"}, "metadata.labels": "absent"}),
-    ),
-    Row(
-        title="a status of an object that does not exist is not found",
-        when=merge(f"{WIDGET}/status", {}),
-        then=refused(
-            404,
-            "NotFound",
-            'widgets.shapes.example.io "one" not found',
-            {"name": "one", "group": "shapes.example.io", "kind": "widgets"},
-        ),
     ),
     Row(
         title="a status that breaks the schema is refused",
@@ -201,28 +148,6 @@ ROWS = [
         when=merge(WIDGET, {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}),
         look=("metadata.generation",),
         then=answered(200, **{"metadata.generation": 1}),
-    ),
-    Row(
-        title="the generation moves with the status where there is no subresource",
-        given=BARE,
-        when=merge(PLAIN, {"status": {"phase": "y"}}),
-        look=("metadata.generation",),
-        then=answered(200, **{"metadata.generation": 2}),
-    ),
-    Row(
-        title="the generation of a Job moves with its spec",
-        given=(
-            post(
-                JOBS,
-                {
-                    "metadata": {"name": "one"},
-                    "spec": {"suspend": True, "template": {"spec": _TEMPLATE["spec"] | {"restartPolicy": "Never"}}},
-                },
-            ),
-        ),
-        when=merge(f"{JOBS}/one", {"spec": {"parallelism": 3}}),
-        look=("metadata.generation",),
-        then=answered(200, **{"metadata.generation": 2}),
     ),
     Row(
         title="the generation moves when a deletion begins",

@@ -96,52 +96,10 @@ ROWS = [
         ),
     ),
     _pod_spec(
-        "a container is deleted by name",
-        {"containers": [{"name": "two", "$patch": "delete"}]},
-        "containers.0.name",
-        "containers.1",
-        then=answered(
-            200, **{"spec.template.spec.containers.0.name": "one", "spec.template.spec.containers.1": "absent"}
-        ),
-    ),
-    _pod_spec(
-        "the list of containers is replaced",
-        {"containers": [{"name": "new", "image": "i:4"}, {"$patch": "replace"}]},
-        "containers.0.name",
-        "containers.1",
-        then=answered(
-            200, **{"spec.template.spec.containers.0.name": "new", "spec.template.spec.containers.1": "absent"}
-        ),
-    ),
-    _pod_spec(
         "a map is merged",
         {"nodeSelector": {"m": "2"}},
         "nodeSelector",
         then=answered(200, **{"spec.template.spec.nodeSelector": {"m": "2", "n": "1"}}),
-    ),
-    _pod_spec(
-        "a member of a map is removed by null",
-        {"nodeSelector": {"n": None}},
-        "nodeSelector",
-        then=answered(200, **{"spec.template.spec.nodeSelector": "absent"}),
-    ),
-    _pod_spec(
-        "volumes merge by name and keep only the keys named",
-        {"volumes": [{"$retainKeys": ["name", "hostPath"], "name": "v", "hostPath": {"path": "/x"}}]},
-        "volumes",
-        then=answered(200, **{"spec.template.spec.volumes": [{"name": "v", "hostPath": {"path": "/x", "type": ""}}]}),
-    ),
-    _map(
-        "a finalizer is deleted from the set",
-        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a.io/a"]}},
-        then=answered(
-            200,
-            **{
-                "data": {"a": "b", "c": "d"},
-                "metadata.finalizers": ["a.io/b"],
-                "metadata.labels": {"l": "m", "n": "o"},
-            },
-        ),
     ),
     Row(
         title="conditions merge by type",
@@ -162,36 +120,6 @@ ROWS = [
                 "status.conditions": [
                     {"type": "A", "status": "True", "lastHeartbeatTime": None, "lastTransitionTime": None},
                     {"type": "B", "status": "False", "lastHeartbeatTime": None, "lastTransitionTime": None},
-                ]
-            },
-        ),
-    ),
-    Row(
-        title="addresses of a Node merge by type",
-        given=(
-            post(
-                NODES,
-                {
-                    "metadata": {"name": "$word"},
-                    "status": {
-                        "addresses": [
-                            {"type": "InternalIP", "address": "10.0.0.1"},
-                            {"type": "Hostname", "address": "h"},
-                        ]
-                    },
-                },
-            ),
-        ),
-        when=strategic(
-            f"{NODES}/$word/status", {"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]}}
-        ),
-        look=("status.addresses",),
-        then=answered(
-            200,
-            **{
-                "status.addresses": [
-                    {"type": "InternalIP", "address": "10.0.0.2"},
-                    {"type": "Hostname", "address": "h"},
                 ]
             },
         ),

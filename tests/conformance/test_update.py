@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.api_calls import Row, answered, conflict, invalid, merge, play, post, put, refused
-from tests.support.shapes import PLAINS, VERSION, WIDGETS, plain, widget
+from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -35,13 +35,6 @@ ROWS = [
         title="the object is replaced",
         given=(post(MAPS, ONE),),
         when=put(MAP, _map({"c": "d"}, resourceVersion="$0.metadata.resourceVersion")),
-        look=("data",),
-        then=answered(200, data={"c": "d"}),
-    ),
-    Row(
-        title="a resourceVersion may be left out for most built-in kinds",
-        given=(post(MAPS, ONE),),
-        when=put(MAP, _map({"c": "d"})),
         look=("data",),
         then=answered(200, data={"c": "d"}),
     ),
@@ -83,11 +76,6 @@ ROWS = [
         ),
     ),
     Row(
-        title="an object that does not exist is not made",
-        when=put(MAP, ONE),
-        then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
-    ),
-    Row(
         title="a custom object that does not exist is not made",
         when=put(f"{WIDGETS}/one", _widget()),
         then=refused(
@@ -102,23 +90,6 @@ ROWS = [
         when=put(f"{LEASES}/one", {"metadata": {"name": "one"}}),
         look=("metadata.name",),
         then=answered(201, **{"metadata.name": "one"}),
-    ),
-    Row(
-        title="another name than the path's is refused for a custom kind",
-        given=(post(WIDGETS, widget()),),
-        when=put(f"{WIDGETS}/one", _widget(name="two")),
-        then=refused(400, "BadRequest", "the name of the object (two) does not match the name on the URL (one)", None),
-    ),
-    Row(
-        title="no name is refused for a custom kind",
-        given=(post(WIDGETS, widget()),),
-        when=put(f"{WIDGETS}/one", {"apiVersion": VERSION, "kind": "Widget"}),
-        then=refused(
-            400,
-            "BadRequest",
-            "the name of the object (one based on URL) was undeterminable: name must be provided",
-            None,
-        ),
     ),
     Row(
         title="system fields are kept for a custom kind",
@@ -146,47 +117,11 @@ ROWS = [
         ),
     ),
     Row(
-        title="a deletion is not begun by an update",
-        given=(post(MAPS, ONE),),
-        when=put(MAP, _map({"c": "d"}, deletionTimestamp="2001-01-01T00:00:00Z")),
-        look=("metadata.deletionTimestamp", "data"),
-        then=invalid("ConfigMap", ("metadata.deletionTimestamp", 'Invalid value: "$time": field is immutable')),
-    ),
-    Row(
-        title="labels that are left out go",
-        given=(post(MAPS, _map(labels={"a": "b"}, annotations={"c": "d"}, finalizers=["a.io/b"])),),
-        when=put(MAP, _map()),
-        look=("metadata.labels", "metadata.annotations", "metadata.finalizers"),
-        then=answered(
-            200, **{"metadata.labels": "absent", "metadata.annotations": "absent", "metadata.finalizers": "absent"}
-        ),
-    ),
-    Row(
         title="what changes nothing keeps the resourceVersion of a custom object",
         given=(post(WIDGETS, widget(size=1)),),
         when=put(f"{WIDGETS}/one", _widget(resourceVersion="$0.metadata.resourceVersion")),
         look=("metadata.resourceVersion", "metadata.generation"),
         then=answered(200, **{"metadata.resourceVersion": "$version", "metadata.generation": 1}),
-    ),
-    Row(
-        title="an update of the wrong custom kind is refused",
-        given=(post(WIDGETS, widget()),),
-        when=put(f"{WIDGETS}/one", plain()),
-        then=invalid(
-            "widgets.shapes.example.io",
-            ("metadata.resourceVersion", "Invalid value: 0: must be specified for an update"),
-        ),
-    ),
-    Row(
-        title="the status of a custom kind without one cannot be updated",
-        given=(post(PLAINS, plain()),),
-        when=put(f"{PLAINS}/one/status", plain()),
-        then=refused(
-            404,
-            "NotFound",
-            'plains.shapes.example.io "one" not found',
-            {"name": "one", "group": "shapes.example.io", "kind": "plains"},
-        ),
     ),
     Row(
         title="a patch of a custom object that does not exist is refused",

@@ -114,19 +114,6 @@ async def test_a_watch_from_before_the_history_is_told_so_in_its_only_event(api:
     await drop(api)
 
 
-@pytest.mark.parametrize("value", ["true", "1", "True", "f", "yes"])
-async def test_words_that_ask_for_a_watch(api: BareApi, value: str) -> None:
-    path, version = await history(api)
-    answer = await api.admin.get(path, watch=value, resourceVersion=version, timeoutSeconds="1")
-    assert b'"type":"ADDED"' in answer.body
-
-
-@pytest.mark.parametrize("value", ["false", "0", "False", "FALSE"])
-async def test_words_that_ask_for_none(api: BareApi, value: str) -> None:
-    path, _ = await history(api)
-    assert (await api.admin.get(path, watch=value)).body["kind"] == "SecretList"
-
-
 async def test_a_name_cannot_be_watched_by_its_path(api: BareApi) -> None:
     path, _ = await history(api)
     answer = await api.admin.get(f"{path}/a", watch="true", timeoutSeconds="1")
@@ -142,11 +129,6 @@ async def test_a_bookmark_has_a_version_and_nothing_else(api: BareApi) -> None:
         assert (bookmark["kind"], bookmark["apiVersion"]) == ("Secret", "v1")
         # A server that streams lists marks the end of the first one.
         assert set(bookmark["metadata"]) - {"annotations"} == {"resourceVersion"}
-
-
-async def test_a_limit_means_nothing_to_a_watch(api: BareApi) -> None:
-    path, _ = await history(api)
-    assert await watched(api, path, limit="1") == [("ADDED", "a"), ("ADDED", "c")]
 
 
 def forbidden(field: str, text: str) -> dict[str, str]:

@@ -93,10 +93,8 @@ async def test_a_warning_reaches_the_client(api: BareApi, hook: Hook) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "reason", "told"),
     [
-        pytest.param(None, 400, None, f"{DENIED} without explanation", id="without a word"),
         pytest.param({"message": "no"}, 400, None, f"{DENIED}: no", id="with a message"),
         pytest.param({"reason": "Because"}, 400, "Because", f"{DENIED}: Because", id="with a reason"),
-        pytest.param({"code": 200, "message": "no"}, 400, None, f"{DENIED}: no", id="with a code of success"),
         pytest.param(
             {"code": 422, "reason": "Invalid", "message": "bad"}, 422, "Invalid", f"{DENIED}: bad", id="with a code"
         ),
@@ -142,7 +140,6 @@ def failures() -> list[Any]:
         pytest.param(
             review(response={"uid": "other", "allowed": True}), f'{INVALID}expected response.uid="', id="another uid"
         ),
-        pytest.param(other("AdmissionReview", "admission.k8s.io/v1beta1"), CALL, id="another version"),
         pytest.param(other("Pod", "v1"), CALL, id="another kind"),
     ]
 
@@ -211,15 +208,10 @@ async def test_a_webhook_behind_a_service_that_is_not_there(api: BareApi, hook: 
         pytest.param(rule("pods"), ["CREATE ", "UPDATE "], id="a kind"),
         pytest.param(rule("pods/status"), ["UPDATE status"], id="a subresource"),
         pytest.param(rule("pods/*"), ["CREATE ", "UPDATE status", "UPDATE "], id="a kind with its subresources"),
-        pytest.param(rule("*"), ["CREATE ", "UPDATE "], id="all kinds"),
         pytest.param(rule("*/status"), ["UPDATE status"], id="a subresource of all kinds"),
-        pytest.param(rule("*/*"), ["CREATE ", "UPDATE status", "UPDATE "], id="everything"),
         pytest.param(rule("pods", operations=["CREATE"]), ["CREATE "], id="one operation"),
-        pytest.param(rule("pods", scope="Namespaced"), ["CREATE ", "UPDATE "], id="the right scope"),
-        pytest.param(rule("pods", scope="Cluster"), [], id="another scope"),
         pytest.param(rule("pods", apiGroups=["*"], apiVersions=["*"]), ["CREATE ", "UPDATE "], id="all groups"),
         pytest.param(rule("pods", apiGroups=["apps"]), [], id="another group"),
-        pytest.param(rule("pods", apiVersions=["v2"]), [], id="another version"),
     ],
 )
 async def test_rules_choose_requests(api: BareApi, hook: Hook, given: dict[str, Any], seen: list[str]) -> None:

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
-@pytest.mark.rule(
-    "api: group and version are management.harvesterhci.io/v1beta1",
-    "api: UpgradePlan is cluster-scoped",
-)
+@pytest.mark.rule("api: group and version are management.harvesterhci.io/v1beta1", "api: UpgradePlan is cluster-scoped")
 async def test_kinds_are_listed_with_their_short_names(cluster: Cluster) -> None:
     rows = (await cluster.succeed("api-resources", "--api-group=management.harvesterhci.io")).rows
     assert rows == [

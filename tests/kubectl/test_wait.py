@@ -26,10 +26,7 @@ def progressing(status: str) -> dict[str, Any]:
     return {"status": {"currentPhase": "Succeeded" if status == "False" else "Initializing", "conditions": [condition]}}
 
 
-@pytest.mark.rule(
-    "api: kubectl wait for Progressing=False works",
-    "api: kubectl wait for currentPhase=Succeeded works",
-)
+@pytest.mark.rule("api: kubectl wait for Progressing=False works", "api: kubectl wait for currentPhase=Succeeded works")
 @pytest.mark.parametrize(
     "what",
     [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.api_calls import Row, answered, invalid, play, post
-from tests.support.maps import MAPS, config_map
+from tests.support.existing_objects import MAPS, config_map
 from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.api_calls import Row, answered, invalid, merge, play, post, put
-from tests.support.gadgets import DEFINITIONS, NAME, OPEN, gadget
+from tests.support.existing_objects import DEFINITIONS, NAME, OPEN, gadget
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.api_calls import Row, answered, delete, get, play, post
-from tests.support.existing_objects import CUSTOM, HELD, WIDGET
-from tests.support.maps import MAPS
+from tests.support.existing_objects import CUSTOM, HELD, MAPS, WIDGET
 from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:

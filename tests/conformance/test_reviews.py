@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.accounts import grant
 from tests.support.kinds import until
-from tests.support.rbac import grant
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.rbac import grant
+from tests.support.accounts import grant
 
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster

@@ -17,7 +17,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
-from tests.support.repairable import SECOND, RepairableScenario, fault
+from tests.support.simulate import SECOND, RepairableScenario, fault
 from tests.support.sweep import STRIDE, Sweep, cases
 from tests.support.upgrade import BY_VERSION, Stage, phases_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of

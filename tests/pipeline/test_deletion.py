@@ -12,7 +12,7 @@ from hack.faults.middleware import NoHook
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects, overridden_settings
-from tests.support.repairable import RepairableScenario, fault
+from tests.support.simulate import RepairableScenario, fault
 from tests.support.upgrade import BY_VERSION, Stage, phases_of, provision_generation
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.cluster_state import created_objects, overridden_settings
-from tests.support.repairable import SECOND, RepairableScenario, fault
+from tests.support.cluster_state import created_objects, overridden_settings, title
+from tests.support.simulate import SECOND, RepairableScenario, fault
 from tests.support.sweep import Sweep, shares
-from tests.support.titles import title
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED

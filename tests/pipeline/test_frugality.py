@@ -12,9 +12,9 @@ from hack import virtual_time
 from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.in_cluster_manager import InClusterManager
-from tests.support.noop_writes import NoopWrites
+from tests.support.manager_restarts import InClusterManager
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage
+from tests.support.write_hooks import NoopWrites
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client

@@ -16,9 +16,8 @@ from hack.faults.breakable_transport import BreakableTransport
 from tests.support import tiers
 from tests.support.manager_restarts import kept_running
 from tests.support.outages import UnreliableEmbedded, UnreliableReal, UnreliableServer
-from tests.support.pod_connection import gated
+from tests.support.pod_connection import gated, tokens_of
 from tests.support.request_log import RequestLog
-from tests.support.tokens import tokens_of
 from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, Stage
 from tests.support.witness import CreateCounter, assert_succeeds_once
 from upgrade_manager.cli.options import RunOptions

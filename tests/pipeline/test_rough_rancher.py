@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.repairable import RepairableScenario
+from tests.support.simulate import RepairableScenario
 from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of, provision_generation
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects

@@ -10,9 +10,9 @@ import pytest
 from hack.actors.kinds import INSTANCES
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.in_cluster_manager import InClusterManager
-from tests.support.node_states import StateRecorder
+from tests.support.manager_restarts import InClusterManager
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
+from tests.support.write_hooks import StateRecorder
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.cli.options import RunOptions

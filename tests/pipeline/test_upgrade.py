@@ -9,8 +9,7 @@ import pytest
 
 from hack import virtual_time
 from hack.simulation import Simulation
-from tests.support import titles
-from tests.support.cluster_state import end_state
+from tests.support.cluster_state import end_state, title
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -112,7 +111,7 @@ async def test_success_restores_settings_and_removes_objects(simulate: Simulate,
         descheduler = await client.get(ADDONS, "descheduler", namespace="kube-system")
         nodes = (await client.list(NODES)).items
         left = [
-            titles.title(obj)
+            title(obj)
             for resource in (DEPLOYMENTS, SERVICES, JOBS, SUC_PLANS, SECRETS, VIRTUAL_MACHINE_IMAGES)
             for obj in (await client.list(resource)).items
             if "management.harvesterhci.io/upgrade-plan" in objects.labels(obj)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support import titles
+from tests.support.cluster_state import title
 from tests.support.upgrade import BY_VERSION, Stage
 from upgrade_manager import __version__
 from upgrade_manager.api.phases import SUCCEEDED
@@ -61,7 +61,7 @@ async def created(spec: dict[str, Any], *, options: RunOptions, annotations: dic
     "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
 )
 async def test_upgrade_creates_exactly_these_objects() -> None:
-    made = [titles.title(obj) for obj in await created(BY_VERSION, options=RunOptions(), annotations={})]
+    made = [title(obj) for obj in await created(BY_VERSION, options=RunOptions(), annotations={})]
     steps = [f"{step}-node-{number}" for number in range(3) for step in ("pre-drain", "post-drain")]
     assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title) for title in made) == sorted(
         [

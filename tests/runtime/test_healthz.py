@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.runtime_http import serving
+from tests.support.runtime import serving
 from upgrade_manager.runtime.healthz import Probe, Probes, Unhealthy
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.support.runtime_http import serving
+from tests.support.runtime import serving
 from upgrade_manager.runtime.http_server import BindError, HttpServer
 
 pytestmark = pytest.mark.real_loop

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.runtime import Recorder
 from tests.support.runtime_lease_server import BROKEN, LeaseServer, LeaseTransport, State, candidate
-from tests.support.runtime_recorder import Recorder
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import ForcedStop, Manager, NotReady, ShutdownTimeout, Stage, stop_on_signals
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.support.runtime_reviews import Reviews
+from tests.support.runtime import Reviews
 from upgrade_manager.runtime.metrics_auth import Decision, MetricsAuthorizer
 
 

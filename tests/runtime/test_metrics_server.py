@@ -9,8 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from tests.support.runtime_http import serving
-from tests.support.runtime_reviews import Reviews
+from tests.support.runtime import Reviews, serving
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
 

@@ -6,7 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from tests.support import titles
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
     from hack.simulation import Simulation
     from upgrade_manager.kube.objects import Object
+
 
 #: Kinds whose objects controllers create and delete, or place at random.
 _PASSING = {
@@ -41,7 +41,7 @@ async def stored(simulation: Simulation) -> list[Object]:
 
 def lasting(found: Iterable[Object]) -> dict[str, Any]:
     """Map titles to the objects that stay, without volatile fields."""
-    return {titles.title(obj): _stable(obj) for obj in found if obj["kind"] not in _PASSING}
+    return {title(obj): _stable(obj) for obj in found if obj["kind"] not in _PASSING}
 
 
 def is_collected(found: Collection[Object]) -> bool:
@@ -76,3 +76,9 @@ async def overridden_settings(simulation: Simulation) -> list[Any]:
         [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade.cattle.io/")],
         [key for node in nodes for key in objects.annotations_of(node) if "pendingOSImage" in key],
     ]
+
+
+def title(obj: Object) -> str:
+    """Return kind, namespace and name: `Job harvester-system/x`, `Node n1`."""
+    namespace = objects.namespace(obj)
+    return f"{obj['kind']} {namespace}{'/' if namespace else ''}{objects.name(obj)}"

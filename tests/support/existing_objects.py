@@ -1,11 +1,13 @@
-"""Objects named "one" that exist before a row of the conformance table about deletion."""
+"""Objects and definitions for rows of the conformance table."""
 
 from __future__ import annotations
 
-from tests.support.api_calls import delete, post
-from tests.support.maps import MAPS
-from tests.support.shapes import WIDGETS, widget
+from typing import Any
 
+from tests.support.api_calls import delete, invalid, post
+from tests.support.shapes import WIDGETS, definition, widget
+
+MAPS = "/api/v1/namespaces/$ns/configmaps"
 MAP = f"{MAPS}/one"
 WIDGET = f"{WIDGETS}/one"
 ONE = (post(MAPS, {"metadata": {"name": "one"}}),)
@@ -23,3 +25,24 @@ PLACED = (
     "status",
     "details",
 )
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#: The path segment of the definition of Gadgets.
+NAME = "gadgets.$word.example.io"
+#: A schema without properties.
+OPEN = {"type": "object"}
+
+
+def config_map(**metadata: object) -> dict[str, object]:
+    """Return a ConfigMap with that metadata."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def gadget(schema: dict[str, Any] = OPEN, **spec: Any) -> dict[str, Any]:
+    """Return a CustomResourceDefinition of Gadgets with that schema and these fields of its spec."""
+    whole = definition("gadgets", "Gadget", schema, group="$word.example.io")
+    return whole | {"spec": whole["spec"] | spec}
+
+
+def unfit(*causes: tuple[str, ...]) -> dict[str, Any]:
+    """Return the response that rejects the definition."""
+    return invalid("CustomResourceDefinition.apiextensions.k8s.io", *causes, name="gadgets.$ns.example.io")

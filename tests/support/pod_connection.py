@@ -1,23 +1,31 @@
-"""A Pod's connection to the API server: sockets, TLS and a gateway that a test can block."""
+"""A Pod's connection to the API server: tokens, sockets, TLS and a gateway that a test can block."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from hack.apiserver.identity import User
 from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
 from hack.faults.breakable_transport import BreakableTransport
+from tests.support.polling import eventually
+from tests.support.upgrade import ACCOUNT
+from tests.support.wire import Wire
 from upgrade_manager.kube.config import InCluster
+from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.resources import SECRETS, Resource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from hack.apiserver.server import ApiServer
+    from hack.simulation import Simulation
     from upgrade_manager.kube.transport import Transport
 
 
@@ -65,3 +73,89 @@ async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[
             yield PodConnection(transport=transport, line=line, answers=answers, folder=folder)
             # A blocked gateway would not close.
             line.mend()
+
+
+_SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount", namespaced=True)
+_, _, NAMESPACE, NAME = ACCOUNT.split(":")
+_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
+_PATH = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token"
+_UNAUTHORIZED = 401
+#: Seconds; kube-apiserver caches a token for ten.
+_REVOKE_TIMEOUT, _POLL_INTERVAL = 30.0, 0.2
+
+
+class Tokens(Protocol):
+    """Issues and revokes tokens."""
+
+    async def issue(self) -> str:
+        """Return a new token."""
+        ...
+
+    async def revoke(self, token: str) -> None:
+        """Wait until the token is rejected."""
+        ...
+
+
+class EmbeddedTokens:
+    """Tokens of the embedded server, which are opaque."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._issued = 0
+
+    async def issue(self) -> str:
+        """See Tokens."""
+        self._issued += 1
+        token = f"secret-of-the-manager-{self._issued}"
+        self._server.authenticator.register(token, User(name=ACCOUNT, groups=_GROUPS))
+        return token
+
+    async def revoke(self, token: str) -> None:
+        """See Tokens."""
+        self._server.authenticator.forget(token)
+
+
+class BoundTokens:
+    """Tokens of the TokenRequest API, bound to a Secret, so that they can be revoked within ten minutes."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._client = simulation.client()
+        self._admin = Wire(simulation.backend.transport)
+        self._front = simulation.backend.client_transport
+        #: Names of the Secrets, by token.
+        self._bound: dict[str, str] = {}
+
+    async def issue(self) -> str:
+        """See Tokens."""
+        with suppress(AlreadyExists):
+            await self._client.create(_SERVICE_ACCOUNTS, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
+        name = f"manager-{len(self._bound)}"
+        secret = await self._client.create(SECRETS, {"metadata": {"name": name, "namespace": NAMESPACE}})
+        bound = {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": secret["metadata"]["uid"]}
+        answer = await self._admin.post(
+            _PATH,
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {"audiences": [], "expirationSeconds": 3600, "boundObjectRef": bound},
+            },
+        )
+        assert answer.status == 201, answer.body
+        token = str(answer.body["status"]["token"])
+        self._bound[token] = name
+        return token
+
+    async def revoke(self, token: str) -> None:
+        """See Tokens."""
+        await self._client.delete(SECRETS, self._bound[token], namespace=NAMESPACE)
+        caller = Wire(self._front, headers={"authorization": f"Bearer {token}"})
+
+        async def is_refused() -> bool:
+            return (await caller.get("/api")).status == _UNAUTHORIZED
+
+        await eventually(is_refused, seconds=_REVOKE_TIMEOUT, pause=_POLL_INTERVAL)
+
+
+def tokens_of(simulation: Simulation) -> Tokens:
+    """Return the issuer of the simulation's API server."""
+    return BoundTokens(simulation) if simulation.backend.has_controllers else EmbeddedTokens(simulation.server)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hack.cluster import scenario as scenarios
 from tests.support.api_faults import FAULTS
 from tests.support.manager_restarts import Interruption
-from tests.support.repairable import RepairableScenario
+from tests.support.simulate import RepairableScenario
 from tests.support.upgrade import BY_IMAGE, BY_VERSION
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName

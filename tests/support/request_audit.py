@@ -13,7 +13,7 @@ from hack.apiserver.posting import NoPoster
 from hack.cluster.embedded_backend import LEAST_LATENCY, MOST_LATENCY, EmbeddedBackend
 from hack.faults.call import Call, call_of
 from hack.virtual_time import virtual_now
-from tests.support.tenure import Tenure
+from tests.support.status_rules import Tenure
 from upgrade_manager.api.keys import KIND as _PLAN_KIND
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, Component
 from upgrade_manager.cli.application import USER_AGENT

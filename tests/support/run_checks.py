@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tests.support import titles
+from tests.support.cluster_state import stored, title
 from tests.support.upgrade import condition, phases_of
 from upgrade_manager.api.keys import LABEL_PLAN, PREFIX
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, phase_of
@@ -44,16 +44,16 @@ async def plant(simulation: Simulation) -> None:
 async def others(simulation: Simulation) -> dict[str, Any]:
     """Return what an upgrade must not change, or must restore."""
     kept: dict[str, Any] = {}
-    for obj in await _all(simulation):
-        title = titles.title(obj)
+    for obj in await stored(simulation):
+        name = title(obj)
         if objects.labels(obj).get(LABEL_PLAN) == _OTHER:
-            kept[title] = obj
-        elif title == "Setting longhorn-system/replica-replenishment-wait-interval":
-            kept[title] = obj["value"]
-        elif title == "Addon kube-system/descheduler":
-            kept[title] = objects.spec(obj).get("enabled")
-        elif title == "Cluster fleet-local/local":
-            kept[title] = (objects.spec(obj).get("rkeConfig") or {}).get("upgradeStrategy")
+            kept[name] = obj
+        elif name == "Setting longhorn-system/replica-replenishment-wait-interval":
+            kept[name] = obj["value"]
+        elif name == "Addon kube-system/descheduler":
+            kept[name] = objects.spec(obj).get("enabled")
+        elif name == "Cluster fleet-local/local":
+            kept[name] = (objects.spec(obj).get("rkeConfig") or {}).get("upgradeStrategy")
     return kept
 
 
@@ -116,16 +116,12 @@ async def check_blocked(stage: Stage) -> list[str]:
 async def check_leftovers(simulation: Simulation, plans: Collection[str]) -> list[str]:
     """Check that no object of these plans is left."""
     faults = []
-    for obj in await _all(simulation):
-        title, labels = titles.title(obj), objects.labels(obj)
+    for obj in await stored(simulation):
+        name, labels = title(obj), objects.labels(obj)
         if labels.get(LABEL_PLAN) in plans:
-            faults.append(f"{title} is left over")
+            faults.append(f"{name} is left over")
         if obj["kind"] == "Node":
             marks = [key for key in labels if key.startswith(_SUC_LABEL)]
             marks += [key for key in objects.annotations_of(obj) if key.startswith(f"{PREFIX}/")]
-            faults += [f"{title} has {mark}" for mark in marks]
+            faults += [f"{name} has {mark}" for mark in marks]
     return faults
-
-
-async def _all(simulation: Simulation) -> list[Object]:
-    return [json.loads(line) for line in (await simulation.dump()).splitlines()]

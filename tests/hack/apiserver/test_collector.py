@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.definitions import ROBOTS, WIDGETS, robot, widget
+from tests.support.apiserver import ROBOTS, WIDGETS, robot, widget
 
 if TYPE_CHECKING:
     from tests.support.wire import Wire

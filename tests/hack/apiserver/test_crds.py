@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.definitions import DEFINITIONS, WIDGET, WIDGETS, definition, widget
+from tests.support.apiserver import DEFINITIONS, WIDGET, WIDGETS, definition, widget
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer

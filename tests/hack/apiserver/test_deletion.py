@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.definitions import WIDGETS, widget
+from tests.support.apiserver import WIDGETS, widget
 
 if TYPE_CHECKING:
     from tests.support.wire import Wire

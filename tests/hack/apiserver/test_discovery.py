@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.apiserver import make_server
-from tests.support.definitions import DEFINITIONS, WIDGET
+from tests.support.apiserver import DEFINITIONS, WIDGET, make_server
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:

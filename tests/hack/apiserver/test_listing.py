@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.definitions import WIDGETS, widget
+from tests.support.apiserver import WIDGETS, widget
 from tests.support.wire import Wire
 
 if TYPE_CHECKING:

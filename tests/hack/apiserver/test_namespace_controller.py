@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.definitions import widget
+from tests.support.apiserver import widget
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer

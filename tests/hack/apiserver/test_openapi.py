@@ -8,7 +8,7 @@ import pytest
 
 from hack.apiserver.openapi import schema_name
 from hack.apiserver.resources import ResourceTable
-from tests.support.definitions import DEFINITIONS, WIDGET
+from tests.support.apiserver import DEFINITIONS, WIDGET
 from tests.support.wire import Wire
 from upgrade_manager.api.crd import crd_manifest
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.definitions import DEFINITIONS, WIDGET
+from tests.support.apiserver import DEFINITIONS, WIDGET
 from tests.support.wire import Wire
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

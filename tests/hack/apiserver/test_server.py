@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.apiserver.identity import User
-from tests.support.apiserver import make_server
-from tests.support.definitions import DEFINITIONS, ROBOT, WIDGET, WIDGETS, widget
+from tests.support.apiserver import DEFINITIONS, ROBOT, WIDGET, WIDGETS, make_server, widget
 from tests.support.wire import Wire
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response

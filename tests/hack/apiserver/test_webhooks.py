@@ -12,7 +12,7 @@ import pytest
 
 from hack.apiserver.server import ApiServer
 from hack.virtual_time import virtual_now
-from tests.support.definitions import DEFINITIONS, ROBOT, ROBOTS, WIDGET, WIDGETS, robot, widget
+from tests.support.apiserver import DEFINITIONS, ROBOT, ROBOTS, WIDGET, WIDGETS, robot, widget
 from tests.support.wire import Wire
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response

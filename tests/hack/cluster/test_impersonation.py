@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hack.cluster.impersonation import ActingAs
+from tests.support.accounts import grant
 from tests.support.apiserver import make_server
-from tests.support.rbac import grant
 from tests.support.wire import Wire
 
 MAPS = "/api/v1/namespaces/default/configmaps"

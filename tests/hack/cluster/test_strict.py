@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from hack.cluster.strict import Strict
-from tests.support.apiserver import make_server
-from tests.support.definitions import DEFINITIONS
+from tests.support.apiserver import DEFINITIONS, make_server
 from tests.support.wire import Wire
 from upgrade_manager.api.crd import crd_manifest
 

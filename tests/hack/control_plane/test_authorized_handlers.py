@@ -9,8 +9,8 @@ import pytest
 from hack.apiserver.handlers import Handlers
 from hack.cluster.impersonation import ActingAs
 from hack.control_plane.authorized_handlers import AuthorizedHandlers
+from tests.support.accounts import grant
 from tests.support.apiserver import make_server
-from tests.support.rbac import grant
 from tests.support.wire import Wire
 from upgrade_manager.kube.transport import Request, Response
 

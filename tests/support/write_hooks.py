@@ -1,7 +1,8 @@
-"""Finds the manager's writes that change nothing, by reading the object before and after each."""
+"""Hooks of the fault middleware that compare and record the manager's writes."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response
+
 
 _CHANGES = frozenset({"patch", "update"})
 _DONE = 200
@@ -61,3 +63,27 @@ class NoopWrites:
 def _substance(obj: Object) -> Object:
     metadata = {key: value for key, value in objects.metadata(obj).items() if key not in _BOOKKEEPING}
     return {**obj, "metadata": metadata}
+
+
+_OK = 200
+
+
+class StateRecorder:
+    """A hook of the middleware that reads writes of the plan's status."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, list[str]] = {}
+
+    async def before(self, number: int, call: Call) -> None:
+        """Do nothing before the request."""
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """Record new states."""
+        _ = number
+        if not call.resource.startswith("upgradeplans") or call.subresource != "status" or response.status != _OK:
+            return
+        statuses = (json.loads(response.body).get("status") or {}).get("nodeUpgradeStatuses") or {}
+        for node, entry in statuses.items():
+            known = self.states.setdefault(node, [])
+            if known[-1:] != [entry["state"]]:
+                known.append(entry["state"])

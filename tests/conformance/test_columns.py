@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.kinds import define, drop, widget
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -19,7 +19,7 @@ TEXT = "string"
 
 
 async def table(api: BareApi, path: str, **query: str) -> dict[str, Any]:
-    answer = await Wire(api.transport, headers={"accept": TABLE}).get(path, **query)
+    answer = await RawClient(api.transport, headers={"accept": TABLE}).get(path, **query)
     assert answer.status == 200, answer.body
     body: dict[str, Any] = answer.body
     return body

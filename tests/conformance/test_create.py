@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, invalid, play, post, refused
-from tests.support.existing_objects import MAPS, config_map
+from tests.support.conformance_objects import MAPS, config_map
+from tests.support.conformance_rows import Row, answered, invalid, play, post, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, invalid, merge, play, post, put
-from tests.support.existing_objects import DEFINITIONS, NAME, OPEN, gadget
+from tests.support.conformance_objects import DEFINITIONS, NAME, OPEN, gadget
+from tests.support.conformance_rows import Row, answered, invalid, merge, play, post, put
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

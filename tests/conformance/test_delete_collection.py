@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, delete, get, play, post
-from tests.support.existing_objects import CUSTOM, HELD, MAPS, WIDGET
+from tests.support.conformance_objects import CUSTOM, HELD, MAPS, WIDGET
+from tests.support.conformance_rows import Row, answered, delete, get, play, post
 from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, delete, play
-from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, HELD, MAP, ONE, PLACED, WIDGET
+from tests.support.conformance_objects import CUSTOM, CUSTOM_HELD, HELD, MAP, ONE, PLACED, WIDGET
+from tests.support.conformance_rows import Row, answered, conflict, delete, play
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, delete, get, invalid, merge, play, post, refused
-from tests.support.existing_objects import CUSTOM, CUSTOM_HELD, DYING, MAP, ONE, PLACED, WIDGET
+from tests.support.conformance_objects import CUSTOM, CUSTOM_HELD, DYING, MAP, ONE, PLACED, WIDGET
+from tests.support.conformance_rows import Row, answered, delete, get, invalid, merge, play, post, refused
 from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:

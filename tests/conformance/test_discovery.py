@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.kinds import define, drop, until
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -113,7 +113,7 @@ async def test_a_custom_kind_group_by_group(api: BareApi) -> None:
 async def test_a_custom_kind_all_at_once(api: BareApi) -> None:
     group = f"{api.word}.example.io"
     await define(api, subresources={"status": {}})
-    wire = Wire(api.transport, headers={"accept": ACCEPT})
+    wire = RawClient(api.transport, headers={"accept": ACCEPT})
     answer = await until(
         api, "/apis", lambda answer: any(one["metadata"]["name"] == group for one in answer.body["items"]), wire=wire
     )
@@ -133,13 +133,13 @@ async def test_a_custom_kind_all_at_once(api: BareApi) -> None:
         "categories": ["things"],
         "subresources": [{"subresource": "status", "responseKind": kind, "verbs": READ_WRITE}],
     }
-    again = Wire(api.transport, headers={"accept": ACCEPT, "if-none-match": answer.headers["etag"]})
+    again = RawClient(api.transport, headers={"accept": ACCEPT, "if-none-match": answer.headers["etag"]})
     assert (await again.get("/apis")).status == 304
     await drop(api)
 
 
 async def test_the_core_group_all_at_once(api: BareApi) -> None:
-    answer = await Wire(api.transport, headers={"accept": ACCEPT}).get("/api")
+    answer = await RawClient(api.transport, headers={"accept": ACCEPT}).get("/api")
     (group,) = answer.body["items"]
     (version,) = group["versions"]
     (found,) = [one for one in version["resources"] if one["resource"] == "configmaps"]
@@ -162,7 +162,7 @@ async def test_the_core_group_all_at_once(api: BareApi) -> None:
     ],
 )
 async def test_the_form_of_discovery(api: BareApi, accept: str, status: int, kind: str) -> None:
-    answer = await Wire(api.transport, headers={"accept": accept}).get("/apis")
+    answer = await RawClient(api.transport, headers={"accept": accept}).get("/apis")
     assert (answer.status, answer.body["kind"]) == (status, kind)
 
 

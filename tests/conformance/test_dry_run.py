@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, get, merge, play, post, refused
+from tests.support.conformance_rows import Row, answered, get, merge, play, post, refused
 from tests.support.shapes import WIDGETS, definition, widget
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.raw_client import RawClient
 from tests.support.tiers import EMBEDDED
-from tests.support.wire import Wire
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -23,8 +23,8 @@ TABLE, METADATA, METADATA_LIST = form("Table"), form("PartialObjectMetadata"), f
 META = "meta.k8s.io/v1"
 
 
-def asking(api: BareApi, accept: str) -> Wire:
-    return Wire(api.transport, headers={"accept": accept})
+def asking(api: BareApi, accept: str) -> RawClient:
+    return RawClient(api.transport, headers={"accept": accept})
 
 
 async def secret(api: BareApi) -> str:

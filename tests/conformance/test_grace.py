@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, delete, merge, play, post
-from tests.support.existing_objects import PLACED
+from tests.support.conformance_objects import PLACED
+from tests.support.conformance_rows import Row, answered, delete, merge, play, post
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, merge, play, post, put
+from tests.support.conformance_rows import Row, answered, conflict, merge, play, post, put
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

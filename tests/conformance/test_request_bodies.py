@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Ask, Row, answered, play, post, put, refused
+from tests.support.conformance_rows import ApiCall, Row, answered, play, post, put, refused
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ ONE = {"metadata": {"name": "one"}}
 GIVEN = (post(MAPS, ONE),)
 
 
-def _raw(method: str, path: str, body: bytes | None, media_type: str = "application/json") -> Ask:
-    return Ask(method=method, path=path, body=body, media_type=media_type)
+def _raw(method: str, path: str, body: bytes | None, media_type: str = "application/json") -> ApiCall:
+    return ApiCall(method=method, path=path, body=body, media_type=media_type)
 
 
 ROWS = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, delete, invalid, merge, play, post, put
+from tests.support.conformance_rows import Row, answered, conflict, delete, invalid, merge, play, post, put
 from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:

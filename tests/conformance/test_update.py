@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.api_calls import Row, answered, conflict, invalid, merge, play, post, put, refused
+from tests.support.conformance_rows import Row, answered, conflict, invalid, merge, play, post, put, refused
 from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:

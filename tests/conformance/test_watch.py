@@ -12,7 +12,7 @@ from tests.support.tiers import EMBEDDED
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
-    from tests.support.wire import Answer
+    from tests.support.raw_client import JsonResponse
 
 pytestmark = pytest.mark.servers
 
@@ -188,5 +188,5 @@ async def test_the_watch_of_a_kind_that_goes_away_sees_its_objects_go_and_ends(a
         async with asyncio.timeout(20):
             seen = await events.rest()
     assert [(event["type"], event["object"]["metadata"]["name"]) for event in seen] == [("DELETED", "a")]
-    gone: Answer = await until(api, path, is_gone)
+    gone: JsonResponse = await until(api, path, is_gone)
     assert (gone.body, gone.headers["content-type"]) == (b"404 page not found\n", "text/plain; charset=utf-8")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from tests.support.bareapi import BareApi
-    from tests.support.hooks import Hook
-    from tests.support.wire import Answer
+    from tests.support.hooks import WebhookServer
+    from tests.support.raw_client import JsonResponse
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
@@ -28,16 +28,16 @@ INVALID = f"{FAILED}received invalid webhook response: "
 
 
 @pytest.fixture
-async def hook() -> AsyncIterator[Hook]:
+async def hook() -> AsyncIterator[WebhookServer]:
     async with hooks.hook() as running:
         yield running
 
 
-async def create(api: BareApi, name: str = "a", **query: str) -> Answer:
+async def create(api: BareApi, name: str = "a", **query: str) -> JsonResponse:
     return await api.admin.post(api.path("configmaps"), {"metadata": {"name": name, "labels": {"x": "y"}}}, **query)
 
 
-async def test_what_a_webhook_is_asked(api: BareApi, hook: Hook) -> None:
+async def test_what_a_webhook_is_asked(api: BareApi, hook: WebhookServer) -> None:
     path = api.path("configmaps", "a")
     async with hook.configured(api, "/allow"):
         assert (await create(api)).status == 201
@@ -62,7 +62,7 @@ async def test_what_a_webhook_is_asked(api: BareApi, hook: Hook) -> None:
     assert "system:masters" in first["userInfo"]["groups"]
 
 
-async def test_a_dry_run_says_that_it_is_one(api: BareApi, hook: Hook) -> None:
+async def test_a_dry_run_says_that_it_is_one(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow", sideEffects="NoneOnDryRun"):
         assert (await create(api, dryRun="All")).status == 201
     (asked,) = hook.asked
@@ -70,20 +70,20 @@ async def test_a_dry_run_says_that_it_is_one(api: BareApi, hook: Hook) -> None:
     assert asked["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}
 
 
-async def test_a_generated_name_is_known_by_then(api: BareApi, hook: Hook) -> None:
+async def test_a_generated_name_is_known_by_then(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow"):
         answer = await api.admin.post(api.path("configmaps"), {"metadata": {"generateName": "g-"}})
     (asked,) = hook.asked
     assert asked["name"] == answer.body["metadata"]["name"] != ""
 
 
-async def test_an_invalid_object_never_gets_there(api: BareApi, hook: Hook) -> None:
+async def test_an_invalid_object_never_gets_there(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow"):
         assert (await create(api, "Not_a_name")).status == 422
     assert hook.asked == []
 
 
-async def test_a_warning_reaches_the_client(api: BareApi, hook: Hook) -> None:
+async def test_a_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -> None:
     hook.answers["/warn"] = {"allowed": True, "warnings": ['mind "this"']}
     async with hook.configured(api, "/warn"):
         answer = await create(api)
@@ -101,7 +101,7 @@ async def test_a_warning_reaches_the_client(api: BareApi, hook: Hook) -> None:
     ],
 )
 async def test_a_webhook_denies(
-    api: BareApi, hook: Hook, status: dict[str, Any] | None, code: int, reason: str | None, told: str
+    api: BareApi, hook: WebhookServer, status: dict[str, Any] | None, code: int, reason: str | None, told: str
 ) -> None:
     hook.answers["/deny"] = {"allowed": False} | ({"status": status} if status else {})
     async with hook.configured(api, "/deny", failurePolicy="Ignore"):
@@ -111,7 +111,7 @@ async def test_a_webhook_denies(
     assert (await api.admin.get(api.path("configmaps", "a"))).status == 404
 
 
-async def test_a_denial_has_the_details_and_warnings_of_the_webhook(api: BareApi, hook: Hook) -> None:
+async def test_a_denial_has_the_details_and_warnings_of_the_webhook(api: BareApi, hook: WebhookServer) -> None:
     details = {"name": "n", "causes": [{"field": "f", "message": "m", "reason": "r"}]}
     status = {"code": 422, "reason": "Invalid", "message": "bad", "details": details}
     hook.answers["/deny"] = {"allowed": False, "status": status, "warnings": ["w"]}
@@ -145,7 +145,9 @@ def failures() -> list[Any]:
 
 
 @pytest.mark.parametrize(("answer", "told"), failures())
-async def test_an_answer_that_is_none_fails_the_request(api: BareApi, hook: Hook, answer: Any, told: str) -> None:
+async def test_an_answer_that_is_none_fails_the_request(
+    api: BareApi, hook: WebhookServer, answer: Any, told: str
+) -> None:
     hook.answers["/odd"] = answer
     async with hook.configured(api, "/odd", failurePolicy="Fail"):
         refused = await create(api)
@@ -155,14 +157,14 @@ async def test_an_answer_that_is_none_fails_the_request(api: BareApi, hook: Hook
     assert f"Internal error occurred: {cause['message']}" == refused.body["message"]
 
 
-async def test_an_answer_that_is_none_can_be_ignored(api: BareApi, hook: Hook) -> None:
+async def test_an_answer_that_is_none_can_be_ignored(api: BareApi, hook: WebhookServer) -> None:
     hook.answers["/odd"] = Whole(status=500, body="boom")
     async with hook.configured(api, "/odd", failurePolicy="Ignore"):
         assert (await create(api)).status == 201
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-async def test_a_webhook_has_only_so_much_time(api: BareApi, hook: Hook, policy: str) -> None:
+async def test_a_webhook_has_only_so_much_time(api: BareApi, hook: WebhookServer, policy: str) -> None:
     async with hook.configured(api, "/slow", failurePolicy=policy, timeoutSeconds=1):
         answer = await create(api)
     if policy == "Ignore":
@@ -172,7 +174,7 @@ async def test_a_webhook_has_only_so_much_time(api: BareApi, hook: Hook, policy:
         assert (answer.status, answer.body["message"]) == (500, told)
 
 
-async def test_a_webhook_that_does_not_run(api: BareApi, hook: Hook) -> None:
+async def test_a_webhook_that_does_not_run(api: BareApi, hook: WebhookServer) -> None:
     client = {"url": "https://127.0.0.1:1/x", "caBundle": hook.bundle()}
     async with hook.configured(api, "/", clientConfig=client, timeoutSeconds=5):
         answer = await create(api)
@@ -182,7 +184,7 @@ async def test_a_webhook_that_does_not_run(api: BareApi, hook: Hook) -> None:
     )
 
 
-async def test_a_webhook_that_nobody_trusts(api: BareApi, hook: Hook) -> None:
+async def test_a_webhook_that_nobody_trusts(api: BareApi, hook: WebhookServer) -> None:
     stranger = base64.b64encode(Authority(now=datetime.now(UTC)).certificate).decode()
     client = {"url": f"{hook.url}/allow", "caBundle": stranger}
     async with hook.configured(api, "/", clientConfig=client, timeoutSeconds=5):
@@ -194,7 +196,7 @@ async def test_a_webhook_that_nobody_trusts(api: BareApi, hook: Hook) -> None:
     )
 
 
-async def test_a_webhook_behind_a_service_that_is_not_there(api: BareApi, hook: Hook) -> None:
+async def test_a_webhook_behind_a_service_that_is_not_there(api: BareApi, hook: WebhookServer) -> None:
     service = {"namespace": api.namespace, "name": "nosuch", "path": "/x"}
     async with hook.configured(api, "/", clientConfig={"service": service}, timeoutSeconds=5):
         answer = await create(api)
@@ -214,7 +216,7 @@ async def test_a_webhook_behind_a_service_that_is_not_there(api: BareApi, hook: 
         pytest.param(rule("pods", apiGroups=["apps"]), [], id="another group"),
     ],
 )
-async def test_rules_choose_requests(api: BareApi, hook: Hook, given: dict[str, Any], seen: list[str]) -> None:
+async def test_rules_choose_requests(api: BareApi, hook: WebhookServer, given: dict[str, Any], seen: list[str]) -> None:
     await api.admin.post(api.path("serviceaccounts"), {"metadata": {"name": "runner"}})
     spec = {"serviceAccountName": "runner", "containers": [{"name": "c", "image": "i"}]}
     path = api.path("pods")
@@ -242,7 +244,7 @@ async def test_rules_choose_requests(api: BareApi, hook: Hook, given: dict[str, 
     ],
 )
 async def test_selectors_and_conditions_choose_objects(
-    api: BareApi, hook: Hook, given: dict[str, Any], seen: list[str]
+    api: BareApi, hook: WebhookServer, given: dict[str, Any], seen: list[str]
 ) -> None:
     path = api.path("configmaps", "a")
     async with hook.configured(api, "/allow", **given):

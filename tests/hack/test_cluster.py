@@ -17,7 +17,7 @@ from hack.cluster.__main__ import main
 from hack.cluster.kubeconfig import write
 from hack.control_plane.control_plane import API_SERVER
 from tests.support import tiers
-from tests.support.processes import eventually, program_of, started_with
+from tests.support.processes import becomes_true, program_of, started_with
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
@@ -186,7 +186,7 @@ async def test_killed_program_leaves_no_process_and_no_folder(
     process.kill()
     await process.communicate()
     assert await asyncio.to_thread(
-        eventually, lambda: started_with(str(tmp_path)) == [] and list(tmp_path.iterdir()) == [config]
+        becomes_true, lambda: started_with(str(tmp_path)) == [] and list(tmp_path.iterdir()) == [config]
     )
 
 

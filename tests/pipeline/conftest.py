@@ -10,7 +10,7 @@ import pytest
 from tests.support import simulate as simulating
 from tests.support import tiers
 from tests.support.harvester import Harvester
-from tests.support.node_upgrade import Stage
+from tests.support.node_upgrade import NodeUpgradeRun
 from tests.support.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ async def cluster() -> AsyncIterator[Harvester]:
 
 
 @pytest.fixture
-async def stage(cluster: Harvester) -> Stage:
+async def stage(cluster: Harvester) -> NodeUpgradeRun:
     """The node upgrade of that cluster."""
-    return Stage(cluster)
+    return NodeUpgradeRun(cluster)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_VERSION, Stage, phases_of
+from tests.support.upgrade import BY_VERSION, UpgradeRun, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
@@ -25,7 +25,7 @@ CLEAN, KILLED = 5.0, 20.0
 POLL_INTERVAL = 0.1
 
 
-def candidate(stage: Stage, seed: str) -> ManagerProcess:
+def candidate(stage: UpgradeRun, seed: str) -> ManagerProcess:
     """Return one of several replicas."""
     return replace(stage.life(seed=seed), options=ELECTED)
 
@@ -61,7 +61,7 @@ async def first_write(life: ManagerProcess) -> float:
 @pytest.mark.servers
 async def test_only_the_leader_writes(simulate: Simulate) -> None:
     async with simulate() as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with candidate(stage, "one") as one, candidate(stage, "two") as two:
             await elected(simulation)
             await stage.create_plan(BY_VERSION)
@@ -83,7 +83,7 @@ async def test_standby_takes_over_from_a_leader_that(
     within: float,
 ) -> None:
     async with simulate() as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with candidate(stage, "one") as leader:
             await elected(simulation)
             async with candidate(stage, "two") as standby:
@@ -104,7 +104,7 @@ async def test_standby_takes_over_from_a_leader_that(
 async def test_change_by_a_user_triggers_a_reconcile() -> None:
     async with Simulation(actors=False) as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan({"version": "v9.9.9"})
             # Retried every ten seconds by now, for the Version does not exist.
@@ -119,7 +119,7 @@ async def test_change_by_a_user_triggers_a_reconcile() -> None:
 async def test_status_change_triggers_no_reconcile() -> None:
     async with Simulation(actors=False) as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan({"version": "v9.9.9"})
             await asyncio.sleep(120)

@@ -19,7 +19,7 @@ from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
 from tests.support.sweep import cases, shares
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -51,7 +51,7 @@ STUCK = PLAIN.changed(
     faults=[{"work": "restore-vm", "node": "node-0"}],
 )
 Points: TypeAlias = "Callable[[int, int], range]"
-User: TypeAlias = "Callable[[Stage], Coroutine[None, None, None]]"
+User: TypeAlias = "Callable[[UpgradeRun], Coroutine[None, None, None]]"
 
 
 SPECS = [
@@ -80,11 +80,11 @@ class Ending:
     special: int
 
 
-async def _nobody(_: Stage) -> None:
+async def _nobody(_: UpgradeRun) -> None:
     """A user who does nothing."""
 
 
-async def _let_go(stage: Stage) -> None:
+async def _let_go(stage: UpgradeRun) -> None:
     """A user who takes every node that is held back off the list."""
     while True:
         await asyncio.sleep(0.25)
@@ -119,7 +119,7 @@ async def _upgrade(
     lose_at: int = 0,
 ) -> Ending:
     async with Simulation(scenario, scale=0) as simulation, asyncio.TaskGroup() as group:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         acting = group.create_task(user(stage))
         async with stage.life(die_at=die_at, after=after, lose_at=lose_at) as first:
             await stage.create_plan(spec)
@@ -133,7 +133,7 @@ async def _upgrade(
         return await _ending(stage, phase, writes=first.wire.writes)
 
 
-async def _ending(stage: Stage, phase: str, *, writes: list[str]) -> Ending:
+async def _ending(stage: UpgradeRun, phase: str, *, writes: list[str]) -> Ending:
     plan, events = await stage.plan(), await stage.events()
     return Ending(
         phase=phase,

@@ -19,7 +19,7 @@ from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.simulate import SECOND, RepairableScenario, fault
 from tests.support.sweep import STRIDE, Sweep, cases
-from tests.support.upgrade import BY_VERSION, Stage, phases_of
+from tests.support.upgrade import BY_VERSION, UpgradeRun, phases_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -85,7 +85,7 @@ async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption
     """An upgrade that is deleted as soon as it has reached a phase, or that fails."""
     async with Simulation(scenario, scale=0) as simulation:
         was = await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with restarted(stage, [interruption]) as managers:
             await stage.create_plan(BY_VERSION)
             before = 0
@@ -101,7 +101,7 @@ async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption
         return Run(left=await _left(stage), before=before, writes=writes, settings=was)
 
 
-async def _left(stage: Stage) -> Left:
+async def _left(stage: UpgradeRun) -> Left:
     """Look at it."""
     found = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
     try:

@@ -13,7 +13,7 @@ from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.simulate import RepairableScenario, fault
-from tests.support.upgrade import BY_VERSION, Stage, phases_of, provision_generation
+from tests.support.upgrade import BY_VERSION, UpgradeRun, phases_of, provision_generation
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -41,7 +41,7 @@ NODE_STATES = ["PreDraining", "PreDrained", "WaitingReboot", "PostDrained"]
 WORKER: dict[str, Any] = {"nodes": {"count": 4, "management": 3}}
 
 
-async def delete(stage: Stage) -> None:
+async def delete(stage: UpgradeRun) -> None:
     """Delete the plan and see it go."""
     await stage.simulation.client().delete(UPGRADE_PLANS, stage.name)
     assert await stage.until("deleted") == "deleted"
@@ -54,19 +54,19 @@ async def cordoned(simulation: Simulation) -> list[str]:
     return [objects.name(node) for node in nodes if objects.spec(node).get("unschedulable")]
 
 
-def jobs_of(stage: Stage) -> list[str]:
+def jobs_of(stage: UpgradeRun) -> list[str]:
     """Jobs that were created since the ledger was cleared."""
     return sorted(name for path, name in stage.ledger.created if path.endswith("/jobs"))
 
 
-def both_steps(stage: Stage) -> list[str]:
+def both_steps(stage: UpgradeRun) -> list[str]:
     """The Jobs of a whole upgrade: none is left out because of what an earlier plan has done, and none is doubled."""
     nodes = stage.simulation.scenario.nodes.names
     steps = [f"next-node-upgrade-{step}-{node}" for step in ("post-drain", "pre-drain") for node in nodes]
     return ["next-cluster-upgrade", *steps]
 
 
-async def succeed(stage: Stage, *, before: list[Any]) -> None:
+async def succeed(stage: UpgradeRun, *, before: list[Any]) -> None:
     """The next plan goes through as if there had been none before it, with both Jobs for every node."""
     following = replace(stage, name="next")
     was = await provision_generation(stage.simulation)
@@ -87,7 +87,7 @@ async def succeed(stage: Stage, *, before: list[Any]) -> None:
 async def test_deletion_in_any_phase_removes_everything(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
         before = await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_recorded(phase)
@@ -101,7 +101,7 @@ async def test_deletion_in_any_phase_removes_everything(simulate: Simulate, phas
 async def test_next_plan_continues_after_an_image_phase(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
         before = await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_recorded(phase)
@@ -113,7 +113,7 @@ async def test_next_plan_continues_after_an_image_phase(simulate: Simulate, phas
 async def test_next_plan_continues_after_the_cluster_job(simulate: Simulate) -> None:
     async with simulate() as simulation:
         before = await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_recorded("ClusterUpgrading")
@@ -136,7 +136,7 @@ async def delete_at(simulate: Simulate, state: str) -> None:
     """Delete a plan when its first node has reached the state, and let the next one succeed."""
     async with simulate() as simulation:
         before = await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_node(state)
@@ -149,7 +149,7 @@ async def delete_at(simulate: Simulate, state: str) -> None:
 async def test_worker_in_progress_waits_for_its_tier(simulate: Simulate, state: str) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         before = await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_node(state, node="node-3")
@@ -162,7 +162,7 @@ async def test_next_plan_upgrades_a_worker_that_failed(simulate: Simulate, step:
     scenario = RepairableScenario.of(**WORKER, **fault(step, "node-3"))
     async with simulate(scenario) as simulation:
         before = await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == FAILED
@@ -176,7 +176,7 @@ async def test_next_plan_upgrades_a_worker_that_failed(simulate: Simulate, step:
 async def test_next_plan_handles_hooks_left_by_a_forced_deletion(simulate: Simulate, node: str, state: str) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         client, before = simulation.client(), await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life() as first:
             await stage.create_plan(BY_VERSION)
             await stage.until_node(state, node=node)
@@ -235,7 +235,7 @@ async def test_missing_objects_do_not_block_deletion(
 ) -> None:
     async with simulate() as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life() as life:
             await stage.create_plan(BY_VERSION)
             await stage.until_recorded(phase)
@@ -275,7 +275,7 @@ async def test_lost_finalizer_response_keeps_the_next_plans_objects(
     simulate: Simulate,
 ) -> None:
     async with simulate(scale=0.2) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         losing = simulation.middleware.hook = Losing()
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -305,7 +305,7 @@ async def test_slow_api_server_does_not_time_out_the_clean_up(monkeypatch: pytes
 
     monkeypatch.setattr(PlanController, "__init__", remember)
     async with Simulation(RepairableScenario.of(), scale=0.2) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_node("PreDraining")

@@ -12,7 +12,7 @@ from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects, overridden_settings, title
 from tests.support.simulate import SECOND, RepairableScenario, fault
 from tests.support.sweep import Sweep, shares
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -149,7 +149,7 @@ FAILURES = [
 failures = pytest.mark.parametrize("failure", FAILURES)
 
 
-async def fail(stage: Stage) -> Object:
+async def fail(stage: UpgradeRun) -> Object:
     """Have an upgrade fail; the plan when all is done."""
     await stage.create_plan(BY_VERSION)
     assert await stage.until_ended() == FAILED
@@ -214,7 +214,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
 async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, failure: Failure) -> None:
     async with simulate(RepairableScenario.of(**failure.faults)) as simulation:
         is_real = simulation.backend.has_controllers
-        before, stage = await overridden_settings(simulation), await Stage.set_up(simulation)
+        before, stage = await overridden_settings(simulation), await UpgradeRun.set_up(simulation)
         async with stage.life():
             plan = await fail(stage)
             # In which order others take the nodes is chance, which only the embedded server's dice repeat.
@@ -251,7 +251,7 @@ async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, delet
     scenario = RepairableScenario.of(**failure.faults)
     async with simulate(scenario) as simulation:
         client, before = simulation.client(), await overridden_settings(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         following = replace(stage, name="next")
         async with stage.life():
             failed = await fail(stage)
@@ -294,7 +294,7 @@ async def _cleaned(work: str, *, die_at: int = 0, after: bool = False) -> tuple[
     async with Simulation(
         RepairableScenario.of(**fault(work, SECOND if work == "prepare" else "")), scale=0
     ) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life(die_at=die_at, after=after) as first:
             await stage.create_plan(BY_VERSION)
             await stage.until_ended(died=first.wire.died)

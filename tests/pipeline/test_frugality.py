@@ -13,7 +13,7 @@ from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.manager_restarts import InClusterManager
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
 from tests.support.write_hooks import NoopWrites
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
@@ -57,7 +57,7 @@ RUNS = [
 
 
 @contextlib.asynccontextmanager
-async def living(stage: Stage) -> AsyncIterator[None]:
+async def living(stage: UpgradeRun) -> AsyncIterator[None]:
     """A manager; the only node takes it along when it reboots."""
     if len(stage.simulation.scenario.nodes.names) > 1:
         async with stage.life():
@@ -67,7 +67,7 @@ async def living(stage: Stage) -> AsyncIterator[None]:
             yield
 
 
-async def let_go(stage: Stage) -> None:
+async def let_go(stage: UpgradeRun) -> None:
     """Wait until nothing moves any more, then take all nodes off the list."""
     while "UpgradePaused" not in states(await stage.plan()):
         await stage.settle()
@@ -82,7 +82,7 @@ def states(plan: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize(("scenario", "spec"), RUNS)
 async def test_every_write_changes_something_without_conflict(scenario: Scenario, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
-        stage, writes = await Stage.set_up(simulation), NoopWrites(simulation)
+        stage, writes = await UpgradeRun.set_up(simulation), NoopWrites(simulation)
         simulation.middleware.hook = writes
         async with living(stage):
             await stage.create_plan(spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import golden
+from tests.support import upgrade_transcript
 
 
 @pytest.mark.rule(
@@ -13,20 +13,22 @@ from tests.support import golden
     "api: accepted: Degraded=False (ReconcileSuccess)",
     "pipeline: success records the event UpgradeSucceeded",
 )
-@pytest.mark.parametrize("entry", golden.SPECS)
+@pytest.mark.parametrize("entry", upgrade_transcript.SPECS)
 def test_healthy_upgrade_matches_the_listing(entry: str) -> None:
-    assert golden.text(entry) == golden.path(entry).read_text(), "if that is meant: python -m tests.support.golden"
+    assert upgrade_transcript.text(entry) == upgrade_transcript.path(entry).read_text(), (
+        "if that is meant: python -m tests.support.upgrade_transcript"
+    )
 
 
 @pytest.mark.rule(
     "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
     "api: waiting records no event, and a healthy upgrade records no Warning",
 )
-@pytest.mark.parametrize("entry", golden.SPECS)
+@pytest.mark.parametrize("entry", upgrade_transcript.SPECS)
 def test_listing_has_no_warning_and_names_every_object(entry: str) -> None:
-    lines = golden.path(entry).read_text().splitlines()
+    lines = upgrade_transcript.path(entry).read_text().splitlines()
     waits = [line.split(")", 1)[1].strip() for line in lines if "Progressing=True" in line]
     assert not any(line.split()[2:4] == ["event", "Warning"] for line in lines)
     assert waits
     for wait in waits:
-        assert any(kind in wait for kind in golden.NAMED), wait
+        assert any(kind in wait for kind in upgrade_transcript.NAMED), wait

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.actors import suc_plan
-from tests.support.upgrade import BY_VERSION, Stage
+from tests.support.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -31,7 +31,7 @@ async def test_labels_of_an_earlier_plan_skip_no_node(simulate: Simulate) -> Non
         labels = {f"plan.upgrade.cattle.io/{plan}": mark for plan in PLANS}
         for node in nodes:
             await client.patch(NODES, node, MergePatch({"metadata": {"labels": labels}}))
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == SUCCEEDED

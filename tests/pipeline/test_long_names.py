@@ -9,7 +9,7 @@ import pytest
 
 from hack.cluster import scenario
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of
 from upgrade_manager.api.keys import LABEL_PLAN
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -46,9 +46,9 @@ NODE_NAMES = {
 KINDS = (DEPLOYMENTS, SERVICES, JOBS, SUC_PLANS, SECRETS, VIRTUAL_MACHINE_IMAGES, CONFIG_MAPS)
 
 
-async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> Stage:
+async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> UpgradeRun:
     """Let the plan succeed, in a healthy run without a trace left."""
-    stage = await Stage.set_up(simulation, name=name)
+    stage = await UpgradeRun.set_up(simulation, name=name)
     async with stage.life():
         await stage.create_plan(spec)
         assert await stage.until_ended() == SUCCEEDED

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.upgrade import BY_VERSION, Stage, condition
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
@@ -69,7 +69,7 @@ OBJECTS = [
 ]
 
 
-async def place(stage: Stage, foreign: Foreign) -> tuple[Object, Object]:
+async def place(stage: UpgradeRun, foreign: Foreign) -> tuple[Object, Object]:
     """Create it, owned by a ConfigMap; both."""
     client = stage.simulation.client()
     owner = await client.create(
@@ -111,7 +111,7 @@ def essence(found: Object) -> Any:
 async def test_foreign_object_is_reported_with_owners_and_kept(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         owner, before = await place(stage, foreign)
         async with stage.life():
             plan = await stage.create_plan(BY_VERSION)
@@ -133,7 +133,7 @@ async def test_foreign_object_is_reported_with_owners_and_kept(simulate: Simulat
 async def test_deletion_keeps_foreign_objects(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         _, before = await place(stage, foreign)
         async with stage.life():
             await stage.create_plan(BY_VERSION)

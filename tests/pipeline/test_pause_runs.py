@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_VERSION, Stage, condition
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition
 from upgrade_manager.api.phases import PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -28,7 +28,7 @@ def pausing(*nodes: str, **more: Any) -> dict[str, Any]:
     return {**BY_VERSION, **more, "nodeUpgradeOption": {"pauseNodes": list(nodes)}}
 
 
-async def pause(stage: Stage, *nodes: str) -> None:
+async def pause(stage: UpgradeRun, *nodes: str) -> None:
     patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": list(nodes)}}})
     await stage.simulation.client().patch(UPGRADE_PLANS, stage.name, patch)
 
@@ -37,25 +37,25 @@ def states(plan: Object) -> dict[str, str]:
     return {name: entry["state"] for name, entry in objects.status(plan).get("nodeUpgradeStatuses", {}).items()}
 
 
-async def job(stage: Stage, node: str, step: str = "pre-drain") -> Object:
+async def job(stage: UpgradeRun, node: str, step: str = "pre-drain") -> Object:
     return await stage.simulation.client().get(JOBS, f"upgrade-node-upgrade-{step}-{node}", namespace=PLACE)
 
 
-async def is_suspended(stage: Stage, node: str, step: str = "pre-drain") -> bool:
+async def is_suspended(stage: UpgradeRun, node: str, step: str = "pre-drain") -> bool:
     return bool(objects.spec(await job(stage, node, step)).get("suspend"))
 
 
-async def until_resumed(stage: Stage, node: str, step: str = "pre-drain") -> None:
+async def until_resumed(stage: UpgradeRun, node: str, step: str = "pre-drain") -> None:
     """Wait until the Job is resumed, which is recorded before."""
     while await is_suspended(stage, node, step):  # noqa: ASYNC110  # not an event
         await asyncio.sleep(0.02)
 
 
-async def until_state(stage: Stage, node: str, state: str, *, seconds: float = 240.0) -> Object:
+async def until_state(stage: UpgradeRun, node: str, state: str, *, seconds: float = 240.0) -> Object:
     return await stage.until_plan(lambda plan: states(plan).get(node) == state, seconds=seconds)
 
 
-async def warnings(stage: Stage) -> list[tuple[str, str]]:
+async def warnings(stage: UpgradeRun) -> list[tuple[str, str]]:
     return [(event["reason"], event["message"]) for event in await stage.events() if event["type"] == "Warning"]
 
 
@@ -67,7 +67,7 @@ async def warnings(stage: Stage) -> list[tuple[str, str]]:
 @pytest.mark.servers
 async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate) -> None:
     async with simulate("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(pausing(SECOND))
             await until_state(stage, SECOND, "UpgradePaused")
@@ -98,7 +98,7 @@ async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate
 )
 async def test_name_added_during_another_nodes_upgrade_pauses() -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await until_state(stage, FIRST, "PostDraining")
@@ -113,7 +113,7 @@ async def test_name_added_during_another_nodes_upgrade_pauses() -> None:
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"])
 async def test_started_node_is_not_paused(state: str) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await until_state(stage, FIRST, state)
@@ -126,7 +126,7 @@ async def test_started_node_is_not_paused(state: str) -> None:
 @pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
 async def test_all_nodes_pause_and_resume_one_at_a_time() -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         left = [FIRST, SECOND, THIRD]
         async with stage.life():
             await stage.create_plan(pausing(*left))
@@ -143,7 +143,7 @@ async def test_all_nodes_pause_and_resume_one_at_a_time() -> None:
 
 async def test_emptied_list_resumes_nodes_one_at_a_time() -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(pausing(FIRST, SECOND, THIRD))
             await until_state(stage, FIRST, "UpgradePaused")
@@ -155,7 +155,7 @@ async def test_emptied_list_resumes_nodes_one_at_a_time() -> None:
 
 async def test_unknown_name_is_reported_and_ignored() -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(pausing("node-7"))
             plan = await until_state(stage, FIRST, "PreDraining")
@@ -168,7 +168,7 @@ async def test_unknown_name_is_reported_and_ignored() -> None:
 @pytest.mark.rule("nodes: a listed node becomes UpgradePaused with a suspended Job when its hook is pending")
 async def test_single_node_pauses() -> None:
     async with Simulation("one-node") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(pausing("node-0"))
             await until_state(stage, "node-0", "UpgradePaused")
@@ -186,7 +186,7 @@ async def test_single_node_pauses() -> None:
 
 async def test_deleting_a_paused_plan_removes_everything() -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(pausing(FIRST))
             await until_state(stage, FIRST, "UpgradePaused")

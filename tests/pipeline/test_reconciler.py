@@ -11,8 +11,8 @@ import pytest
 from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
-from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
-from tests.support.witness import CreateCounter, assert_succeeds_once
+from tests.support.exactly_once import CreateCounter, assert_succeeds_once
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -55,7 +55,7 @@ class Meanwhile:
 
 async def test_unknown_phase_is_kept_and_reported() -> None:
     async with Simulation(actors=False) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         plan = await stage.create_plan(BY_VERSION)
         status = {"currentPhase": "Polishing", "conditions": [], "shine": {"level": 3}}
         await simulation.client().update(UPGRADE_PLANS, {**plan, "status": status}, subresource="status")
@@ -78,7 +78,7 @@ async def test_ended_plan_observes_new_generations() -> None:
     """`kubectl wait` ignores conditions of an older generation."""
     days = {"management.harvesterhci.io/min-certs-expiration-in-day": "0"}
     async with Simulation(actors=False) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION, annotations=days)
             assert await stage.until_ended() == FAILED
@@ -95,7 +95,7 @@ async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.M
         raise ValueError("Traceback: /usr/lib/python/secret")
 
     async with Simulation() as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         with monkeypatch.context() as patched:
             patched.setattr(Initialize, "run", broken)
             async with stage.life():
@@ -126,7 +126,7 @@ async def test_lasting_error_is_one_event_when_the_manager(
     monkeypatch.setattr(Initialize, "run", silent)
     counts: list[int] = []
     async with simulate(actors=False) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         await stage.create_plan(BY_VERSION)
         for seed in ("first", "second", "third"):
             already = len(tried)
@@ -154,7 +154,7 @@ async def test_lasting_error_is_one_event_when_the_manager(
 async def test_lasting_error_stays_one_event_when_a_manager(way: str) -> None:
     for number in range(1, 8):
         async with Simulation(actors=False) as simulation:
-            stage = await Stage.set_up(simulation)
+            stage = await UpgradeRun.set_up(simulation)
             await stage.create_plan({"version": "v9.9.9"})
             lose_at, die_at = (number, 0) if way == "lost" else (0, number)
             async with stage.life(die_at=die_at, after=way == "after", lose_at=lose_at) as life, asyncio.timeout(600):
@@ -175,7 +175,7 @@ async def test_error_is_recorded_when_status_writes_succeed_again() -> None:
         action=Refuse(status=500, reason="InternalError"),
     )
     async with Simulation(actors=False) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         simulation.middleware.add(refusal)
         async with stage.life():
             await stage.create_plan({"version": "v9.9.9"})
@@ -210,7 +210,7 @@ async def test_informational_writes_are_throttled(
 
     monkeypatch.setattr(Initialize, "run", changing)
     async with Simulation(actors=False) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life() as life:
             await stage.create_plan(BY_VERSION)
             await stage.until("Initializing")
@@ -228,7 +228,7 @@ async def test_informational_writes_are_throttled(
 async def test_plan_deleted_meanwhile_does_not_block_the_next(simulate: Simulate, subresource: str) -> None:
     async with simulate() as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
 
         async def vanish() -> None:
             await client.delete(UPGRADE_PLANS, stage.name)
@@ -252,7 +252,7 @@ async def test_plan_deleted_meanwhile_does_not_block_the_next(simulate: Simulate
 async def test_conflict_is_retried_and_is_no_error(simulate: Simulate, subresource: str) -> None:
     async with simulate() as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
 
         async def overtake() -> None:
             note = MergePatch({"metadata": {"annotations": {"note": "from a user"}}})
@@ -292,7 +292,7 @@ class Blinding(CreateCounter):
 
 async def test_stale_cache_repeats_no_write() -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         blinding = simulation.middleware.hook = Blinding(simulation)
         # An open watch would outlast it otherwise.
         cut = Rule(match=Match(verbs=("watch",), resource="upgradeplans.*"), action=Cut(seconds=0.5, clean=False))
@@ -304,7 +304,7 @@ async def test_stale_cache_repeats_no_write() -> None:
 
 async def test_stopping_during_a_reconcile_is_no_error() -> None:
     async with Simulation() as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         stopped = asyncio.Event()
 
         async def hang() -> None:
@@ -328,7 +328,7 @@ async def test_stopping_during_a_reconcile_is_no_error() -> None:
 async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) -> None:
     async with simulate() as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         blocked = replace(stage, name="blocked")
         async with stage.life() as life:
             await stage.create_plan(BY_VERSION)
@@ -350,7 +350,7 @@ async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) 
 async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulate) -> None:
     async with simulate(scale=0.1) as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         following = replace(stage, name="next")
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -376,7 +376,7 @@ async def test_events_of_recent_phases_are_replayed_on_start(
 ) -> None:
     async with Simulation() as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan({"version": "v9.9.9"})
             await asyncio.sleep(1)

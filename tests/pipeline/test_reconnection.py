@@ -14,12 +14,12 @@ from hack.cluster.impersonation import ActingAs
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
 from hack.faults.breakable_transport import BreakableTransport
 from tests.support import tiers
+from tests.support.exactly_once import CreateCounter, assert_succeeds_once
 from tests.support.manager_restarts import kept_running
 from tests.support.outages import UnreliableEmbedded, UnreliableReal, UnreliableServer
 from tests.support.pod_connection import gated, tokens_of
 from tests.support.request_log import RequestLog
-from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, Stage
-from tests.support.witness import CreateCounter, assert_succeeds_once
+from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, UpgradeRun
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS, Resource
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hack.simulation import Simulation
     from tests.support.manager_process import ManagerProcess
-    from tests.support.pod_connection import Answers, PodConnection
+    from tests.support.pod_connection import PodConnection, ResponseCounter
     from upgrade_manager.kube.transport import Transport
 
 #: Requests of a whole upgrade, however it is disturbed; a quiet one has about a hundred and twenty.
@@ -44,7 +44,7 @@ INFORMERS = Counter({"jobs.batch": 2})
 SILENCE = 120.0
 #: Seconds of silence that cost a leader its lease.
 LOSS = 30.0
-#: Answers 401 that are waited for, seconds until they are there, and how many there may be in all.
+#: ResponseCounter 401 that are waited for, seconds until they are there, and how many there may be in all.
 REFUSALS, REFUSED_WITHIN, REFUSED = 3, 60.0, 60
 #: All that Rancher could take.
 HELD = {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1", "node-2"]}}
@@ -69,7 +69,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[UnreliableServer]:
 class Watched:
     """An upgrade with everything that tells how it went."""
 
-    stage: Stage
+    stage: UpgradeRun
     creations: CreateCounter
     #: The manager's own.
     line: BreakableTransport
@@ -78,7 +78,7 @@ class Watched:
 
 async def watched(simulation: Simulation) -> Watched:
     """Room for an upgrade."""
-    stage, creations = await Stage.set_up(simulation), CreateCounter()
+    stage, creations = await UpgradeRun.set_up(simulation), CreateCounter()
     simulation.middleware.hook = creations
     line = BreakableTransport(ActingAs(simulation.transport(), user=ACCOUNT))
     log = RequestLog(line)
@@ -214,7 +214,7 @@ async def test_leader_without_responses_exits_and_resumes(server: UnreliableServ
     assert on.log.total() <= BOUND
 
 
-async def refused(answers: Answers) -> None:
+async def refused(answers: ResponseCounter) -> None:
     """Returns when some requests were answered with 401."""
     async with asyncio.timeout(REFUSED_WITHIN):
         while answers.codes["401"] < REFUSALS:  # noqa: ASYNC110  # counted by the transport

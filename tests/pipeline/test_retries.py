@@ -15,8 +15,8 @@ from hack.faults.counts import NO_ANSWER
 from hack.faults.rules import Cut, LoseRequest, Match, Rule
 from hack.simulation import Simulation
 from tests.support import api_faults
-from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
-from tests.support.witness import CreateCounter, assert_readable, assert_succeeds_once
+from tests.support.exactly_once import CreateCounter, assert_readable, assert_succeeds_once
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of
 from upgrade_manager.api.phases import PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal, Transient
@@ -122,7 +122,7 @@ async def test_invalid_release_file_is_retried_until_repaired(
     answer: bytes | int | Exception, fault: str, remedy: str
 ) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         spoilt = stage.repository = Spoilt(simulation.repository, answer)
         async with stage.life() as life:
             await stage.create_plan(BY_VERSION)
@@ -177,7 +177,7 @@ async def test_missing_object_is_retried_until_created(resource: Resource, name:
         client = simulation.client()
         missing = await client.get(resource, name, namespace=namespace)
         await client.delete(resource, name, namespace=namespace)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         simulation.middleware.counts.clear()
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -205,7 +205,7 @@ def _fresh(obj: Object) -> Object:
 @pytest.mark.parametrize("fault", api_faults.FAULTS)
 async def test_faulty_api_server_only_delays_the_upgrade(fault: str) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage, witness = await Stage.set_up(simulation), CreateCounter()
+        stage, witness = await UpgradeRun.set_up(simulation), CreateCounter()
         middleware = simulation.middleware
         middleware.hook = witness
         middleware.add(api_faults.FAULTS[fault])
@@ -245,7 +245,7 @@ class Outage(CreateCounter):
 @pytest.mark.parametrize("phase", [phase.active for phase in PHASES])
 async def test_api_server_outage_only_delays_the_upgrade(phase: str) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage, outage = await Stage.set_up(simulation), Outage(simulation, phase)
+        stage, outage = await UpgradeRun.set_up(simulation), Outage(simulation, phase)
         simulation.middleware.hook = outage
         # Without that, watches that are open would outlast the outage.
         simulation.middleware.add(api_faults.often(Cut(seconds=5, clean=False), "watch", share=1))

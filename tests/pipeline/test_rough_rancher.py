@@ -12,7 +12,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.simulate import RepairableScenario
-from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of, provision_generation
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, provision_generation
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -32,7 +32,7 @@ OLD = json.dumps({"enabled": True, "era": 1, "preDrainHooks": [{"annotation": PR
 OTHERS = json.dumps({"preDrainHooks": [{"annotation": "harvesterhci.io/pre-hook"}]})
 
 
-async def assert_sound(stage: Stage) -> None:
+async def assert_sound(stage: UpgradeRun) -> None:
     """Assert that the upgrade succeeded and created nothing twice."""
     plan = await stage.plan()
     assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
@@ -55,7 +55,7 @@ RELEASES = [
 @pytest.mark.parametrize("changes", RELEASES)
 async def test_release_name_is_matched_as_it_is(simulate: Simulate, changes: dict[str, Any]) -> None:
     async with simulate(RepairableScenario.of(**changes), scale=0.2) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == SUCCEEDED
@@ -69,7 +69,7 @@ async def test_release_name_is_matched_as_it_is(simulate: Simulate, changes: dic
 @pytest.mark.rule("nodes: a node with the release's OS when its post-drain Job completes is PostDrained without reboot")
 async def test_nodes_with_the_release_os_are_not_rebooted(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(release={"os": "Harvester v1.7.1"}), scale=0.2) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == SUCCEEDED
@@ -83,7 +83,7 @@ async def test_node_back_with_the_old_os_blocks_the_others(simulate: Simulate) -
     async with simulate(
         RepairableScenario.of(node_faults={"unchanged_by_reboot": ["node-0"]}), scale=0.2
     ) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_node("WaitingReboot")
@@ -192,7 +192,7 @@ async def test_leftovers_do_not_stop_or_mislead_the_upgrade(
 ) -> None:
     async with simulate(scale=0.2) as simulation:
         await leave(simulation)
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == SUCCEEDED
@@ -226,7 +226,7 @@ async def nervous(simulation: Simulation) -> AsyncIterator[None]:
 
 async def test_flapping_hooks_are_acknowledged() -> None:
     async with Simulation() as simulation, nervous(simulation):
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_node("PostDrained")
@@ -238,7 +238,7 @@ async def test_flapping_hooks_are_acknowledged() -> None:
 @pytest.mark.servers
 async def test_changed_drain_options_are_acknowledged_as_they_are(simulate: Simulate) -> None:
     async with simulate() as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_node("PreDraining")
@@ -254,7 +254,7 @@ async def test_changed_drain_options_are_acknowledged_as_they_are(simulate: Simu
 async def test_deleted_node_does_not_block_the_others(simulate: Simulate) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until_node("PreDraining", node="node-0")

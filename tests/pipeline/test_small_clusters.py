@@ -11,7 +11,7 @@ from hack.actors.kinds import INSTANCES
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.manager_restarts import InClusterManager
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of
 from tests.support.write_hooks import StateRecorder
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED
@@ -40,7 +40,7 @@ DRAINED = ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDr
 INTERVAL = "replica-replenishment-wait-interval"
 
 
-async def upgraded(stage: Stage, spec: dict[str, Any], *, home: str) -> InClusterManager:
+async def upgraded(stage: UpgradeRun, spec: dict[str, Any], *, home: str) -> InClusterManager:
     """Run an upgrade by a manager on that node until it succeeds and all events are recorded."""
     manager = InClusterManager(stage, home)
     async with manager.running():
@@ -63,7 +63,7 @@ def assert_complete(plan: Object, events: list[Object]) -> None:
     assert {event["count"] for event in events} == {1}
 
 
-async def replicas_of(stage: Stage) -> int:
+async def replicas_of(stage: UpgradeRun) -> int:
     """How many repository Pods the plan asked for."""
     await stage.until("ImagePreloading", "ClusterUpgrading")
     deployment = await stage.simulation.client().get(DEPLOYMENTS, f"{stage.name}-repo", namespace="harvester-system")
@@ -83,7 +83,7 @@ async def test_single_node_reboots_with_manager_and_api_server(simulate: Simulat
         client, recorder = simulation.client(), StateRecorder()
         simulation.middleware.hook = recorder
         before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         manager = await upgraded(stage, spec, home="node-0")
         plan, events = await stage.plan(), await stage.events()
         after = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
@@ -116,7 +116,7 @@ async def test_single_node_reboots_with_manager_and_api_server(simulate: Simulat
 @pytest.mark.rule("nodes: the manager resumes after it went down with the single node's reboot")
 async def test_lease_of_the_rebooted_node_expires() -> None:
     async with Simulation("one-node") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         stage.options = RunOptions(leader_elect=True)
         manager = await upgraded(stage, BY_VERSION, home="node-0")
         assert_complete(await stage.plan(), await stage.events())
@@ -127,7 +127,7 @@ async def test_surviving_manager_records_every_state() -> None:
     async with Simulation("one-node") as simulation:
         recorder = StateRecorder()
         simulation.middleware.hook = recorder
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await replicas_of(stage) == 1
@@ -147,7 +147,7 @@ async def test_surviving_manager_records_every_state() -> None:
 
 async def test_job_killed_by_the_reboot_is_retried() -> None:
     async with Simulation("one-node") as simulation:
-        stage, hosts = await Stage.set_up(simulation), simulation.hosts
+        stage, hosts = await UpgradeRun.set_up(simulation), simulation.hosts
         manager = InClusterManager(stage, "node-0")
         async with manager.running():
             await stage.create_plan(BY_VERSION)
@@ -162,7 +162,7 @@ async def test_job_killed_by_the_reboot_is_retried() -> None:
     assert objects.name(pod).startswith(JOB[:40])
 
 
-async def pods_that(stage: Stage, fits: Callable[[Object], bool]) -> list[Object]:
+async def pods_that(stage: UpgradeRun, fits: Callable[[Object], bool]) -> list[Object]:
     """The Pods of the node's Job, as soon as one fits."""
     await stage.until("NodeUpgrading")
     client, selector = stage.simulation.client(), "management.harvesterhci.io/job-type=single-node-upgrade"
@@ -193,7 +193,7 @@ async def pods_that(stage: Stage, fits: Callable[[Object], bool]) -> list[Object
 async def test_node_that_is_not_back_is_awaited(faults: dict[str, Any], waits: str) -> None:
     scenario = scenarios.load("one-node").changed(node_faults=faults)
     async with Simulation(scenario) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         manager = InClusterManager(stage, "node-0")
         async with manager.running():
             await stage.create_plan(BY_VERSION)
@@ -216,7 +216,7 @@ async def test_node_that_is_not_back_is_awaited(faults: dict[str, Any], waits: s
 async def test_node_with_the_release_os_is_not_rebooted() -> None:
     scenario = scenarios.load("one-node").changed(release={"os": "Harvester v1.7.1"})
     async with Simulation(scenario) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         manager = await upgraded(stage, BY_VERSION, home="node-0")
         assert simulation.hosts.of("node-0").boots == 0
         assert_complete(await stage.plan(), await stage.events())
@@ -233,7 +233,7 @@ async def test_failed_job_fails_the_upgrade_with_its_message(simulate: Simulate)
     fault = {"work": "single-node-upgrade", "message": "first line\nno space left on device"}
     scenario = scenarios.load("one-node").changed(faults=[fault])
     async with simulate(scenario) as simulation:
-        client, stage = simulation.client(), await Stage.set_up(simulation)
+        client, stage = simulation.client(), await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == FAILED
@@ -271,7 +271,7 @@ async def test_few_nodes_are_upgraded_one_at_a_time(simulate: Simulate, scenario
     async with simulate(scenario) as simulation:
         recorder = StateRecorder()
         simulation.middleware.hook = recorder
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         asking = asyncio.create_task(replicas_of(stage))
         manager = await upgraded(stage, spec, home="node-0")
         plan, events, replicas = await stage.plan(), await stage.events(), await asking
@@ -292,7 +292,7 @@ async def test_few_nodes_are_upgraded_one_at_a_time(simulate: Simulate, scenario
 @pytest.mark.parametrize("scenario", ["two-nodes", "witness"])
 async def test_by_version_and_by_image(scenario: str, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         await upgraded(stage, spec, home="node-1")
         assert_complete(await stage.plan(), await stage.events())
 
@@ -310,7 +310,7 @@ async def test_by_version_and_by_image(scenario: str, spec: dict[str, Any]) -> N
 async def test_repository_has_a_replica_on_both_ordinary_nodes(nodes: dict[str, Any], replicas: int) -> None:
     scenario = scenarios.load("one-node").changed(nodes=nodes)
     async with Simulation(scenario) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await replicas_of(stage) == replicas
@@ -321,7 +321,7 @@ async def test_repository_has_a_replica_on_both_ordinary_nodes(nodes: dict[str, 
 
 async def test_vms_migrate_between_nodes_but_not_to_the_witness() -> None:
     async with Simulation("witness") as simulation:
-        client, stage = simulation.client(), await Stage.set_up(simulation)
+        client, stage = simulation.client(), await UpgradeRun.set_up(simulation)
         places: dict[str, set[str]] = {}
 
         async def watch() -> None:
@@ -349,7 +349,7 @@ def is_witness(node: Object) -> bool:
 async def test_two_nodes_wait_for_replicas_not_for_healthy_volumes() -> None:
     scenario = scenarios.load("two-nodes").changed(durations={"replica_rebuild": 90})
     async with Simulation(scenario) as simulation:
-        stage, loop = await Stage.set_up(simulation), asyncio.get_running_loop()
+        stage, loop = await UpgradeRun.set_up(simulation), asyncio.get_running_loop()
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until("ClusterUpgrading")

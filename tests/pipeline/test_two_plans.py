@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_VERSION, Stage, condition, phases_of
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
@@ -26,15 +26,15 @@ ACCEPTANCE = range(1, 9)
 WHILE = 5.0
 
 
-async def two(simulation: Simulation) -> tuple[Stage, Stage]:
+async def two(simulation: Simulation) -> tuple[UpgradeRun, UpgradeRun]:
     """Create two plans before the manager sees either."""
-    first = await Stage.set_up(simulation, name="one")
+    first = await UpgradeRun.set_up(simulation, name="one")
     second = replace(first, name="two")
     await asyncio.gather(first.create_plan(BY_VERSION), second.create_plan(BY_VERSION))
     return first, second
 
 
-async def parted(first: Stage, second: Stage) -> tuple[Stage, Stage]:
+async def parted(first: UpgradeRun, second: UpgradeRun) -> tuple[UpgradeRun, UpgradeRun]:
     """The one that runs, and the one that is blocked."""
     plans = [await first.plan(), await second.plan()]
     blocked = [condition(plan, "Available")[:2] == BLOCKED for plan in plans]

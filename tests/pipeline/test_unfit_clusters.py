@@ -11,7 +11,7 @@ import pytest
 from hack.cluster import scenario as scenarios
 from tests.support.manager_process import ManagerProcess
 from tests.support.simulate import PACE
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, SimulatedClock, Stage, condition, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, SimulatedClock, UpgradeRun, condition, phases_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -43,7 +43,7 @@ def cluster(*, disks: dict[str, Any] | None = None, **values: Any) -> Scenario:
     return scenarios.load("three-nodes").changed(nodes={"disks": disks or {}}, **values)
 
 
-def life(stage: Stage) -> ManagerProcess:
+def life(stage: UpgradeRun) -> ManagerProcess:
     return ManagerProcess(
         transport=stage.ledger,
         repository=stage.repository,
@@ -56,12 +56,12 @@ def asked(simulation: Simulation) -> int:
     return simulation.middleware.counts.total(verb="get", resource=NODES.plural)
 
 
-async def wait_for(stage: Stage, words: str) -> None:
+async def wait_for(stage: UpgradeRun, words: str) -> None:
     """Until the plan says that it waits for that. Raises TimeoutError."""
     await stage.until_plan(lambda plan: words in condition(plan, "Progressing")[2], seconds=30)
 
 
-async def fail(stage: Stage, **metadata: Any) -> str:
+async def fail(stage: UpgradeRun, **metadata: Any) -> str:
     """Have a plan made that fails before it has changed anything; its cause."""
     async with life(stage):
         await stage.create_plan(BY_VERSION, **metadata)
@@ -85,7 +85,7 @@ async def fail(stage: Stage, **metadata: Any) -> str:
 @pytest.mark.servers
 async def test_preflight_costs_two_requests_per_node(simulate: Simulate) -> None:
     async with simulate(cluster(api_servers={"10.53.0.2": {"days": 8}})) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with life(stage):
             await stage.create_plan(BY_VERSION)
             await stage.until("ISODownloading")
@@ -103,7 +103,7 @@ async def test_preflight_costs_two_requests_per_node(simulate: Simulate) -> None
 async def test_all_full_nodes_are_reported(simulate: Simulate) -> None:
     disks = {"node-0": FULL, "node-2": {"image_gc_high_threshold": 30}}
     async with simulate(cluster(disks=disks)) as simulation:
-        cause = await fail(await Stage.set_up(simulation))
+        cause = await fail(await UpgradeRun.set_up(simulation))
     assert "node node-0 (87.7 % > 85 %), node node-2 (34.4 % > 30 %)" in cause
     assert "node-1" not in cause
 
@@ -113,7 +113,7 @@ async def test_all_full_nodes_are_reported(simulate: Simulate) -> None:
 async def test_expired_certificate_is_reported_with_its_endpoint(simulate: Simulate) -> None:
     servers = {"10.53.0.2": {"days": -1}, "10.53.0.3": {"authority_days": 2}, "10.53.0.4": {}}
     async with simulate(cluster(api_servers=servers)) as simulation:
-        cause = await fail(await Stage.set_up(simulation))
+        cause = await fail(await UpgradeRun.set_up(simulation))
     assert "endpoint 10.53.0.2:443 (expired 20" in cause
     assert "endpoint 10.53.0.3:443 (in 1 day, 20" in cause
     assert "7 days" in cause
@@ -129,7 +129,7 @@ async def test_expired_certificate_is_reported_with_its_endpoint(simulate: Simul
 async def test_node_unreachable_for_30_s_delays_the_upgrade(simulate: Simulate) -> None:
     scenario = cluster(disks={"node-1": {"unreachable": 30}}, api_servers={"10.53.0.2": {"unreachable": 30}})
     async with simulate(scenario) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with life(stage):
             await stage.create_plan(BY_VERSION)
             await wait_for(stage, "the kubelet of node node-1 (")
@@ -147,7 +147,7 @@ async def test_unreachable_node_fails_the_check_with_other_failures(simulate: Si
         api_servers={"10.53.0.2": {"answers": False}, "10.53.0.3": {"tls": False}, "10.53.0.4": {"since_days": -2}},
     )
     async with simulate(scenario) as simulation:
-        cause = await fail(await Stage.set_up(simulation))
+        cause = await fail(await UpgradeRun.set_up(simulation))
     assert "node node-0 (87.7 % > 85 %)" in cause
     assert "Kubelet did not respond for 1 min: node node-1 (" in cause
     assert "connection refused" in cause
@@ -163,7 +163,7 @@ async def test_unreachable_node_fails_the_check_with_other_failures(simulate: Si
 @pytest.mark.servers
 async def test_invalid_annotations_fail_the_plan(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-0": FULL})) as simulation:
-        cause = await fail(await Stage.set_up(simulation), annotations={SKIP: "please", DAYS: "0"})
+        cause = await fail(await UpgradeRun.set_up(simulation), annotations={SKIP: "please", DAYS: "0"})
     assert f'Annotation {SKIP} is \'please\'; must be "true" or "false"' in cause
     assert f"Annotation {DAYS} is '0'; must be a whole number of days greater than 0" in cause
 
@@ -178,7 +178,7 @@ async def test_invalid_annotations_fail_the_plan(simulate: Simulate) -> None:
 )
 async def test_annotations_skip_the_checks(simulate: Simulate, annotations: dict[str, str], scenario: Scenario) -> None:
     async with simulate(scenario) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with life(stage):
             await stage.create_plan(BY_IMAGE, annotations=annotations)
             assert await stage.until_ended() == SUCCEEDED
@@ -186,7 +186,7 @@ async def test_annotations_skip_the_checks(simulate: Simulate, annotations: dict
 
 async def test_skip_annotation_takes_effect_immediately(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with life(stage):
             await stage.create_plan(BY_VERSION)
             await wait_for(stage, "node-1")
@@ -202,7 +202,7 @@ async def _annotate(simulation: Simulation, key: str) -> None:
 
 async def test_wait_writes_nothing_and_probes_only_silent_nodes(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life() as manager:
             await stage.create_plan(BY_VERSION)
             await wait_for(stage, "node-1")
@@ -214,7 +214,7 @@ async def test_wait_writes_nothing_and_probes_only_silent_nodes(simulate: Simula
 
 async def test_next_manager_continues_the_wait(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         first = stage.life()
         async with first:
             await stage.create_plan(BY_VERSION)
@@ -235,7 +235,7 @@ async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simul
         client = simulation.client()
         version = await client.get(VERSIONS, "v1.8.0", namespace="harvester-system")
         await client.delete(VERSIONS, "v1.8.0", namespace="harvester-system")
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await asyncio.sleep(600)
@@ -246,13 +246,13 @@ async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simul
 
 async def test_next_plan_upgrades_a_repaired_cluster(simulate: Simulate) -> None:
     async with simulate(cluster(api_servers={"10.53.0.2": {"days": 1}})) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         await fail(stage)
         client = simulation.client()
         piece = await client.get(ENDPOINT_SLICES, "kubernetes", namespace="default")
         piece["endpoints"] = [e for e in piece["endpoints"] if e["addresses"] != ["10.53.0.2"]]
         await client.update(ENDPOINT_SLICES, piece)
-        second = await Stage.set_up(simulation, name="second")
+        second = await UpgradeRun.set_up(simulation, name="second")
         async with second.life():
             await second.create_plan(BY_VERSION)
             await second.until("ISODownloaded", "RepoCreating", FAILED)

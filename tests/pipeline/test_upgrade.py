@@ -10,7 +10,7 @@ import pytest
 from hack import virtual_time
 from hack.simulation import Simulation
 from tests.support.cluster_state import end_state, title
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage, condition, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
@@ -46,7 +46,7 @@ ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id=
 @pytest.mark.parametrize("spec", ENTRIES)
 async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, Any]) -> None:
     async with simulate("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(spec)
             assert await stage.until_ended() == SUCCEEDED
@@ -74,7 +74,7 @@ async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, A
 @pytest.mark.parametrize("spec", ENTRIES)
 async def test_each_phase_has_one_event_and_no_warning(simulate: Simulate, spec: dict[str, Any]) -> None:
     async with simulate("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(spec)
             await stage.until_ended()
@@ -99,7 +99,7 @@ async def test_success_restores_settings_and_removes_objects(simulate: Simulate,
     async with simulate("three-nodes") as simulation:
         client = simulation.client()
         before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(spec)
             await stage.until_ended()
@@ -141,7 +141,10 @@ async def test_success_restores_settings_and_removes_objects(simulate: Simulate,
 @pytest.mark.servers
 async def test_second_plan_is_blocked(simulate: Simulate) -> None:
     async with simulate("three-nodes") as simulation:
-        first, second = await Stage.set_up(simulation, name="first"), await Stage.set_up(simulation, name="second")
+        first, second = (
+            await UpgradeRun.set_up(simulation, name="first"),
+            await UpgradeRun.set_up(simulation, name="second"),
+        )
         async with first.life():
             await first.create_plan(BY_VERSION)
             await second.create_plan(BY_VERSION)
@@ -163,7 +166,7 @@ async def test_second_plan_is_blocked(simulate: Simulate) -> None:
 def test_same_seed_gives_an_identical_run() -> None:
     async def upgrade(seed: int) -> str:
         async with Simulation("three-nodes", seed=seed) as simulation:
-            stage = await Stage.set_up(simulation)
+            stage = await UpgradeRun.set_up(simulation)
             async with stage.life():
                 await stage.create_plan(BY_VERSION)
                 await stage.until_ended()
@@ -180,7 +183,7 @@ def test_same_seed_gives_an_identical_run() -> None:
 async def test_plan_deleted_during_the_upgrade_leaves_nothing(simulate: Simulate, phase: str) -> None:
     async with simulate("three-nodes") as simulation:
         client = simulation.client()
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until(phase)

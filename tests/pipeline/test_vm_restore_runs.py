@@ -9,7 +9,7 @@ import pytest
 from hack.actors.kinds import INSTANCES, KUBEVIRTS, VIRTUAL_MACHINES
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_VERSION, Stage, condition
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -38,7 +38,7 @@ async def strategy(simulation: Simulation, name: str = "fixed") -> str:
     return str(objects.spec(found)["runStrategy"])
 
 
-async def warnings(stage: Stage) -> list[str]:
+async def warnings(stage: UpgradeRun) -> list[str]:
     """Reasons of the manager's own Warning events."""
     events = [event for event in await stage.events() if event["source"]["component"] == "upgradeplan-controller"]
     return [event["reason"] for event in events if event["type"] == "Warning"]
@@ -56,7 +56,7 @@ async def restore_jobs(simulation: Simulation) -> list[Object]:
 @pytest.mark.servers
 async def test_vms_are_started_again_after_their_nodes_upgrade(simulate: Simulate) -> None:
     async with simulate(cluster()) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(RESTORING)
             assert await stage.until_ended() == SUCCEEDED
@@ -77,7 +77,7 @@ async def test_vms_are_started_again_after_their_nodes_upgrade(simulate: Simulat
 )
 async def test_without_restore_vm_vms_stay_off() -> None:
     async with Simulation(cluster()) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             assert await stage.until_ended() == SUCCEEDED
@@ -89,7 +89,7 @@ async def test_without_restore_vm_vms_stay_off() -> None:
 @pytest.mark.rule("nodes: a witness gets no restore-vm Job")
 async def test_witness_gets_no_restore_job() -> None:
     async with Simulation(cluster({**FIXED, "node": "node-0"}, FREE, name="witness")) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(RESTORING)
             await stage.until("NodeUpgrading")
@@ -122,7 +122,7 @@ FAULTS = [
 @pytest.mark.parametrize(("fault", "said"), FAULTS)
 async def test_restore_failure_is_one_warning(fault: dict[str, Any], said: str) -> None:
     async with Simulation(cluster().changed(**fault)) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(RESTORING)
             assert await stage.until_ended() == SUCCEEDED
@@ -138,7 +138,7 @@ async def test_restore_failure_is_one_warning(fault: dict[str, Any], said: str) 
 
 async def test_temporary_refusal_is_not_a_failure() -> None:
     async with Simulation(cluster({**FIXED, "failing_starts": 1})) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(RESTORING)
             assert await stage.until_ended() == SUCCEEDED
@@ -148,7 +148,7 @@ async def test_temporary_refusal_is_not_a_failure() -> None:
 
 async def test_only_the_end_waits_for_restore_jobs() -> None:
     async with Simulation(cluster()) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         client = simulation.client()
         async with stage.life():
             await stage.create_plan(RESTORING)
@@ -171,7 +171,7 @@ async def test_only_the_end_waits_for_restore_jobs() -> None:
 
 async def test_unset_restore_vm_ends_the_wait() -> None:
     async with Simulation(cluster(faults=[{"work": "restore-vm", "hang": True}])) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(RESTORING)
             await stage.until("CleanedUp")
@@ -192,7 +192,7 @@ async def test_failed_upgrade_keeps_running_restore_jobs(work: str, kept: list[s
     impatient = {"backoff_limit": 0}
     described = cluster({**FIXED, "node": "node-0"}, faults=faults, upgrade_controller=impatient)
     async with Simulation(described) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(RESTORING)
             assert await stage.until_ended() == "Failed"
@@ -205,7 +205,7 @@ async def test_failed_upgrade_keeps_running_restore_jobs(work: str, kept: list[s
 @pytest.mark.rule("nodes: with restoreVM a rebooted node gets a restore-vm Job")
 async def test_single_nodes_vms_are_restored() -> None:
     async with Simulation("one-node") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(RESTORING)
             assert await stage.until_ended() == SUCCEEDED

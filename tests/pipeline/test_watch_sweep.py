@@ -17,7 +17,7 @@ from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
 from tests.support.skewed import UNTIL_RELIST, Mishap, Skewed
 from tests.support.sweep import Sweep, cases, shares
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Ledger, Stage, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, Ledger, UpgradeRun, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 
@@ -46,7 +46,7 @@ class Ending:
 async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "late") -> tuple[Ending, int]:
     """How it ends, and how many events there were."""
     async with Simulation("three-nodes", scale=0.2) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         skewed = Skewed(stage.ledger, event=event, mishap=mishap)
         stage = replace(stage, ledger=Ledger(skewed))
         async with stage.life():

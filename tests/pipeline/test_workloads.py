@@ -10,7 +10,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.cluster_state import title
-from tests.support.upgrade import BY_VERSION, Stage
+from tests.support.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager import __version__
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
@@ -47,7 +47,7 @@ class Creations:
 async def created(spec: dict[str, Any], *, options: RunOptions, annotations: dict[str, str]) -> list[Object]:
     """By an upgrade of three nodes."""
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         stage.options = options
         creations = simulation.middleware.hook = Creations()
         async with stage.life():

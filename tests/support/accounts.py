@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hack.control_plane.control_plane import Account
 
 if TYPE_CHECKING:
-    from tests.support.wire import Wire
+    from tests.support.raw_client import RawClient
 
 
 #: Has no permissions besides those of every authenticated user.
@@ -17,7 +17,7 @@ RBAC = "rbac.authorization.k8s.io"
 _CREATED = 201
 
 
-async def grant(admin: Wire, user: str, *rules: dict[str, Any], name: str = "given", namespace: str = "") -> None:
+async def grant(admin: RawClient, user: str, *rules: dict[str, Any], name: str = "given", namespace: str = "") -> None:
     """Grant the rules to a user, in a namespace or in the cluster; `name` names role and binding.
 
     The real server's authorizer watches roles: poll until the grant is effective.

@@ -32,7 +32,7 @@ ISO_URL = "http://releases.simulator.internal/iso/harvester.iso"
 EXACT: dict[str, Any] = {"jitter": 0.0}
 
 
-class Stage:
+class ActorCluster:
     """The API server, a client around all latency, and what actors are made from."""
 
     def __init__(

@@ -13,8 +13,8 @@ from hack.control_plane.control_plane import ADMIN
 from hack.control_plane.direct import direct
 from tests.support.accounts import ACCOUNTS
 from tests.support.apiserver import make_server
+from tests.support.raw_client import RawClient
 from tests.support.tiers import EMBEDDED, REAL
-from tests.support.wire import Wire
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,17 +52,17 @@ class BareApi:
     storage: Compactable = field(repr=False)
 
     @property
-    def admin(self) -> Wire:
+    def admin(self) -> RawClient:
         """Return an administrator's client."""
-        return Wire(self.transport)
+        return RawClient(self.transport)
 
-    def acting_as(self, user: str) -> Wire:
+    def acting_as(self, user: str) -> RawClient:
         """Return a client that impersonates a user in system:authenticated."""
-        return Wire(self.transport, headers={"impersonate-user": user})
+        return RawClient(self.transport, headers={"impersonate-user": user})
 
-    def holding(self, token: str) -> Wire:
+    def holding(self, token: str) -> RawClient:
         """Return a client with a token (tests/support/accounts.py), anonymous without one."""
-        return Wire(self.open, headers={"authorization": f"Bearer {token}" if token else ""})
+        return RawClient(self.open, headers={"authorization": f"Bearer {token}" if token else ""})
 
     def path(self, plural: str, name: str = "", *, group: str = "", version: str = "v1") -> str:
         """Of a collection or an object in the test's namespace."""

@@ -31,7 +31,7 @@ _LOOKS, _PAUSE = 300, 0.05
 
 
 @dataclass(slots=True)
-class Hook:
+class WebhookServer:
     """The webhook, and what it was asked."""
 
     url: str
@@ -132,12 +132,12 @@ def other(kind: str, version: str) -> Whole:
 
 
 @asynccontextmanager
-async def hook() -> AsyncIterator[Hook]:
+async def hook() -> AsyncIterator[WebhookServer]:
     """A running webhook."""
     authority = Authority(now=datetime.now(UTC))
     with tempfile.TemporaryDirectory() as folder:
         tls = server_context(authority.server(), Path(folder))
-    made = Hook(url="", authority=authority.certificate)
+    made = WebhookServer(url="", authority=authority.certificate)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", made.handle)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)

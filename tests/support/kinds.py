@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.support.bareapi import BareApi
-    from tests.support.wire import Answer, Wire
+    from tests.support.raw_client import JsonResponse, RawClient
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -50,7 +50,9 @@ def widget(api: BareApi, name: str, **content: Any) -> dict[str, Any]:
     return {"apiVersion": f"{api.word}.example.io/v1", "kind": "Widget", "metadata": {"name": name}} | content
 
 
-async def until(api: BareApi, path: str, is_so: Callable[[Answer], bool], *, wire: Wire | None = None) -> Answer:
+async def until(
+    api: BareApi, path: str, is_so: Callable[[JsonResponse], bool], *, wire: RawClient | None = None
+) -> JsonResponse:
     """Look at a path, as an administrator or as somebody else, until its answer is as wanted."""
     for _ in range(_LOOKS):
         answer = await (wire or api.admin).get(path)
@@ -60,11 +62,11 @@ async def until(api: BareApi, path: str, is_so: Callable[[Answer], bool], *, wir
     raise AssertionError(f"{path} is still {answer.status}: {answer.body}")
 
 
-def is_gone(answer: Answer) -> bool:
+def is_gone(answer: JsonResponse) -> bool:
     """Whether there is nothing at a path."""
     return answer.status == _NOT_FOUND
 
 
-def _is_established(answer: Answer) -> bool:
+def _is_established(answer: JsonResponse) -> bool:
     conditions = (answer.body.get("status") or {}).get("conditions") or []
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)

@@ -25,7 +25,7 @@ from hack.control_plane.direct import direct
 from tests.support.accounts import ACCOUNTS
 from tests.support.cluster_reset import reset
 from tests.support.polling import eventually
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.kube.client import Client
 
@@ -50,7 +50,7 @@ _TIMEOUT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProcessResult:
     """What a program printed, and its exit status."""
 
     code: int
@@ -78,12 +78,12 @@ class Cluster:
 
     def __init__(self, transport: Transport, *, program: Path, kubeconfig: Path, home: Path) -> None:
         #: The same server without the detour.
-        self.wire = Wire(transport)
+        self.wire = RawClient(transport)
         self._program = program
         self._kubeconfig = kubeconfig
         self._home = home
 
-    async def kubectl(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> Outcome:
+    async def kubectl(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> ProcessResult:
         """Run it to its end."""
         process = await self._start(arguments, environment)
         given = stdin if isinstance(stdin, str) else json.dumps(stdin)
@@ -94,9 +94,9 @@ class Cluster:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return Outcome(process.returncode or 0, out.decode(), err.decode())
+        return ProcessResult(process.returncode or 0, out.decode(), err.decode())
 
-    async def succeed(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> Outcome:
+    async def succeed(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> ProcessResult:
         """Run it and insist that it succeeds."""
         outcome = await self.kubectl(*arguments, stdin=stdin, **environment)
         assert outcome.code == 0, outcome.err

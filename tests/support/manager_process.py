@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _READS = frozenset({"GET", "HEAD"})
 
 
-class Wire:
+class InterruptibleTransport:
     """A transport of one manager that simulates a crash or a lost response.
 
     `die_at` is the number of a write, from 1. The transport is cut before the request is sent, or after the response
@@ -96,7 +96,7 @@ class ManagerProcess:
     lose_at: int = 0
 
     def __post_init__(self) -> None:
-        self.wire = Wire(self.transport, die_at=self.die_at, after=self.after, lose_at=self.lose_at)
+        self.wire = InterruptibleTransport(self.transport, die_at=self.die_at, after=self.after, lose_at=self.lose_at)
         self.metrics = Metrics(CollectorRegistry())
         environment = Environment(
             transport=self.wire,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Sequence
 
     from tests.support.manager_process import ManagerProcess
-    from tests.support.upgrade import Stage
+    from tests.support.upgrade import UpgradeRun
     from upgrade_manager.cli.options import RunOptions
 
 
@@ -47,7 +47,7 @@ class Restarts:
 
 
 @asynccontextmanager
-async def restarted(stage: Stage, interruptions: Sequence[Interruption]) -> AsyncIterator[Restarts]:
+async def restarted(stage: UpgradeRun, interruptions: Sequence[Interruption]) -> AsyncIterator[Restarts]:
     """Run a manager for each interruption, one after the other, then an undisturbed one."""
     restarts = Restarts()
     async with _background(_interrupt(stage, interruptions, restarts)):
@@ -55,7 +55,7 @@ async def restarted(stage: Stage, interruptions: Sequence[Interruption]) -> Asyn
 
 
 @asynccontextmanager
-async def kept_running(stage: Stage, options: RunOptions) -> AsyncIterator[Restarts]:
+async def kept_running(stage: UpgradeRun, options: RunOptions) -> AsyncIterator[Restarts]:
     """Run a manager in a Pod: when it ends, it is started again."""
     restarts = Restarts()
     async with _background(_keep(stage, options, restarts)):
@@ -73,7 +73,7 @@ async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
             await task
 
 
-async def _interrupt(stage: Stage, interruptions: Sequence[Interruption], restarts: Restarts) -> None:
+async def _interrupt(stage: UpgradeRun, interruptions: Sequence[Interruption], restarts: Restarts) -> None:
     for number, each in enumerate((*interruptions, UNDISTURBED)):
         async with stage.life(
             die_at=each.die_at, after=each.after, lose_at=each.lose_at, seed=f"life {number}"
@@ -83,7 +83,7 @@ async def _interrupt(stage: Stage, interruptions: Sequence[Interruption], restar
         await asyncio.sleep(each.gap)
 
 
-async def _keep(stage: Stage, options: RunOptions, restarts: Restarts) -> None:
+async def _keep(stage: UpgradeRun, options: RunOptions, restarts: Restarts) -> None:
     pause = _FIRST
     while True:
         life = replace(stage.life(seed=f"life {len(restarts.ends)}"), options=options)
@@ -98,7 +98,7 @@ async def _keep(stage: Stage, options: RunOptions, restarts: Restarts) -> None:
 class InClusterManager:
     """Use `async with manager.running():`."""
 
-    def __init__(self, stage: Stage, node: str) -> None:
+    def __init__(self, stage: UpgradeRun, node: str) -> None:
         self._stage = stage
         self._node = node
         self._host = stage.simulation.hosts.of(node)

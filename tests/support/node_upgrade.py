@@ -34,7 +34,7 @@ PLACE = "harvester-system"
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
-class Stage:
+class NodeUpgradeRun:
     """A cluster in the phase; every reconcile is by a new process."""
 
     def __init__(self, cluster: Harvester) -> None:

@@ -13,8 +13,8 @@ from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
 from hack.faults.breakable_transport import BreakableTransport
 from tests.support.polling import eventually
+from tests.support.raw_client import RawClient
 from tests.support.upgrade import ACCOUNT
-from tests.support.wire import Wire
 from upgrade_manager.kube.config import InCluster
 from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.http_transport import HttpTransport
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Transport
 
 
-class Answers:
+class ResponseCounter:
     """Counts responses by status."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class PodConnection:
     transport: HttpTransport
     #: Behind the gateway.
     line: BreakableTransport
-    answers: Answers
+    answers: ResponseCounter
     folder: Path
 
     def write_token(self, token: str) -> None:
@@ -64,7 +64,7 @@ def write_token(folder: Path, token: str) -> None:
 @asynccontextmanager
 async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[PodConnection]:
     """Run a gateway before the server, and connect through it with the token."""
-    authority, line, answers = Authority(now=datetime.now(UTC)), BreakableTransport(inner), Answers()
+    authority, line, answers = Authority(now=datetime.now(UTC)), BreakableTransport(inner), ResponseCounter()
     (folder / "ca.crt").write_bytes(authority.certificate)
     write_token(folder, token)
     async with Gateway(line, tls=server_context(authority.server(), folder)) as gateway:
@@ -120,7 +120,7 @@ class BoundTokens:
 
     def __init__(self, simulation: Simulation) -> None:
         self._client = simulation.client()
-        self._admin = Wire(simulation.backend.transport)
+        self._admin = RawClient(simulation.backend.transport)
         self._front = simulation.backend.client_transport
         #: Names of the Secrets, by token.
         self._bound: dict[str, str] = {}
@@ -148,7 +148,7 @@ class BoundTokens:
     async def revoke(self, token: str) -> None:
         """See Tokens."""
         await self._client.delete(SECRETS, self._bound[token], namespace=NAMESPACE)
-        caller = Wire(self._front, headers={"authorization": f"Bearer {token}"})
+        caller = RawClient(self._front, headers={"authorization": f"Bearer {token}"})
 
         async def is_refused() -> bool:
             return (await caller.get("/api")).status == _UNAUTHORIZED

@@ -41,7 +41,7 @@ def program_of(pid: int) -> str:
     return Path(Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0].decode()).name
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
+def becomes_true(condition: Callable[[], bool]) -> bool:
     """Whether a condition becomes true before the timeout."""
     deadline = time.monotonic() + _TIMEOUT
     while not condition():

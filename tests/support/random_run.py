@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from hack import virtual_time
 from hack.simulation import Simulation
-from tests.support import run_checks
+from tests.support import end_state_checks
 from tests.support.api_faults import FAULTS
 from tests.support.manager_restarts import restarted
 from tests.support.random_plan import RandomPlan, draw
 from tests.support.request_audit import AuditedBackend
-from tests.support.upgrade import BY_VERSION, STUCK, Stage, condition, phases_of
+from tests.support.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of
 from upgrade_manager.api.keys import ANNOTATION_RESTORED
 from upgrade_manager.api.phases import FAILED, TERMINAL
 from upgrade_manager.kube import objects
@@ -45,7 +45,7 @@ RIVAL, NEXT = "rival", "next"
 
 
 @dataclass(kw_only=True)
-class Run:
+class RunResult:
     """How it went."""
 
     draw: RandomPlan
@@ -58,20 +58,20 @@ class Run:
         return f"{self.draw}\n{found}repeat it: .venv/bin/python -m tests.support.random_run {self.draw.seed}"
 
 
-def run_seed(seed: int) -> Run:
-    """Run the upgrade of a seed, in a new loop, and print the seed."""
+def run_seed(seed: int) -> RunResult:
+    """RunResult the upgrade of a seed, in a new loop, and print the seed."""
     drawn = draw(seed)
-    print(Run(draw=drawn))  # noqa: T201  # shown with a failure only
+    print(RunResult(draw=drawn))  # noqa: T201  # shown with a failure only
     try:
         return virtual_time.run(run(drawn))
     except Exception as error:
-        error.add_note(str(Run(draw=drawn)))
+        error.add_note(str(RunResult(draw=drawn)))
         raise
 
 
-async def run(drawn: RandomPlan) -> Run:
-    """Run the upgrade."""
-    result = Run(draw=drawn)
+async def run(drawn: RandomPlan) -> RunResult:
+    """RunResult the upgrade."""
+    result = RunResult(draw=drawn)
     backends: list[AuditedBackend] = []
 
     def backend(seed: int) -> AuditedBackend:
@@ -79,9 +79,9 @@ async def run(drawn: RandomPlan) -> Run:
         return backends[0]
 
     async with Simulation(drawn.scenario, seed=drawn.seed, backend=backend) as simulation:
-        stage = await Stage.set_up(simulation)
-        await run_checks.plant(simulation)
-        story = Story(stage, drawn, await run_checks.others(simulation))
+        stage = await UpgradeRun.set_up(simulation)
+        await end_state_checks.plant(simulation)
+        story = UserActions(stage, drawn, await end_state_checks.others(simulation))
         for name in drawn.faults:
             simulation.middleware.add(FAULTS[name])
         try:
@@ -100,21 +100,21 @@ async def run(drawn: RandomPlan) -> Run:
     return result
 
 
-class Story:
+class UserActions:
     """The actions of users, and checks of the results."""
 
-    def __init__(self, stage: Stage, drawn: RandomPlan, before: dict[str, Any]) -> None:
+    def __init__(self, stage: UpgradeRun, drawn: RandomPlan, before: dict[str, Any]) -> None:
         self._stage = stage
         self._drawn = drawn
         self._before = before
         #: The blocked plan, the one that did not succeed and is still there, and the one that has to succeed.
-        self._blocked: Stage | None = None
-        self._failed: Stage | None = None
+        self._blocked: UpgradeRun | None = None
+        self._failed: UpgradeRun | None = None
         self._last = stage
         self.faults: list[str] = []
 
     async def run(self) -> None:
-        """Run all plans to their end."""
+        """RunResult all plans to their end."""
         drawn = self._drawn
         first = await self._begin()
         async with _pausing(first, drawn):
@@ -124,24 +124,24 @@ class Story:
                 await self._follow(first)
             elif await first.until_ended() == FAILED and drawn.failing is not None:
                 await _until_restored(first)
-                self.faults += await run_checks.check_failure(first, drawn.failing)
-                self.faults += await run_checks.check_others(first.simulation, self._before)
+                self.faults += await end_state_checks.check_failure(first, drawn.failing)
+                self.faults += await end_state_checks.check_others(first.simulation, self._before)
                 await self._follow(first, is_there=True)
             else:
                 self._last = first
         if self._blocked is not None:
-            self.faults += await run_checks.check_blocked(self._blocked)
+            self.faults += await end_state_checks.check_blocked(self._blocked)
             await _delete(self._blocked)
         await asyncio.sleep(_FAREWELL)
 
     async def end(self) -> None:
         """Check the end state."""
         simulation = self._stage.simulation
-        self.faults += await run_checks.check_success(self._last)
-        self.faults += await run_checks.check_others(simulation, self._before)
-        self.faults += await run_checks.check_leftovers(simulation, [self._stage.name, RIVAL, NEXT])
+        self.faults += await end_state_checks.check_success(self._last)
+        self.faults += await end_state_checks.check_others(simulation, self._before)
+        self.faults += await end_state_checks.check_leftovers(simulation, [self._stage.name, RIVAL, NEXT])
 
-    async def _begin(self) -> Stage:
+    async def _begin(self) -> UpgradeRun:
         """Create the first plan, and its rival; return the one that runs."""
         stage, drawn = self._stage, self._drawn
         if drawn.rival is None:
@@ -162,7 +162,7 @@ class Story:
         first, self._blocked = (stage, rival) if is_first else (rival, stage)
         return first
 
-    async def _follow(self, first: Stage, *, is_there: bool = False) -> None:
+    async def _follow(self, first: UpgradeRun, *, is_there: bool = False) -> None:
         """Create the plan after the first one; it must succeed."""
         following = self._drawn.following
         self._drawn.scenario.repair()
@@ -177,13 +177,13 @@ class Story:
         await self._last.until_ended()
 
 
-async def _delete(stage: Stage) -> None:
+async def _delete(stage: UpgradeRun) -> None:
     client = stage.simulation.client()
     await _insist(lambda: client.delete(UPGRADE_PLANS, stage.name))
     await stage.until("deleted")
 
 
-async def _create(stage: Stage, spec: dict[str, Any], annotations: dict[str, str]) -> None:
+async def _create(stage: UpgradeRun, spec: dict[str, Any], annotations: dict[str, str]) -> None:
     await _insist(lambda: stage.create_plan(spec, annotations=annotations))
 
 
@@ -202,7 +202,7 @@ async def _insist(act: Callable[[], Awaitable[object]]) -> None:
             return
 
 
-async def _reach(stage: Stage, instant: Instant) -> None:
+async def _reach(stage: UpgradeRun, instant: Instant) -> None:
     """Wait for the instant or an earlier end. Raises TimeoutError."""
 
     def is_there(plan: Object) -> bool:
@@ -213,12 +213,12 @@ async def _reach(stage: Stage, instant: Instant) -> None:
     await asyncio.sleep(instant.seconds)
 
 
-async def _until_restored(stage: Stage) -> None:
+async def _until_restored(stage: UpgradeRun) -> None:
     """Wait until a failed plan has reverted its overrides. Raises TimeoutError."""
     await _until(stage, lambda plan: objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true")
 
 
-async def _until(stage: Stage, is_so: Callable[[Object], bool]) -> None:
+async def _until(stage: UpgradeRun, is_so: Callable[[Object], bool]) -> None:
     """Poll the plan, also while the API server is away. Raises TimeoutError."""
     async with asyncio.timeout(STUCK):
         while True:
@@ -229,7 +229,7 @@ async def _until(stage: Stage, is_so: Callable[[Object], bool]) -> None:
 
 
 @asynccontextmanager
-async def _pausing(stage: Stage, drawn: RandomPlan) -> AsyncIterator[None]:
+async def _pausing(stage: UpgradeRun, drawn: RandomPlan) -> AsyncIterator[None]:
     """Pause and resume nodes meanwhile."""
     task = asyncio.create_task(_pause(stage, drawn), name="pausing")
     try:
@@ -239,7 +239,7 @@ async def _pausing(stage: Stage, drawn: RandomPlan) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def _pause(stage: Stage, drawn: RandomPlan) -> None:
+async def _pause(stage: UpgradeRun, drawn: RandomPlan) -> None:
     client = stage.simulation.client()
     for seconds, nodes in (*drawn.pauses, (20.0, ())):
         await asyncio.sleep(seconds)

@@ -13,7 +13,7 @@ from hack.apiserver.posting import NoPoster
 from hack.cluster.embedded_backend import LEAST_LATENCY, MOST_LATENCY, EmbeddedBackend
 from hack.faults.call import Call, call_of
 from hack.virtual_time import virtual_now
-from tests.support.status_rules import Tenure
+from tests.support.status_rules import PlanRegistry
 from upgrade_manager.api.keys import KIND as _PLAN_KIND
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, Component
 from upgrade_manager.cli.application import USER_AGENT
@@ -54,7 +54,7 @@ class RequestAudit:
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self._created: Counter[str] = Counter()
-        self._tenure = Tenure()
+        self._tenure = PlanRegistry()
         #: One sentence for each violation.
         self.violations: list[str] = []
 

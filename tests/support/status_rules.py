@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 
-class History:
+class StatusHistory:
     """One status after the other."""
 
     def __init__(self) -> None:
@@ -93,12 +93,12 @@ _ENDED = {PhaseName.IMAGE_CLEANUP.completed, SUCCEEDED, FAILED}
 
 
 @dataclass(kw_only=True)
-class Tenant:
+class PlanRecord:
     """A plan that was accepted or blocked."""
 
     name: str
     uid: str
-    history: History = field(default_factory=History)
+    history: StatusHistory = field(default_factory=StatusHistory)
     is_restored: bool = False
     is_deleting: bool = False
     is_deleted: bool = False
@@ -122,22 +122,22 @@ class Tenant:
         return not self.is_deleted and self.history.last not in {"", *_ENDED}
 
 
-class Tenure:
+class PlanRegistry:
     """All plans by uid, because a name may be used again."""
 
     def __init__(self) -> None:
-        self._tenants: dict[str, Tenant] = {}
+        self._tenants: dict[str, PlanRecord] = {}
 
     @property
-    def living(self) -> list[Tenant]:
+    def living(self) -> list[PlanRecord]:
         """Return the plans that are neither deleted nor blocked."""
         return [one for one in self._tenants.values() if not (one.is_deleted or one.history.is_blocked)]
 
-    def named(self, name: str) -> Tenant | None:
+    def named(self, name: str) -> PlanRecord | None:
         """Return the living plan with this name."""
         return next((one for one in self.living if one.name == name), None)
 
-    def of(self, uid: str) -> Tenant | None:
+    def of(self, uid: str) -> PlanRecord | None:
         """Return the plan with this uid."""
         return self._tenants.get(uid)
 
@@ -162,11 +162,11 @@ class Tenure:
             yield "touches a plan that is blocked for good"
         self._look(tenant, plan)
 
-    def _tenant(self, plan: Object) -> Tenant:
+    def _tenant(self, plan: Object) -> PlanRecord:
         uid = objects.uid(plan)
-        return self._tenants.setdefault(uid, Tenant(name=objects.name(plan), uid=uid))
+        return self._tenants.setdefault(uid, PlanRecord(name=objects.name(plan), uid=uid))
 
-    def _look(self, tenant: Tenant, plan: Object) -> None:
+    def _look(self, tenant: PlanRecord, plan: Object) -> None:
         metadata = objects.metadata(plan)
         tenant.is_restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"
         tenant.is_deleting = objects.is_deleting(plan)

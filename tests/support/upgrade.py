@@ -103,7 +103,7 @@ class Ledger:
 
 
 @dataclass(kw_only=True)
-class Stage:
+class UpgradeRun:
     """A running simulation with room for a plan and for managers, which may do what deploy/rbac grants and no more."""
 
     simulation: Simulation
@@ -125,7 +125,7 @@ class Stage:
         return cls(simulation=simulation, name=name, ledger=ledger, repository=simulation.repository)
 
     def life(self, *, die_at: int = 0, after: bool = False, lose_at: int = 0, seed: str = "manager") -> ManagerProcess:
-        """A manager's process; `die_at`, `after` and `lose_at` as for `Wire`."""
+        """A manager's process; `die_at`, `after` and `lose_at` as for `InterruptibleTransport`."""
         return ManagerProcess(
             transport=self.ledger,
             repository=self.repository,

@@ -8,7 +8,7 @@ import pytest
 from hack.actors.images import ImageController
 from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
 from hack.cluster.scenario import load
-from tests.support.actor_cluster import ISO_URL, Stage
+from tests.support.actor_cluster import ISO_URL, ActorCluster
 from tests.support.polling import eventually
 from tests.support.upgrade_script import image
 from upgrade_manager.kube import objects
@@ -23,7 +23,7 @@ NAMESPACE = "harvester-system"
 class Importing:
     """One image, from its creation on."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ActorCluster) -> None:
         self.stage = stage
         self.seen: list[Object] = []
 
@@ -45,7 +45,7 @@ class Importing:
 
 
 async def importing(**changes: Any) -> tuple[Importing, ImageController]:
-    stage = Stage(scenario=load("three-nodes").changed(jitter=0.0, **changes))
+    stage = ActorCluster(scenario=load("three-nodes").changed(jitter=0.0, **changes))
     await stage.prepare(NAMESPACE, groups=("harvesterhci.io",))
     return Importing(stage), ImageController(stage.context.for_actor("images"))
 

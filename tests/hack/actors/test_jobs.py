@@ -10,7 +10,7 @@ from hack.actors.kubelet import Kubelet
 from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.cluster.scenario import load
-from tests.support.actor_cluster import Stage
+from tests.support.actor_cluster import ActorCluster
 from tests.support.polling import eventually
 from tests.support.upgrade_script import job
 from upgrade_manager.kube import objects
@@ -52,7 +52,7 @@ class Script:
 class Given:
     """A Job, and those who play it."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ActorCluster) -> None:
         self.stage = stage
         self.script = Script()
 
@@ -80,7 +80,9 @@ class Given:
 @pytest.fixture
 async def given(request: pytest.FixtureRequest) -> AsyncIterator[Given]:
     dead = getattr(request, "param", ())
-    stage = Stage(scenario=load("three-nodes").changed(jitter=0.0, nodes={"dead": dead}, durations={"job_sync": 1}))
+    stage = ActorCluster(
+        scenario=load("three-nodes").changed(jitter=0.0, nodes={"dead": dead}, durations={"job_sync": 1})
+    )
     await stage.prepare(NAMESPACE, groups=("none",))
     await stage.add_node("node-0")
     given = Given(stage)

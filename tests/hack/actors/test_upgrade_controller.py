@@ -13,7 +13,7 @@ from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.actors.upgrade_controller import UpgradeController
 from hack.cluster.scenario import load
-from tests.support.actor_cluster import Stage
+from tests.support.actor_cluster import ActorCluster
 from tests.support.polling import eventually
 from tests.support.upgrade_script import suc_plan
 from upgrade_manager.kube import objects
@@ -49,7 +49,7 @@ class OneSecond:
 class Given:
     """Three nodes, and one Plan."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ActorCluster) -> None:
         self.stage = stage
         self.client = stage.client
         self.containers = OneSecond()
@@ -84,7 +84,7 @@ class Given:
 async def given() -> AsyncIterator[Given]:
     settings = {"backoff_limit": 0, "deadline": 900}
     scenario = load("three-nodes").changed(jitter=0.0, upgrade_controller=settings)
-    stage = Stage(scenario=scenario)
+    stage = ActorCluster(scenario=scenario)
     await stage.prepare(NAMESPACE, groups=("upgrade.cattle.io",))
     for name in NODE_NAMES:
         await stage.add_node(name)

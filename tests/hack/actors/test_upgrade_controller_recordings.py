@@ -13,7 +13,7 @@ from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.actors.upgrade_controller import UpgradeController
 from hack.cluster.scenario import load
-from tests.support.actor_cluster import Stage
+from tests.support.actor_cluster import ActorCluster
 from tests.support.suc_recording import (
     Wiretap,
     bare_job,
@@ -78,7 +78,7 @@ class SimulatedRun:
             taps.append(Wiretap(inner, user_agent="system-upgrade-controller"))
             return taps[0]
 
-        stage = Stage(scenario=self._scenario(), seed=seed, wrap=tapped)
+        stage = ActorCluster(scenario=self._scenario(), seed=seed, wrap=tapped)
         await stage.prepare("cattle-system", groups=("upgrade.cattle.io",))
         # Which two of three nodes come first is decided by their uids: here there are only the two that did.
         deleted = self.name == "plan-deleted-while-running"

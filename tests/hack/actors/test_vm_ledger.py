@@ -10,7 +10,7 @@ from hack.actors.vm_ledger import VMLedger
 from hack.cluster.foreign import our_crd
 from hack.cluster.seeds import Seeds
 from hack.virtual_time import virtual_now
-from tests.support.actor_cluster import ISO_URL, Stage
+from tests.support.actor_cluster import ISO_URL, ActorCluster
 from upgrade_manager.kube.errors import Conflict, NotFound, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
 
@@ -38,7 +38,7 @@ class Orders:
 
 class Setup:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        stage = Stage()
+        stage = ActorCluster()
         self.stage, self.client, self.orders = stage, stage.client, Orders()
         monkeypatch.setattr(stage.client, "raw", self.orders.raw)
         self.ledger = VMLedger(stage.context, stage.client)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.apiserver import DEFINITIONS, ROBOT, WIDGET, make_server
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,8 +22,8 @@ async def server() -> ApiServer:
 
 
 @pytest.fixture
-async def wire(server: ApiServer) -> Wire:
-    wire = Wire(server)
+async def wire(server: ApiServer) -> RawClient:
+    wire = RawClient(server)
     for definition in (WIDGET, ROBOT):
         created = await wire.post(DEFINITIONS, definition)
         assert created.status == 201, created.body

@@ -10,7 +10,7 @@ import pytest
 from tests.support.apiserver import ROBOTS, WIDGETS, robot, widget
 
 if TYPE_CHECKING:
-    from tests.support.wire import Wire
+    from tests.support.raw_client import RawClient
 
 pytestmark = pytest.mark.usefixtures("controllers")
 
@@ -31,7 +31,7 @@ async def settled() -> None:
     await asyncio.sleep(5)
 
 
-async def test_dependents_go_with_their_last_owner(wire: Wire) -> None:
+async def test_dependents_go_with_their_last_owner(wire: RawClient) -> None:
     one = (await wire.post(WIDGETS, widget("one"))).body
     two = (await wire.post(WIDGETS, widget("two"))).body
     await wire.post(MAPS, owned("single", owner(one)))
@@ -46,7 +46,7 @@ async def test_dependents_go_with_their_last_owner(wire: Wire) -> None:
     assert (await wire.get(MAPS)).names == []
 
 
-async def test_a_whole_tree_goes(wire: Wire) -> None:
+async def test_a_whole_tree_goes(wire: RawClient) -> None:
     root = (await wire.post(WIDGETS, widget("root"))).body
     middle = await wire.post(WIDGETS, widget("middle") | owned("middle", owner(root)))
     await wire.post(MAPS, owned("leaf", owner(middle.body)))
@@ -65,14 +65,14 @@ async def test_a_whole_tree_goes(wire: Wire) -> None:
         pytest.param({"kind": "Gadget"}, True, id="a kind that nobody knows"),
     ],
 )
-async def test_an_owner_must_be_there_at_all(wire: Wire, change: dict[str, Any], lives: bool) -> None:  # noqa: FBT001
+async def test_an_owner_must_be_there_at_all(wire: RawClient, change: dict[str, Any], lives: bool) -> None:  # noqa: FBT001
     real = (await wire.post(WIDGETS, widget("real"))).body
     await wire.post(MAPS, owned("a", owner(real, **change)))
     await settled()
     assert (await wire.get(f"{MAPS}/a")).status == (200 if lives else 404)
 
 
-async def test_an_owner_in_another_namespace_does_not_count_but_a_cluster_scoped_one_does(wire: Wire) -> None:
+async def test_an_owner_in_another_namespace_does_not_count_but_a_cluster_scoped_one_does(wire: RawClient) -> None:
     elsewhere = WIDGETS.replace("/default/", "/kube-system/")
     foreign = (await wire.post(elsewhere, widget("foreign"))).body
     cluster = (await wire.post(ROBOTS, robot("cluster"))).body
@@ -82,7 +82,7 @@ async def test_an_owner_in_another_namespace_does_not_count_but_a_cluster_scoped
     assert (await wire.get(MAPS)).names == ["b"]
 
 
-async def test_orphans_stay_and_forget_their_owner(wire: Wire) -> None:
+async def test_orphans_stay_and_forget_their_owner(wire: RawClient) -> None:
     gone = (await wire.post(WIDGETS, widget("gone"))).body
     await wire.post(MAPS, owned("a", owner(gone)))
     await wire.delete(f"{WIDGETS}/gone", {"propagationPolicy": "Orphan"})
@@ -92,7 +92,7 @@ async def test_orphans_stay_and_forget_their_owner(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("block", [True, False], ids=["blocking", "not blocking"])
-async def test_in_the_foreground_blocking_dependents_go_first(wire: Wire, block: bool) -> None:  # noqa: FBT001
+async def test_in_the_foreground_blocking_dependents_go_first(wire: RawClient, block: bool) -> None:  # noqa: FBT001
     root = (await wire.post(WIDGETS, widget("root"))).body
     await wire.post(MAPS, owned("slow", owner(root, block=block), finalizers=("x/one",)))
     await wire.post(MAPS, owned("fast", owner(root, block=block)))
@@ -105,7 +105,7 @@ async def test_in_the_foreground_blocking_dependents_go_first(wire: Wire, block:
     assert (await wire.get(f"{WIDGETS}/root")).status == 404
 
 
-async def test_a_dependent_that_lost_its_owners_by_an_update_is_judged_anew(wire: Wire) -> None:
+async def test_a_dependent_that_lost_its_owners_by_an_update_is_judged_anew(wire: RawClient) -> None:
     real = (await wire.post(WIDGETS, widget("real"))).body
     await wire.post(MAPS, owned("a", owner(real)))
     await settled()

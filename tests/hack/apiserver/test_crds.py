@@ -12,13 +12,13 @@ from tests.support.apiserver import DEFINITIONS, WIDGET, WIDGETS, definition, wi
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
-    from tests.support.wire import Wire
+    from tests.support.raw_client import RawClient
 
 GADGETS = "/apis/example.io/v1/namespaces/default/gadgets"
 GADGET = definition("gadgets", "Gadget", namespaced=True, status=False)
 
 
-async def test_a_definition_is_established_and_its_kind_served_at_once(wire: Wire) -> None:
+async def test_a_definition_is_established_and_its_kind_served_at_once(wire: RawClient) -> None:
     assert (await wire.get(GADGETS)).status == 404
     async with wire.watch(DEFINITIONS, fieldSelector="metadata.name=gadgets.example.io") as events:
         await wire.post(DEFINITIONS, GADGET)
@@ -41,12 +41,12 @@ async def test_a_definition_is_established_and_its_kind_served_at_once(wire: Wir
         pytest.param(GADGET | {"metadata": {"name": "other.example.io"}}, id="name that is not plural.group"),
     ],
 )
-async def test_a_wrong_definition_is_invalid(wire: Wire, body: dict[str, Any]) -> None:
+async def test_a_wrong_definition_is_invalid(wire: RawClient, body: dict[str, Any]) -> None:
     refused = await wire.post(DEFINITIONS, body)
     assert refused.status == 422, refused.body
 
 
-async def test_a_change_of_the_definition_changes_the_kind(wire: Wire) -> None:
+async def test_a_change_of_the_definition_changes_the_kind(wire: RawClient) -> None:
     definition_path = f"{DEFINITIONS}/widgets.example.io"
     changed = copy.deepcopy(WIDGET["spec"]["versions"][0])
     changed.pop("subresources")
@@ -57,7 +57,7 @@ async def test_a_change_of_the_definition_changes_the_kind(wire: Wire) -> None:
 
 
 @pytest.mark.usefixtures("controllers")
-async def test_the_objects_go_before_their_definition(wire: Wire) -> None:
+async def test_the_objects_go_before_their_definition(wire: RawClient) -> None:
     await wire.post(WIDGETS, widget("fast"))
     slow = widget("slow")
     slow["metadata"]["finalizers"] = ["x/one"]
@@ -80,7 +80,7 @@ async def test_the_objects_go_before_their_definition(wire: Wire) -> None:
 
 
 @pytest.mark.usefixtures("controllers")
-async def test_a_definition_that_somebody_else_holds_is_left_alone(server: ApiServer, wire: Wire) -> None:
+async def test_a_definition_that_somebody_else_holds_is_left_alone(server: ApiServer, wire: RawClient) -> None:
     path = f"{DEFINITIONS}/widgets.example.io"
     await wire.patch(path, {"metadata": {"finalizers": ["x.io/one"]}})
     await wire.delete(path)

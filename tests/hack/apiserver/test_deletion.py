@@ -9,7 +9,7 @@ import pytest
 from tests.support.apiserver import WIDGETS, widget
 
 if TYPE_CHECKING:
-    from tests.support.wire import Wire
+    from tests.support.raw_client import RawClient
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -24,7 +24,7 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]} | spec}
 
 
-async def test_a_deleted_object_is_named_with_its_uid(wire: Wire) -> None:
+async def test_a_deleted_object_is_named_with_its_uid(wire: RawClient) -> None:
     created = (await wire.post(WIDGETS, widget("a"))).body
     deleted = await wire.delete(f"{WIDGETS}/a")
     details = {"name": "a", "group": "example.io", "kind": "widgets", "uid": created["metadata"]["uid"]}
@@ -37,7 +37,7 @@ async def test_a_deleted_object_is_named_with_its_uid(wire: Wire) -> None:
     }
 
 
-async def test_a_finalizer_holds_the_object_until_it_is_taken_away(wire: Wire) -> None:
+async def test_a_finalizer_holds_the_object_until_it_is_taken_away(wire: RawClient) -> None:
     await wire.post(WIDGETS, held("a", "x/one", "x/two"))
     async with wire.watch(WIDGETS) as events:
         marked = (await wire.delete(f"{WIDGETS}/a")).body["metadata"]
@@ -59,7 +59,7 @@ async def test_a_finalizer_holds_the_object_until_it_is_taken_away(wire: Wire) -
     assert gone["object"]["metadata"]["resourceVersion"] == last.version
 
 
-async def test_a_dying_object_takes_no_new_finalizer(wire: Wire) -> None:
+async def test_a_dying_object_takes_no_new_finalizer(wire: RawClient) -> None:
     await wire.post(WIDGETS, held("a", "x/one"))
     await wire.delete(f"{WIDGETS}/a")
     refused = await wire.patch(f"{WIDGETS}/a", {"metadata": {"finalizers": ["x/one", "x/new"]}})
@@ -77,7 +77,7 @@ async def test_a_dying_object_takes_no_new_finalizer(wire: Wire) -> None:
         pytest.param({"resourceVersion": "1"}, 409, id="an older version"),
     ],
 )
-async def test_preconditions_are_checked(wire: Wire, preconditions: dict[str, str], status: int) -> None:
+async def test_preconditions_are_checked(wire: RawClient, preconditions: dict[str, str], status: int) -> None:
     created = await wire.post(WIDGETS, widget("a"))
     real = {"UID": created.body["metadata"]["uid"], "VERSION": created.version}
     wanted = {key: real.get(value, value) for key, value in preconditions.items()}
@@ -95,7 +95,7 @@ async def test_preconditions_are_checked(wire: Wire, preconditions: dict[str, st
         pytest.param("Orphan", ["orphan"], id="orphan"),
     ],
 )
-async def test_propagation_is_a_finalizer(wire: Wire, propagation: str, finalizers: list[str]) -> None:
+async def test_propagation_is_a_finalizer(wire: RawClient, propagation: str, finalizers: list[str]) -> None:
     await wire.post(WIDGETS, widget("a"))
     answer = await wire.delete(f"{WIDGETS}/a", {"propagationPolicy": propagation})
     assert answer.body["metadata"]["finalizers"] == finalizers
@@ -103,7 +103,7 @@ async def test_propagation_is_a_finalizer(wire: Wire, propagation: str, finalize
     assert background.body["status"] == "Success"
 
 
-async def test_a_job_leaves_its_pods_unless_told(wire: Wire) -> None:
+async def test_a_job_leaves_its_pods_unless_told(wire: RawClient) -> None:
     jobs = "/apis/batch/v1/namespaces/default/jobs"
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     created = await wire.post(jobs, {"metadata": {"name": "j"}, "spec": {"template": template}})
@@ -112,7 +112,7 @@ async def test_a_job_leaves_its_pods_unless_told(wire: Wire) -> None:
     assert "orphan" in answer.body["metadata"]["finalizers"]
 
 
-async def test_an_unknown_propagation_is_refused(wire: Wire) -> None:
+async def test_an_unknown_propagation_is_refused(wire: RawClient) -> None:
     await wire.post(WIDGETS, widget("a"))
     assert (await wire.delete(f"{WIDGETS}/a", propagationPolicy="Sometimes")).status == 422
 
@@ -130,7 +130,7 @@ async def test_an_unknown_propagation_is_refused(wire: Wire) -> None:
     ],
 )
 async def test_a_pod_is_given_time(
-    wire: Wire, spec: dict[str, Any], status: dict[str, Any], options: dict[str, Any], grace: int | None
+    wire: RawClient, spec: dict[str, Any], status: dict[str, Any], options: dict[str, Any], grace: int | None
 ) -> None:
     created = await wire.post(PODS, pod("p", **spec))
     assert created.status == 201, created.body
@@ -147,7 +147,7 @@ async def test_a_pod_is_given_time(
     assert (await wire.get(f"{PODS}/p")).status == 404
 
 
-async def test_a_collection_is_deleted_by_selector(wire: Wire) -> None:
+async def test_a_collection_is_deleted_by_selector(wire: RawClient) -> None:
     for name in "abc":
         body = held(name, "x/one") if name == "b" else widget(name)
         body["metadata"]["labels"] = {"on": "no" if name == "c" else "yes"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.apiserver import DEFINITIONS, WIDGET, make_server
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 
 
-async def test_the_core_versions(wire: Wire) -> None:
+async def test_the_core_versions(wire: RawClient) -> None:
     body = (await wire.get("/api")).body
     assert (body["kind"], body["versions"]) == ("APIVersions", ["v1"])
 
 
-async def test_the_groups(wire: Wire) -> None:
+async def test_the_groups(wire: RawClient) -> None:
     body = (await wire.get("/apis")).body
     assert body["kind"] == "APIGroupList"
     groups = {group["name"]: group for group in body["groups"]}
@@ -29,12 +29,12 @@ async def test_the_groups(wire: Wire) -> None:
     assert "" not in groups
 
 
-async def test_one_group(wire: Wire) -> None:
+async def test_one_group(wire: RawClient) -> None:
     body = (await wire.get("/apis/example.io")).body
     assert (body["kind"], body["apiVersion"], body["name"]) == ("APIGroup", "v1", "example.io")
 
 
-async def test_the_kinds_of_a_version(wire: Wire) -> None:
+async def test_the_kinds_of_a_version(wire: RawClient) -> None:
     body = (await wire.get("/apis/example.io/v1")).body
     assert (body["kind"], body["groupVersion"]) == ("APIResourceList", "example.io/v1")
     widgets, status, robots = body["resources"]
@@ -56,26 +56,26 @@ async def test_the_kinds_of_a_version(wire: Wire) -> None:
     assert (robots["name"], robots["namespaced"]) == ("robots", False)
 
 
-async def test_the_kinds_of_the_core(wire: Wire) -> None:
+async def test_the_kinds_of_the_core(wire: RawClient) -> None:
     body = (await wire.get("/api/v1")).body
     pods = next(resource for resource in body["resources"] if resource["name"] == "pods")
     assert (pods["shortNames"], pods["categories"]) == (["po"], ["all"])
 
 
-async def test_a_review_can_only_be_created(wire: Wire) -> None:
+async def test_a_review_can_only_be_created(wire: RawClient) -> None:
     body = (await wire.get("/apis/authorization.k8s.io/v1")).body
     assert {tuple(resource["verbs"]) for resource in body["resources"]} == {("create",)}
 
 
 @pytest.mark.parametrize("path", ["/apis/nosuch.io", "/apis/nosuch.io/v1", "/apis/example.io/v9", "/api/v9"])
-async def test_what_is_not_there(wire: Wire, path: str) -> None:
+async def test_what_is_not_there(wire: RawClient, path: str) -> None:
     answer = await wire.get(path)
     assert (answer.status, answer.body) == (404, b"404 page not found\n")
 
 
-async def test_everything_at_once(server: ApiServer, wire: Wire) -> None:
+async def test_everything_at_once(server: ApiServer, wire: RawClient) -> None:
     del wire
-    asking = Wire(server, headers={"accept": AGGREGATED.format("v2") + ",application/json"})
+    asking = RawClient(server, headers={"accept": AGGREGATED.format("v2") + ",application/json"})
     answer = await asking.get("/apis")
     assert answer.headers["content-type"] == AGGREGATED.format("v2")
     assert answer.body["apiVersion"] == "apidiscovery.k8s.io/v2"
@@ -107,18 +107,18 @@ async def test_everything_at_once(server: ApiServer, wire: Wire) -> None:
     ],
 )
 async def test_a_client_that_does_not_ask_for_it_gets_the_plain_form(server: ApiServer, accept: str) -> None:
-    assert (await Wire(server, headers={"accept": accept}).get("/apis")).body["kind"] == "APIGroupList"
+    assert (await RawClient(server, headers={"accept": accept}).get("/apis")).body["kind"] == "APIGroupList"
 
 
 async def test_an_unchanged_document_is_not_sent_again(server: ApiServer) -> None:
     headers = {"accept": AGGREGATED.format("v2")}
-    etag = (await Wire(server, headers=headers).get("/apis")).headers["etag"]
-    asking = Wire(server, headers=headers | {"if-none-match": etag})
+    etag = (await RawClient(server, headers=headers).get("/apis")).headers["etag"]
+    asking = RawClient(server, headers=headers | {"if-none-match": etag})
     assert (await asking.get("/apis")).status == 304
-    await Wire(server).post(DEFINITIONS, WIDGET)
+    await RawClient(server).post(DEFINITIONS, WIDGET)
     assert (await asking.get("/apis")).status == 200
 
 
 async def test_the_version_of_the_server() -> None:
-    body = (await Wire(make_server()).get("/version")).body
+    body = (await RawClient(make_server()).get("/version")).body
     assert (body["major"], body["minor"], body["gitVersion"]) == ("1", "35", "v1.35.4")

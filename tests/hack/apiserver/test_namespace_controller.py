@@ -11,13 +11,13 @@ from tests.support.apiserver import widget
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
-    from tests.support.wire import Wire
+    from tests.support.raw_client import RawClient
 
 SPACES = "/api/v1/namespaces"
 WIDGETS = "/apis/example.io/v1/namespaces/x/widgets"
 
 
-async def test_a_new_namespace_is_active_and_carries_its_name(wire: Wire) -> None:
+async def test_a_new_namespace_is_active_and_carries_its_name(wire: RawClient) -> None:
     created = (await wire.post(SPACES, {"metadata": {"name": "x"}})).body
     assert created["status"] == {"phase": "Active"}
     assert created["spec"] == {"finalizers": ["kubernetes"]}
@@ -26,7 +26,7 @@ async def test_a_new_namespace_is_active_and_carries_its_name(wire: Wire) -> Non
 
 
 @pytest.mark.usefixtures("controllers")
-async def test_a_namespace_goes_after_what_is_in_it(wire: Wire) -> None:
+async def test_a_namespace_goes_after_what_is_in_it(wire: RawClient) -> None:
     await wire.post(SPACES, {"metadata": {"name": "x"}})
     await wire.post(WIDGETS, widget("fast"))
     slow = widget("slow")
@@ -50,13 +50,13 @@ async def test_a_namespace_goes_after_what_is_in_it(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-async def test_a_namespace_that_every_cluster_needs_stays(wire: Wire, name: str) -> None:
+async def test_a_namespace_that_every_cluster_needs_stays(wire: RawClient, name: str) -> None:
     refused = await wire.delete(f"{SPACES}/{name}")
     assert refused.status == 403
     assert refused.body["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
 
 
-async def test_only_finalize_takes_the_finalizer_away(wire: Wire) -> None:
+async def test_only_finalize_takes_the_finalizer_away(wire: RawClient) -> None:
     created = (await wire.post(SPACES, {"metadata": {"name": "x"}})).body
     replaced = await wire.put(f"{SPACES}/x", created | {"spec": {}})
     assert replaced.body["spec"] == {"finalizers": ["kubernetes"]}
@@ -67,7 +67,7 @@ async def test_only_finalize_takes_the_finalizer_away(wire: Wire) -> None:
 
 
 @pytest.mark.usefixtures("controllers")
-async def test_a_namespace_that_somebody_else_holds_is_left_alone(server: ApiServer, wire: Wire) -> None:
+async def test_a_namespace_that_somebody_else_holds_is_left_alone(server: ApiServer, wire: RawClient) -> None:
     await wire.post(SPACES, {"metadata": {"name": "x", "finalizers": ["x.io/one"]}})
     await wire.delete(f"{SPACES}/x")
     await asyncio.sleep(1)

@@ -9,7 +9,7 @@ import pytest
 from hack.apiserver.openapi import schema_name
 from hack.apiserver.resources import ResourceTable
 from tests.support.apiserver import DEFINITIONS, WIDGET
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ SCHEMA = "io.harvesterhci.management.v1beta1.UpgradePlan"
 
 
 @pytest.fixture
-async def document(wire: Wire) -> dict[str, Any]:
+async def document(wire: RawClient) -> dict[str, Any]:
     await wire.post(DEFINITIONS, crd_manifest())
     body: dict[str, Any] = (await wire.get(f"/openapi/v3/{PLANS}")).body
     return body
 
 
-async def test_the_index_leads_to_every_version_of_every_group(wire: Wire) -> None:
+async def test_the_index_leads_to_every_version_of_every_group(wire: RawClient) -> None:
     paths = (await wire.get("/openapi/v3")).body["paths"]
     assert {"api/v1", "apis/batch/v1", "apis/example.io/v1"} <= paths.keys()
     url = paths["apis/example.io/v1"]["serverRelativeURL"]
@@ -36,7 +36,7 @@ async def test_the_index_leads_to_every_version_of_every_group(wire: Wire) -> No
     assert (await wire.get(path)).status == 200
 
 
-async def test_the_hash_changes_with_the_document(wire: Wire) -> None:
+async def test_the_hash_changes_with_the_document(wire: RawClient) -> None:
     def url(paths: dict[str, Any]) -> str:
         return str(paths["apis/example.io/v1"]["serverRelativeURL"])
 
@@ -51,9 +51,9 @@ async def test_the_hash_changes_with_the_document(wire: Wire) -> None:
     assert url((await wire.get("/openapi/v3")).body["paths"]) != before
 
 
-async def test_an_unchanged_document_is_not_sent_again(server: ApiServer, wire: Wire) -> None:
+async def test_an_unchanged_document_is_not_sent_again(server: ApiServer, wire: RawClient) -> None:
     etag = (await wire.get("/openapi/v3/api/v1")).headers["etag"]
-    again = await Wire(server, headers={"if-none-match": etag}).get("/openapi/v3/api/v1")
+    again = await RawClient(server, headers={"if-none-match": etag}).get("/openapi/v3/api/v1")
     assert (again.status, again.body) == (304, b"")
 
 
@@ -68,7 +68,7 @@ async def test_a_custom_kind_has_its_schema_and_what_all_kinds_have(document: di
     ]
 
 
-async def test_a_built_in_kind_has_the_fields_of_its_type(wire: Wire) -> None:
+async def test_a_built_in_kind_has_the_fields_of_its_type(wire: RawClient) -> None:
     schemas = (await wire.get("/openapi/v3/apis/batch/v1")).body["components"]["schemas"]
     job = schemas["io.k8s.api.batch.v1.Job"]["properties"]
     assert job.keys() == {"apiVersion", "kind", "metadata", "spec", "status"}
@@ -85,7 +85,7 @@ def references(node: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("path", [PLANS, "api/v1", "apis/apiextensions.k8s.io/v1"])
-async def test_every_reference_leads_somewhere(wire: Wire, path: str) -> None:
+async def test_every_reference_leads_somewhere(wire: RawClient, path: str) -> None:
     await wire.post(DEFINITIONS, crd_manifest())
     document = (await wire.get(f"/openapi/v3/{path}")).body
     found = set(references(document))
@@ -112,7 +112,7 @@ async def test_the_status_has_its_own_path(document: dict[str, Any]) -> None:
     assert set(document["paths"][f"/{PLANS}/upgradeplans/{{name}}/status"]) == {"get", "put", "patch"}
 
 
-async def test_the_definition_itself_is_not_changed(document: dict[str, Any], wire: Wire) -> None:
+async def test_the_definition_itself_is_not_changed(document: dict[str, Any], wire: RawClient) -> None:
     del document
     stored = (await wire.get(f"{DEFINITIONS}/upgradeplans.management.harvesterhci.io")).body
     schema = stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -120,15 +120,15 @@ async def test_the_definition_itself_is_not_changed(document: dict[str, Any], wi
 
 
 @pytest.mark.parametrize("path", ["/openapi/v3/apis/nosuch.io/v1", "/openapi/v4", "/openapi/v3/api"])
-async def test_what_is_not_there(wire: Wire, path: str) -> None:
+async def test_what_is_not_there(wire: RawClient, path: str) -> None:
     assert (await wire.get(path)).status == 404
 
 
 async def test_the_old_document_is_empty_in_both_formats(server: ApiServer) -> None:
-    plain = await Wire(server, headers={"accept": "application/json"}).get("/openapi/v2")
+    plain = await RawClient(server, headers={"accept": "application/json"}).get("/openapi/v2")
     assert (plain.body["swagger"], plain.body["paths"]) == ("2.0", {})
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    packed = await Wire(server, headers={"accept": accept}).get("/openapi/v2")
+    packed = await RawClient(server, headers={"accept": accept}).get("/openapi/v2")
     assert packed.headers["content-type"] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
     assert packed.body == b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.35.4"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.apiserver import DEFINITIONS, WIDGET
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 MAP = "/api/v1/namespaces/default/configmaps/one"
@@ -43,19 +43,19 @@ def widget_with(schema: dict[str, Any] | None = None, **version: Any) -> dict[st
         ),
     ],
 )
-async def test_definition_feature_is_refused(wire: Wire, definition: dict[str, Any], field: str) -> None:
+async def test_definition_feature_is_refused(wire: RawClient, definition: dict[str, Any], field: str) -> None:
     answer = await wire.post(DEFINITIONS, definition)
     assert answer.status == 422
     assert answer.body["details"]["causes"][0]["field"].endswith(field)
 
 
-async def test_second_version_of_a_definition_is_refused(wire: Wire) -> None:
+async def test_second_version_of_a_definition_is_refused(wire: RawClient) -> None:
     definition = copy.deepcopy(WIDGET)
     definition["spec"]["versions"].append(definition["spec"]["versions"][0] | {"name": "v2", "storage": False})
     assert (await wire.post(DEFINITIONS, definition)).status == 422
 
 
-async def test_match_conditions_are_refused(wire: Wire) -> None:
+async def test_match_conditions_are_refused(wire: RawClient) -> None:
     hook = {
         "name": "a.b.c",
         "sideEffects": "None",
@@ -75,9 +75,9 @@ async def test_match_conditions_are_refused(wire: Wire) -> None:
         pytest.param("PUT", MAP, "application/cbor", id="CBOR"),
     ],
 )
-async def test_body_format_is_refused(wire: Wire, method: str, path: str, media_type: str) -> None:
+async def test_body_format_is_refused(wire: RawClient, method: str, path: str, media_type: str) -> None:
     await wire.post(MAP.removesuffix("/one"), {"metadata": {"name": "one"}})
-    other = Wire(wire.transport, headers={"content-type": media_type})
+    other = RawClient(wire.transport, headers={"content-type": media_type})
     answer = await other.call(method, path, {"metadata": {"name": "one"}})
     assert answer.status == 415
 
@@ -92,10 +92,10 @@ async def test_body_format_is_refused(wire: Wire, method: str, path: str, media_
         "/apis/events.k8s.io/v1/events",
     ],
 )
-async def test_kind_is_not_found(wire: Wire, path: str) -> None:
+async def test_kind_is_not_found(wire: RawClient, path: str) -> None:
     assert (await wire.get(path)).status == 404
 
 
-async def test_impersonated_uid_is_refused(wire: Wire) -> None:
-    other = Wire(wire.transport, headers={"impersonate-user": "bob", "impersonate-uid": "1"})
+async def test_impersonated_uid_is_refused(wire: RawClient) -> None:
+    other = RawClient(wire.transport, headers={"impersonate-user": "bob", "impersonate-uid": "1"})
     assert (await other.get("/api")).status == 400

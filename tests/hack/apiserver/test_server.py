@@ -9,7 +9,7 @@ import pytest
 
 from hack.apiserver.identity import User
 from tests.support.apiserver import DEFINITIONS, ROBOT, WIDGET, WIDGETS, make_server, widget
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 
@@ -22,7 +22,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 JSON = {"content-type": "application/json"}
 
 
-async def test_an_object_is_created_read_changed_and_deleted(wire: Wire) -> None:
+async def test_an_object_is_created_read_changed_and_deleted(wire: RawClient) -> None:
     created = await wire.post(MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}})
     assert created.status == 201
     assert (created.body["kind"], created.body["apiVersion"]) == ("ConfigMap", "v1")
@@ -54,7 +54,9 @@ async def test_an_object_is_created_read_changed_and_deleted(wire: Wire) -> None
         pytest.param("GET", "/apis/authentication.k8s.io/v1/tokenreviews", 405, id="list of reviews"),
     ],
 )
-async def test_a_path_or_method_means_something_or_is_refused(wire: Wire, method: str, path: str, status: int) -> None:
+async def test_a_path_or_method_means_something_or_is_refused(
+    wire: RawClient, method: str, path: str, status: int
+) -> None:
     assert (await wire.call(method, path)).status == status
 
 
@@ -68,14 +70,14 @@ async def test_a_path_or_method_means_something_or_is_refused(wire: Wire, method
         pytest.param("application/cbor", 406, id="CBOR alone"),
     ],
 )
-async def test_only_json_is_offered(wire: Wire, accept: str, status: int) -> None:
-    asking = Wire(wire.transport, headers={"accept": accept})
+async def test_only_json_is_offered(wire: RawClient, accept: str, status: int) -> None:
+    asking = RawClient(wire.transport, headers={"accept": accept})
     assert (await asking.get(MAPS)).status == status
 
 
 @pytest.mark.parametrize("media", ["application/cbor", "text/plain", ""])
-async def test_only_json_and_its_like_are_taken(wire: Wire, media: str) -> None:
-    sending = Wire(wire.transport, headers={"content-type": media})
+async def test_only_json_and_its_like_are_taken(wire: RawClient, media: str) -> None:
+    sending = RawClient(wire.transport, headers={"content-type": media})
     assert (await sending.post(MAPS, {"metadata": {"name": "a"}})).status == 415
 
 
@@ -87,11 +89,11 @@ async def test_a_body_that_is_no_object_is_a_bad_request(server: ApiServer, body
 
 async def test_an_unknown_token_is_unauthorized_and_a_known_one_is_its_user(server: ApiServer) -> None:
     server.authenticator.register("s3cret", User(name="jane", groups=("system:masters",)))
-    assert (await Wire(server, headers={"authorization": "Bearer wrong"}).get(MAPS)).status == 401
-    assert (await Wire(server, headers={"authorization": "Bearer s3cret"}).get(MAPS)).status == 200
+    assert (await RawClient(server, headers={"authorization": "Bearer wrong"}).get(MAPS)).status == 401
+    assert (await RawClient(server, headers={"authorization": "Bearer s3cret"}).get(MAPS)).status == 200
 
 
-async def test_a_registered_handler_answers_its_path(server: ApiServer, wire: Wire) -> None:
+async def test_a_registered_handler_answers_its_path(server: ApiServer, wire: RawClient) -> None:
     seen: list[Mapping[str, str]] = []
 
     async def kubelet(request: Request, values: Mapping[str, str]) -> Response:
@@ -115,14 +117,14 @@ async def test_a_slow_answer_is_no_answer(server: ApiServer) -> None:
         await server.send(Request(method="GET", path="/slow", timeout=5))
 
 
-async def test_a_watch_that_is_sent_is_collected_until_its_end(wire: Wire) -> None:
+async def test_a_watch_that_is_sent_is_collected_until_its_end(wire: RawClient) -> None:
     await wire.post(MAPS, {"metadata": {"name": "a"}})
     answer = await wire.get(MAPS, watch="1", timeoutSeconds="5")
     assert answer.body["type"] == "ADDED"
 
 
-async def test_the_same_seed_gives_the_same_bytes(wire: Wire) -> None:
-    other = Wire(make_server())
+async def test_the_same_seed_gives_the_same_bytes(wire: RawClient) -> None:
+    other = RawClient(make_server())
     for body in (WIDGET, ROBOT):
         await other.post(DEFINITIONS, body)
     answers = []
@@ -139,7 +141,7 @@ async def test_the_same_seed_gives_the_same_bytes(wire: Wire) -> None:
         pytest.param({"fieldValidation": "Hard"}, "fieldValidation", id="fieldValidation"),
     ],
 )
-async def test_a_wrong_write_option_is_refused(wire: Wire, query: dict[str, Any], message: str) -> None:
+async def test_a_wrong_write_option_is_refused(wire: RawClient, query: dict[str, Any], message: str) -> None:
     refused = await wire.post(MAPS, {"metadata": {"name": "a"}}, **query)
     assert refused.status == 422
     assert message in refused.body["message"]

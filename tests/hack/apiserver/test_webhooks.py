@@ -13,7 +13,7 @@ import pytest
 from hack.apiserver.server import ApiServer
 from hack.virtual_time import virtual_now
 from tests.support.apiserver import DEFINITIONS, ROBOT, ROBOTS, WIDGET, WIDGETS, robot, widget
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
 
@@ -52,8 +52,8 @@ def reviewer() -> Reviewer:
 
 
 @pytest.fixture
-async def wire(reviewer: Reviewer) -> Wire:
-    wire = Wire(ApiServer(now=virtual_now, random=Random(1), poster=reviewer))
+async def wire(reviewer: Reviewer) -> RawClient:
+    wire = RawClient(ApiServer(now=virtual_now, random=Random(1), poster=reviewer))
     for body in (WIDGET, ROBOT):
         await wire.post(DEFINITIONS, body)
     return wire
@@ -70,7 +70,7 @@ def hook(**more: Any) -> dict[str, Any]:
     } | more
 
 
-async def install(wire: Wire, **more: Any) -> None:
+async def install(wire: RawClient, **more: Any) -> None:
     created = await wire.post(HOOKS, {"metadata": {"name": "hooks"}, "webhooks": [hook(**more)]})
     assert created.status == 201, created.body
 
@@ -80,7 +80,7 @@ def rule(**more: Any) -> dict[str, Any]:
     return {"rules": [every | more]}
 
 
-async def test_it_is_told_what_is_about_to_happen(wire: Wire, reviewer: Reviewer) -> None:
+async def test_it_is_told_what_is_about_to_happen(wire: RawClient, reviewer: Reviewer) -> None:
     await install(wire)
     await wire.post(WIDGETS, widget("a", size=1))
     await wire.patch(f"{WIDGETS}/a", {"spec": {"size": 2}})
@@ -112,7 +112,7 @@ async def test_it_is_told_what_is_about_to_happen(wire: Wire, reviewer: Reviewer
     ],
 )
 async def test_a_denial_is_the_answer(
-    wire: Wire, reviewer: Reviewer, status: dict[str, Any] | None, code: int, text: str
+    wire: RawClient, reviewer: Reviewer, status: dict[str, Any] | None, code: int, text: str
 ) -> None:
     await install(wire)
     reviewer.verdict = {"allowed": False} | ({"status": status} if status else {})
@@ -122,7 +122,7 @@ async def test_a_denial_is_the_answer(
     assert (await wire.get(f"{WIDGETS}/a")).status == 404
 
 
-async def test_its_warnings_reach_the_client(wire: Wire, reviewer: Reviewer) -> None:
+async def test_its_warnings_reach_the_client(wire: RawClient, reviewer: Reviewer) -> None:
     await install(wire)
     reviewer.verdict = {"allowed": True, "warnings": ['mind the "gap"']}
     created = await wire.post(WIDGETS, widget("a"))
@@ -131,7 +131,9 @@ async def test_its_warnings_reach_the_client(wire: Wire, reviewer: Reviewer) -> 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 @pytest.mark.parametrize("fault", ["broken", "no review", "another uid"])
-async def test_without_an_answer_the_policy_decides(wire: Wire, reviewer: Reviewer, policy: str, fault: str) -> None:
+async def test_without_an_answer_the_policy_decides(
+    wire: RawClient, reviewer: Reviewer, policy: str, fault: str
+) -> None:
     await install(wire, failurePolicy=policy)
     reviewer.broken = fault == "broken"
     reviewer.raw = b"{}" if fault == "no review" else None
@@ -166,7 +168,7 @@ async def test_without_an_answer_the_policy_decides(wire: Wire, reviewer: Review
     ],
 )
 async def test_rules_and_selectors_say_who_is_asked(
-    wire: Wire,
+    wire: RawClient,
     reviewer: Reviewer,
     more: dict[str, Any],
     asked: bool,  # noqa: FBT001
@@ -176,27 +178,27 @@ async def test_rules_and_selectors_say_who_is_asked(
     assert bool(reviewer.asked) is asked
 
 
-async def test_cluster_scoped_objects_pass_a_namespace_selector(wire: Wire, reviewer: Reviewer) -> None:
+async def test_cluster_scoped_objects_pass_a_namespace_selector(wire: RawClient, reviewer: Reviewer) -> None:
     await install(wire, **rule(), namespaceSelector={"matchLabels": {"x": "y"}})
     await wire.post(ROBOTS, robot("a"))
     assert reviewer.asked
 
 
-async def test_a_status_is_reviewed_where_it_is_asked_for(wire: Wire, reviewer: Reviewer) -> None:
+async def test_a_status_is_reviewed_where_it_is_asked_for(wire: RawClient, reviewer: Reviewer) -> None:
     await wire.post(WIDGETS, widget("a"))
     await install(wire, **rule(resources=["widgets/status"]))
     await wire.patch(f"{WIDGETS}/a/status", {"status": {"phase": "x"}})
     assert reviewer.asked[0]["subResource"] == "status"
 
 
-async def test_a_broken_webhook_can_always_be_removed(wire: Wire, reviewer: Reviewer) -> None:
+async def test_a_broken_webhook_can_always_be_removed(wire: RawClient, reviewer: Reviewer) -> None:
     await install(wire, **rule())
     reviewer.broken = True
     assert (await wire.delete(f"{HOOKS}/hooks")).status == 200
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["patch", "patch for a version"])
-async def test_a_write_that_comes_between_is_seen(wire: Wire, reviewer: Reviewer, named: bool) -> None:  # noqa: FBT001
+async def test_a_write_that_comes_between_is_seen(wire: RawClient, reviewer: Reviewer, named: bool) -> None:  # noqa: FBT001
     created = await wire.post(WIDGETS, widget("a", size=1))
     await install(wire)
     reviewer.pause = 1.0

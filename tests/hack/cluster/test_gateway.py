@@ -18,7 +18,7 @@ from hack.cluster.certificates import Authority, client_context, server_context
 from hack.cluster.gateway import Gateway
 from hack.faults.middleware import Middleware
 from hack.faults.rules import Cut, LoseAnswer, Match, Rule
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 
 if TYPE_CHECKING:
     import ssl
@@ -102,7 +102,7 @@ async def test_token_authenticates(
 
 
 async def test_watch_streams_until_its_client_disconnects(session: aiohttp.ClientSession, server: ApiServer) -> None:
-    inside = Wire(server)
+    inside = RawClient(server)
     collection = server.storage.collection("configmaps")
     async with session.get(MAPS, params={"watch": "1"}) as answer:
         assert answer.headers["transfer-encoding"] == "chunked"
@@ -138,7 +138,7 @@ async def test_lost_response_breaks_the_connection(
     with pytest.raises(aiohttp.ClientError):
         async with session.post(MAPS, json={"metadata": {"name": "a"}}):
             pass
-    assert (await Wire(server).get(MAPS)).names == ["a"]
+    assert (await RawClient(server).get(MAPS)).names == ["a"]
 
 
 async def test_connections_are_reused(session: aiohttp.ClientSession) -> None:

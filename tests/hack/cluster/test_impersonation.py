@@ -5,14 +5,14 @@ from __future__ import annotations
 from hack.cluster.impersonation import ActingAs
 from tests.support.accounts import grant
 from tests.support.apiserver import make_server
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 async def test_rbac_applies_to_the_impersonated_user() -> None:
     server = make_server()
-    admin, jane = Wire(server), Wire(ActingAs(server, user="jane"))
+    admin, jane = RawClient(server), RawClient(ActingAs(server, user="jane"))
     refused = await jane.get(MAPS)
     assert (refused.status, refused.body["reason"]) == (403, "Forbidden")
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}

@@ -8,15 +8,15 @@ import pytest
 
 from hack.cluster.strict import Strict
 from tests.support.apiserver import DEFINITIONS, make_server
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
 
 PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"
 
 
 @pytest.fixture
-async def wire() -> Wire:
-    wire = Wire(Strict(make_server()))
+async def wire() -> RawClient:
+    wire = RawClient(Strict(make_server()))
     assert (await wire.post(DEFINITIONS, crd_manifest())).status == 201
     return wire
 
@@ -26,20 +26,20 @@ def plan(**spec: Any) -> dict[str, Any]:
     return named | {"spec": {"version": "v1.8.0"} | spec}
 
 
-async def test_unknown_field_is_refused(wire: Wire) -> None:
+async def test_unknown_field_is_refused(wire: RawClient) -> None:
     answer = await wire.post(PLANS, plan(colour="red"))
     assert answer.status == 400
     assert 'unknown field "spec.colour"' in answer.body["message"]
 
 
-async def test_patch_is_validated_strictly(wire: Wire) -> None:
+async def test_patch_is_validated_strictly(wire: RawClient) -> None:
     assert (await wire.post(PLANS, plan())).status == 201
     assert (await wire.patch(f"{PLANS}/p", {"spec": {"colour": "red"}})).status in {400, 422}
 
 
-async def test_explicit_field_validation_is_kept(wire: Wire) -> None:
+async def test_explicit_field_validation_is_kept(wire: RawClient) -> None:
     assert (await wire.post(PLANS, plan(colour="red"), fieldValidation="Ignore")).status == 201
 
 
-async def test_reads_are_unchanged(wire: Wire) -> None:
+async def test_reads_are_unchanged(wire: RawClient) -> None:
     assert (await wire.get(PLANS)).status == 200

@@ -11,7 +11,7 @@ from hack.cluster.impersonation import ActingAs
 from hack.control_plane.authorized_handlers import AuthorizedHandlers
 from tests.support.accounts import grant
 from tests.support.apiserver import make_server
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def transport(server: ApiServer) -> AuthorizedHandlers:
 
 
 async def test_handled_paths_are_served_and_others_passed_on(transport: AuthorizedHandlers) -> None:
-    wire = Wire(transport)
+    wire = RawClient(transport)
     body = b"GET [('name', 'n'), ('path', 'stats/summary')]"
     assert (await wire.get(STATS)).body == body
     assert (await wire.get("/readyz")).body == b"ok"
@@ -50,12 +50,12 @@ async def test_handled_paths_are_served_and_others_passed_on(transport: Authoriz
 
 
 async def test_a_refusal_is_the_api_servers_own(transport: AuthorizedHandlers, server: ApiServer) -> None:
-    jane = Wire(ActingAs(transport, user="jane"))
-    assert (await jane.get(STATS)).body == (await Wire(ActingAs(server, user="jane")).get(STATS)).body
+    jane = RawClient(ActingAs(transport, user="jane"))
+    assert (await jane.get(STATS)).body == (await RawClient(ActingAs(server, user="jane")).get(STATS)).body
     rule = {"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}
-    await grant(Wire(server), "jane", rule)
+    await grant(RawClient(server), "jane", rule)
     assert (await jane.get(STATS)).status == 200
 
 
 async def test_an_unknown_token_is_unauthorized(transport: AuthorizedHandlers) -> None:
-    assert (await Wire(transport, headers={"authorization": "Bearer nosuch"}).get(STATS)).status == 401
+    assert (await RawClient(transport, headers={"authorization": "Bearer nosuch"}).get(STATS)).status == 401

@@ -24,7 +24,7 @@ from hack.control_plane.control_plane import (
     ControlPlane,
     ControlPlaneError,
 )
-from tests.support.processes import eventually, program_of, started_with
+from tests.support.processes import becomes_true, program_of, started_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,7 @@ def test_an_unexpected_end_is_reported_and_a_kill_is_not(plane: ControlPlane) ->
             errors.append(str(error))
         return bool(errors)
 
-    assert eventually(reported)
+    assert becomes_true(reported)
     assert errors[0].startswith("kube-apiserver has ended (signal 9); start again: ")
 
 

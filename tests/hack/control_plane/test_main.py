@@ -14,7 +14,7 @@ import pytest
 
 from hack.control_plane import __main__ as program
 from hack.control_plane.assets import GO_FOLDER, PROGRAMS, AssetsError, find_assets
-from tests.support.processes import eventually, is_alive
+from tests.support.processes import becomes_true, is_alive
 
 ROOT = Path(__file__).parents[3]
 #: Logs its calls; runs the file `hook` before it builds.
@@ -78,7 +78,7 @@ class Machine:
         """Start the program, and return with the id of the Go that is in the middle of a build."""
         (self.home / "hook").write_text(HANG)
         process = self.start()
-        assert eventually((self.home / "pid").exists)
+        assert becomes_true((self.home / "pid").exists)
         return process, int((self.home / "pid").read_text())
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.control_plane import supervisor
-from tests.support.processes import eventually, is_alive
+from tests.support.processes import becomes_true, is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def test_a_process_is_started_polled_killed_and_started_again(process: subproces
 def test_the_log_outlives_a_restart(process: subprocess.Popen[str], folder: Path) -> None:
     for word in ("first", "second"):
         send(process, do="start", name="one", argv=["sh", "-c", f"echo {word}; echo error >&2; exit 3"])
-        assert eventually(lambda: send(process, do="poll", name="one") == {"code": 3})
+        assert becomes_true(lambda: send(process, do="poll", name="one") == {"code": 3})
     assert (folder / "one.log").read_text().split() == ["first", "error", "second", "error"]
 
 
@@ -98,11 +98,11 @@ def test_a_killed_parent_leaves_nothing(folder: Path) -> None:
     assert all(map(is_alive, pids))
     parent.kill()
     parent.communicate()
-    assert eventually(lambda: not any(map(is_alive, pids)) and not folder.exists())
+    assert becomes_true(lambda: not any(map(is_alive, pids)) and not folder.exists())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prctl(2)")
 def test_a_killed_supervisor_leaves_no_process(process: subprocess.Popen[str]) -> None:
     pid = send(process, do="start", name="one", argv=SLEEPER)["pid"]
     os.kill(process.pid, signal.SIGKILL)
-    assert eventually(lambda: not is_alive(pid))
+    assert becomes_true(lambda: not is_alive(pid))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hack.demo.processes import process_group
-from tests.support.processes import eventually, is_alive
+from tests.support.processes import becomes_true, is_alive
 
 pytestmark = pytest.mark.real_loop
 
@@ -57,5 +57,5 @@ async def test_no_child_outlives_a_killed_demo(tmp_path: Path) -> None:
     pids = [int(word) for word in (await parent.stdout.readline()).split()]
     parent.kill()
     await parent.wait()
-    assert await asyncio.to_thread(eventually, lambda: not any(map(is_alive, pids)))
+    assert await asyncio.to_thread(becomes_true, lambda: not any(map(is_alive, pids)))
     assert not folder.exists()

@@ -10,7 +10,7 @@ import pytest
 
 from hack.faults.breakable_transport import BreakableTransport
 from tests.support.apiserver import make_server
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 from upgrade_manager.kube.resources import Resource
@@ -19,7 +19,7 @@ from upgrade_manager.kube.watch import IDLE_TIMEOUT, StreamWatcher
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
-    from tests.support.wire import Events
+    from tests.support.raw_client import Events
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 KIND = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
@@ -36,8 +36,8 @@ async def line(server: ApiServer) -> BreakableTransport:
 
 
 @pytest.fixture
-def wire(line: BreakableTransport) -> Wire:
-    return Wire(line)
+def wire(line: BreakableTransport) -> RawClient:
+    return RawClient(line)
 
 
 def request(**more: float) -> Request:
@@ -59,14 +59,14 @@ async def next_within(events: Events, seconds: float) -> str | None:
         return None
 
 
-async def test_intact_transport_passes_everything(server: ApiServer, wire: Wire) -> None:
+async def test_intact_transport_passes_everything(server: ApiServer, wire: RawClient) -> None:
     async with wire.watch(MAPS) as events:
         await create(server, "a")
         assert await next_within(events, 1) == "a"
     assert (await wire.get(MAPS)).names == ["a"]
 
 
-async def test_cut_refuses_requests_and_breaks_streams(line: BreakableTransport, wire: Wire) -> None:
+async def test_cut_refuses_requests_and_breaks_streams(line: BreakableTransport, wire: RawClient) -> None:
     async with wire.watch(MAPS) as events:
         line.cut()
         with pytest.raises(Transient, match="torn"):
@@ -81,7 +81,7 @@ async def test_cut_refuses_requests_and_breaks_streams(line: BreakableTransport,
     assert (await wire.get(MAPS)).names == []
 
 
-async def test_break_fails_pending_reads_only(line: BreakableTransport, wire: Wire) -> None:
+async def test_break_fails_pending_reads_only(line: BreakableTransport, wire: RawClient) -> None:
     async with wire.watch(MAPS) as events:
         reading = asyncio.create_task(events.next())
         await asyncio.sleep(1)
@@ -91,7 +91,7 @@ async def test_break_fails_pending_reads_only(line: BreakableTransport, wire: Wi
     assert (await wire.get(MAPS)).names == []
 
 
-async def test_streams_break_in_opening_order(line: BreakableTransport, wire: Wire) -> None:
+async def test_streams_break_in_opening_order(line: BreakableTransport, wire: RawClient) -> None:
     broken: list[int] = []
 
     async def read(number: int) -> None:
@@ -109,7 +109,7 @@ async def test_streams_break_in_opening_order(line: BreakableTransport, wire: Wi
 
 
 async def test_blackholed_requests_proceed_when_restored(
-    server: ApiServer, line: BreakableTransport, wire: Wire
+    server: ApiServer, line: BreakableTransport, wire: RawClient
 ) -> None:
     async with wire.watch(MAPS) as events:
         line.hush()

@@ -28,7 +28,7 @@ from hack.faults.rules import (
     rule,
 )
 from tests.support.apiserver import make_server
-from tests.support.wire import Wire
+from tests.support.raw_client import RawClient
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request
 
@@ -45,15 +45,15 @@ async def faults() -> Middleware:
 
 
 @pytest.fixture
-def wire(faults: Middleware) -> Wire:
-    return Wire(faults, headers={"user-agent": "tester/1"})
+def wire(faults: Middleware) -> RawClient:
+    return RawClient(faults, headers={"user-agent": "tester/1"})
 
 
 def arm(faults: Middleware, action: Action, **match: Any) -> None:
     faults.add(Rule(match=Match(**match), action=action))
 
 
-async def fill(wire: Wire, names: str) -> None:
+async def fill(wire: RawClient, names: str) -> None:
     for name in names:
         await wire.post(MAPS, {"metadata": {"name": name}})
 
@@ -102,7 +102,7 @@ def test_call_is_derived_from_the_path(method: str, path: str, query: dict[str, 
     assert call.is_write == (expected.verb in {"patch", "deletecollection", "update"})
 
 
-async def test_requests_without_rules_pass_and_are_counted(faults: Middleware, wire: Wire) -> None:
+async def test_requests_without_rules_pass_and_are_counted(faults: Middleware, wire: RawClient) -> None:
     await fill(wire, "ab")
     await wire.get(f"{MAPS}/a")
     await wire.get(f"{MAPS}/missing")
@@ -117,14 +117,14 @@ async def test_requests_without_rules_pass_and_are_counted(faults: Middleware, w
     assert faults.counts.total() == 0
 
 
-async def test_delay_is_reproducible(faults: Middleware, wire: Wire) -> None:
+async def test_delay_is_reproducible(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Delay(least=1, most=3), verbs=("get",))
     loop = asyncio.get_running_loop()
     await wire.get(f"{MAPS}/a")
     assert loop.time() == pytest.approx(1 + 2 * Random(1).random())
 
 
-async def test_delay_beyond_the_timeout_raises_transient(faults: Middleware, wire: Wire) -> None:
+async def test_delay_beyond_the_timeout_raises_transient(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Delay(least=60, most=60))
     with pytest.raises(Transient):
         await wire.get(MAPS)
@@ -134,7 +134,7 @@ async def test_delay_beyond_the_timeout_raises_transient(faults: Middleware, wir
     assert faults.counts.total(code=NO_ANSWER) == 2
 
 
-async def test_refusal_has_status_and_headers_without_effect(faults: Middleware, wire: Wire) -> None:
+async def test_refusal_has_status_and_headers_without_effect(faults: Middleware, wire: RawClient) -> None:
     refuse = Refuse(status=429, reason="TooManyRequests", message="slow down", headers={"retry-after": "2"})
     arm(faults, refuse, verbs=("create", "watch"), times=2)
     refused = await wire.post(MAPS, {"metadata": {"name": "a"}})
@@ -149,7 +149,9 @@ async def test_refusal_has_status_and_headers_without_effect(faults: Middleware,
 
 
 @pytest.mark.parametrize(("action", "stored"), [(LoseRequest(), []), (LoseAnswer(), ["a"])], ids=["request", "answer"])
-async def test_lost_message_raises_transient(faults: Middleware, wire: Wire, action: Action, stored: list[str]) -> None:
+async def test_lost_message_raises_transient(
+    faults: Middleware, wire: RawClient, action: Action, stored: list[str]
+) -> None:
     arm(faults, action, verbs=("create",))
     with pytest.raises(Transient):
         await wire.post(MAPS, {"metadata": {"name": "a"}})
@@ -175,14 +177,14 @@ async def test_lost_message_raises_transient(faults: Middleware, wire: Wire, act
     ],
 )
 async def test_rule_affects_matching_requests(
-    faults: Middleware, wire: Wire, match: dict[str, Any], hit: list[int]
+    faults: Middleware, wire: RawClient, match: dict[str, Any], hit: list[int]
 ) -> None:
     arm(faults, Refuse(status=500), **match)
     statuses = [(await wire.post(MAPS, {"metadata": {"name": f"n{index}"}})).status for index in range(4)]
     assert [index for index, status in enumerate(statuses) if status == 500] == hit
 
 
-async def test_rules_can_be_added_and_removed(faults: Middleware, wire: Wire) -> None:
+async def test_rules_can_be_added_and_removed(faults: Middleware, wire: RawClient) -> None:
     broken = Rule(match=Match(), action=Refuse(status=503))
     faults.add(broken)
     assert (await wire.get(MAPS)).status == 503
@@ -193,14 +195,14 @@ async def test_rules_can_be_added_and_removed(faults: Middleware, wire: Wire) ->
     assert (await wire.get(MAPS)).status == 200
 
 
-async def test_watch_ends_after_events(faults: Middleware, wire: Wire) -> None:
+async def test_watch_ends_after_events(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Cut(events=2))
     await fill(wire, "abc")
     async with wire.watch(MAPS) as events:
         assert len(await events.rest()) == 2
 
 
-async def test_watch_ends_after_seconds(faults: Middleware, wire: Wire) -> None:
+async def test_watch_ends_after_seconds(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Cut(seconds=7))
     await fill(wire, "a")
     async with wire.watch(MAPS) as events:
@@ -209,7 +211,7 @@ async def test_watch_ends_after_seconds(faults: Middleware, wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("torn", [False, True], ids=["between lines", "inside of a line"])
-async def test_watch_breaks(faults: Middleware, wire: Wire, torn: bool) -> None:  # noqa: FBT001
+async def test_watch_breaks(faults: Middleware, wire: RawClient, torn: bool) -> None:  # noqa: FBT001
     arm(faults, Cut(events=1, clean=False, torn=torn))
     await fill(wire, "ab")
     async with wire.watch(MAPS) as events:
@@ -218,7 +220,7 @@ async def test_watch_breaks(faults: Middleware, wire: Wire, torn: bool) -> None:
             await events.next()
 
 
-async def test_watch_expires(faults: Middleware, wire: Wire) -> None:
+async def test_watch_expires(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Expire(events=1))
     await fill(wire, "ab")
     async with wire.watch(MAPS) as events:
@@ -227,7 +229,7 @@ async def test_watch_expires(faults: Middleware, wire: Wire) -> None:
     assert seen[1]["object"]["code"] == 410
 
 
-async def test_watch_stalls_and_resumes(faults: Middleware, wire: Wire) -> None:
+async def test_watch_stalls_and_resumes(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Stall(events=1, seconds=20))
     await fill(wire, "ab")
     loop = asyncio.get_running_loop()
@@ -245,7 +247,9 @@ async def test_watch_stalls_and_resumes(faults: Middleware, wire: Wire) -> None:
         pytest.param(("MODIFIED",), ["ADDED", "ADDED", "DELETED"], id="some"),
     ],
 )
-async def test_watch_loses_events(faults: Middleware, wire: Wire, types: tuple[str, ...], expected: list[str]) -> None:
+async def test_watch_loses_events(
+    faults: Middleware, wire: RawClient, types: tuple[str, ...], expected: list[str]
+) -> None:
     arm(faults, Thin(probability=1, types=types))
     async with wire.watch(MAPS, timeoutSeconds="5", allowWatchBookmarks="true") as events:
         await fill(wire, "ab")
@@ -255,7 +259,7 @@ async def test_watch_loses_events(faults: Middleware, wire: Wire, types: tuple[s
     assert [event["type"] for event in seen] == [*expected, "BOOKMARK"]
 
 
-async def test_hidden_object_appears_after_a_list(faults: Middleware, wire: Wire) -> None:
+async def test_hidden_object_appears_after_a_list(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Hide(name="a", types=("ADDED",)))
     async with wire.watch(MAPS) as events:
         await fill(wire, "ab")
@@ -268,7 +272,7 @@ async def test_hidden_object_appears_after_a_list(faults: Middleware, wire: Wire
         assert await events.take(1) == [("MODIFIED", "a")]
 
 
-async def test_watch_duplicates_events(faults: Middleware, wire: Wire) -> None:
+async def test_watch_duplicates_events(faults: Middleware, wire: RawClient) -> None:
     arm(faults, Duplicate(probability=1))
     await fill(wire, "ab")
     async with wire.watch(MAPS) as events:
@@ -296,10 +300,10 @@ class Killer:
 
 
 @pytest.mark.parametrize(("before", "stored"), [(True, ["a"]), (False, ["a", "b"])], ids=["before", "after"])
-async def test_client_is_killed_around_its_second_write(wire: Wire, before: bool, stored: list[str]) -> None:  # noqa: FBT001
+async def test_client_is_killed_around_its_second_write(wire: RawClient, before: bool, stored: list[str]) -> None:  # noqa: FBT001
     killer = Killer(2, before=before)
     faults = Middleware(wire.transport, random=Random(1), hook=killer)
-    client = Wire(faults)
+    client = RawClient(faults)
     await client.post(MAPS, {"metadata": {"name": "a"}})
     await client.get(MAPS)
     await client.post(MAPS, {"metadata": {"name": "x"}}, dryRun="All")

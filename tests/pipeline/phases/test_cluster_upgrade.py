@@ -6,7 +6,7 @@ import pytest
 
 from hack.cluster import scenario as scenarios
 from tests.support.harvester import RELEASE
-from tests.support.upgrade import BY_VERSION, Stage, condition
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
@@ -86,7 +86,7 @@ FAULTS = [
 async def test_progress_of_the_job_is_reported(simulate: Simulate, fault: dict[str, Any], said: str) -> None:
     faults = [{"work": "manifests", **fault}]
     async with simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until("ClusterUpgrading")

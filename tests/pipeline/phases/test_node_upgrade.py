@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.harvester import RELEASE
-from tests.support.node_upgrade import COMPLETE, OPTIONS, PENDING, POST, PRE, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, PENDING, POST, PRE, NodeUpgradeRun
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
@@ -31,7 +31,7 @@ from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
     "pipeline: NodeUpgrade completes when every node is PostDrained or SingleNodeUpgraded",
 )
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])
-async def test_node_passes_both_hooks_and_the_reboot(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+async def test_node_passes_both_hooks_and_the_reboot(stage: NodeUpgradeRun, record: bool) -> None:  # noqa: FBT001  # a table
     await stage.set_up("n1", "n2")
     await stage.enter()
     for node in ("n1", "n2"):
@@ -66,7 +66,7 @@ async def test_node_passes_both_hooks_and_the_reboot(stage: Stage, record: bool)
 @pytest.mark.parametrize(
     "state", ["ImagePreloaded", "UpgradePaused", "PreDraining", "PreDrained", "PostDraining", "WaitingReboot"]
 )
-async def test_phase_waits_for_every_node(stage: Stage, state: str) -> None:
+async def test_phase_waits_for_every_node(stage: NodeUpgradeRun, state: str) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
@@ -87,7 +87,7 @@ async def test_phase_waits_for_every_node(stage: Stage, state: str) -> None:
     "nodes: the phase waits until no Secret has a post-drain hook",
     "pipeline: NodeUpgrade waits until Rancher has removed every post-drain annotation",
 )
-async def test_phase_waits_until_rancher_removes_the_hook(stage: Stage) -> None:
+async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
@@ -107,7 +107,7 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: Stage) -> None:
 
 @pytest.mark.rule("nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step")
 async def test_remaining_hooks_are_reported_with_node_and_state(
-    stage: Stage,
+    stage: NodeUpgradeRun,
 ) -> None:
     nodes = ("n1", "n2", "n3", "n4", "n5")
     await stage.set_up(*nodes)
@@ -133,7 +133,7 @@ async def test_remaining_hooks_are_reported_with_node_and_state(
 
 
 @pytest.mark.rule("nodes: acknowledging changes one annotation of the Secret, whose data is never read")
-async def test_acknowledgement_changes_one_annotation(stage: Stage) -> None:
+async def test_acknowledgement_changes_one_annotation(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     data = MergePatch({"data": {"plan": "e30=", "appliedPlan": "e30="}, "metadata": {"annotations": {"other": "x"}}})
     await stage.cluster.client.patch(SECRETS, "s-n1", data, namespace="fleet-local")
@@ -153,7 +153,9 @@ async def test_acknowledgement_changes_one_annotation(stage: Stage) -> None:
 
 
 @pytest.mark.rule("nodes: status.provisionGeneration is recorded before any hook is acknowledged")
-async def test_generation_is_recorded_before_acknowledgements(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_generation_is_recorded_before_acknowledgements(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuse(_: ReconcileContext) -> bool:
         raise Conflict("changed meanwhile")
 
@@ -179,7 +181,7 @@ async def test_generation_is_recorded_before_acknowledgements(stage: Stage, monk
     "nodes: when a node fails the states of other nodes are unchanged",
     "pipeline: NodeUpgrade fails when a node has failed",
 )
-async def test_failure_names_node_and_cause(stage: Stage) -> None:
+async def test_failure_names_node_and_cause(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
@@ -195,7 +197,7 @@ async def test_failure_names_node_and_cause(stage: Stage) -> None:
 
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
-async def test_failed_attempts_are_reported_at_the_node(stage: Stage) -> None:
+async def test_failed_attempts_are_reported_at_the_node(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()

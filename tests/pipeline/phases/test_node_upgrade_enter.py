@@ -21,13 +21,13 @@ from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.phases.node_upgrade import NodeUpgrade
 
 if TYPE_CHECKING:
-    from tests.support.node_upgrade import Stage
+    from tests.support.node_upgrade import NodeUpgradeRun
 
     pass
 
 
 @pytest.mark.rule("nodes: managed nodes without a state become ImagePreloaded; others are unchanged")
-async def test_nodes_begin_as_preloaded_and_none_moves_back(stage: Stage) -> None:
+async def test_nodes_begin_as_preloaded_and_none_moves_back(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     ctx = await stage.context()
     ctx.status.move_node("n1", NodeState.PRE_DRAINED)
@@ -38,7 +38,7 @@ async def test_nodes_begin_as_preloaded_and_none_moves_back(stage: Stage) -> Non
 
 
 @pytest.mark.rule("nodes: an original value is recorded before it is changed")
-async def test_nothing_changes_before_originals_are_recorded(stage: Stage) -> None:
+async def test_nothing_changes_before_originals_are_recorded(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
     await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
@@ -60,7 +60,7 @@ async def test_nothing_changes_before_originals_are_recorded(stage: Stage) -> No
     "nodes: the interval's original value is recorded on the plan",
     "nodes: a crash neither loses an original value nor records the override as one",
 )
-async def test_original_is_recorded_once_before_the_change(stage: Stage) -> None:
+async def test_original_is_recorded_once_before_the_change(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
     await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
@@ -72,7 +72,7 @@ async def test_original_is_recorded_once_before_the_change(stage: Stage) -> None
     assert setting["value"] == "1800"
 
 
-async def test_missing_rancher_cluster_blocks_the_phase(stage: Stage) -> None:
+async def test_missing_rancher_cluster_blocks_the_phase(stage: NodeUpgradeRun) -> None:
     await stage.cluster.nodes("n1", "n2")
     await stage.cluster.plan(status={"releaseMetadata": RELEASE})
     with pytest.raises(MissingObject):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.node_upgrade import COMPLETE, OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, NodeUpgradeRun
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
@@ -32,7 +32,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
         pytest.param("harvester-system", "rke.cattle.io/machine-plan", id="elsewhere"),
     ],
 )
-async def test_other_secrets_are_ignored(stage: Stage, namespace: str, type_: str) -> None:
+async def test_other_secrets_are_ignored(stage: NodeUpgradeRun, namespace: str, type_: str) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     labels = {"rke.cattle.io/machine-name": "m-n1"}
@@ -49,7 +49,7 @@ async def test_other_secrets_are_ignored(stage: Stage, namespace: str, type_: st
 
 
 @pytest.mark.rule("nodes: acknowledgements of an earlier upgrade are removed before the Rancher cluster is patched")
-async def test_old_acknowledgements_are_removed_before_the_start(stage: Stage) -> None:
+async def test_old_acknowledgements_are_removed_before_the_start(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     left = MergePatch({"metadata": {"annotations": {PRE: OPTIONS, POST: OPTIONS, "other": "x"}}})
     await stage.cluster.client.patch(SECRETS, "s-n1", left, namespace="fleet-local")
@@ -60,7 +60,7 @@ async def test_old_acknowledgements_are_removed_before_the_start(stage: Stage) -
 
 
 @pytest.mark.rule("nodes: acknowledgements of an earlier upgrade are removed before the Rancher cluster is patched")
-async def test_own_acknowledgement_stays_after_a_crash(stage: Stage) -> None:
+async def test_own_acknowledgement_stays_after_a_crash(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
@@ -73,7 +73,7 @@ async def test_own_acknowledgement_stays_after_a_crash(stage: Stage) -> None:
 
 
 @pytest.mark.rule("nodes: a pending hook that does not name the manager's hook is not acknowledged")
-async def test_hook_of_the_built_in_flow_is_not_acknowledged(stage: Stage) -> None:
+async def test_hook_of_the_built_in_flow_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.rancher("n1", pre=json.dumps({"preDrainHooks": [{"annotation": "harvesterhci.io/pre-hook"}]}))
@@ -82,7 +82,7 @@ async def test_hook_of_the_built_in_flow_is_not_acknowledged(stage: Stage) -> No
 
 
 @pytest.mark.rule("nodes: a node that leaves is logged and blocks nothing")
-async def test_deleted_node_does_not_block_the_phase(stage: Stage) -> None:
+async def test_deleted_node_does_not_block_the_phase(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
@@ -94,7 +94,7 @@ async def test_deleted_node_does_not_block_the_phase(stage: Stage) -> None:
 
 
 @pytest.mark.rule("nodes: a node that joins is logged, blocks nothing and is upgraded when its hook is pending")
-async def test_joined_node_takes_part_with_a_pending_hook(stage: Stage) -> None:
+async def test_joined_node_takes_part_with_a_pending_hook(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
@@ -108,7 +108,7 @@ async def test_joined_node_takes_part_with_a_pending_hook(stage: Stage) -> None:
 
 
 @pytest.mark.rule("nodes: a Secret without Machine is logged and not fatal")
-async def test_secret_without_machine_does_not_block_the_end(stage: Stage) -> None:
+async def test_secret_without_machine_does_not_block_the_end(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
@@ -121,7 +121,7 @@ async def test_secret_without_machine_does_not_block_the_end(stage: Stage) -> No
     assert await stage.run() == Completed()
 
 
-async def test_nodes_without_the_managed_label_are_an_error(stage: Stage) -> None:
+async def test_nodes_without_the_managed_label_are_an_error(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.run()
@@ -132,7 +132,7 @@ async def test_nodes_without_the_managed_label_are_an_error(stage: Stage) -> Non
         await stage.run()
 
 
-async def test_foreign_job_is_an_error(stage: Stage) -> None:
+async def test_foreign_job_is_an_error(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")

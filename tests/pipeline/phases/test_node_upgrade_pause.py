@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.node_upgrade import COMPLETE, OPTIONS, PLACE, PRE, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, PLACE, PRE, NodeUpgradeRun
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
@@ -19,19 +19,19 @@ from upgrade_manager.kube.resources import (
 from upgrade_manager.pipeline.phases.base import Waiting
 
 
-async def listing(stage: Stage, *nodes: str) -> None:
+async def listing(stage: NodeUpgradeRun, *nodes: str) -> None:
     patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": list(nodes)}}})
     await stage.cluster.client.patch(UPGRADE_PLANS, "up", patch)
 
 
-async def suspend(stage: Stage, node: str) -> Any:
+async def suspend(stage: NodeUpgradeRun, node: str) -> Any:
     return objects.spec(await stage.cluster.find(JOBS, f"up-node-upgrade-pre-drain-{node}", PLACE)).get("suspend")
 
 
 FIELD = "spec.nodeUpgradeOption.pauseNodes"
 
 
-async def begun(stage: Stage, *nodes: str) -> None:
+async def begun(stage: NodeUpgradeRun, *nodes: str) -> None:
     await stage.set_up("n1", "n2", "n3")
     await stage.enter()
     await stage.run()
@@ -43,7 +43,7 @@ async def begun(stage: Stage, *nodes: str) -> None:
     "workloads: a node Job is suspended only while the node is paused",
 )
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record"])
-async def test_node_is_paused_and_resumed(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+async def test_node_is_paused_and_resumed(stage: NodeUpgradeRun, record: bool) -> None:  # noqa: FBT001  # a table
     await begun(stage, "n1")
     await stage.rancher("n1", pre=OPTIONS)
     for _ in range(3):
@@ -70,7 +70,7 @@ async def test_node_is_paused_and_resumed(stage: Stage, record: bool) -> None:  
 
 
 @pytest.mark.rule("nodes: the hook of a paused node is not acknowledged")
-async def test_paused_hook_is_not_acknowledged(stage: Stage) -> None:
+async def test_paused_hook_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=OPTIONS)
     for _ in range(3):
@@ -80,7 +80,7 @@ async def test_paused_hook_is_not_acknowledged(stage: Stage) -> None:
 
 
 @pytest.mark.rule("nodes: a name may be listed during the run")
-async def test_name_added_after_the_read_prevents_the_start(stage: Stage) -> None:
+async def test_name_added_after_the_read_prevents_the_start(stage: NodeUpgradeRun) -> None:
     await begun(stage)
     await stage.rancher("n1", pre=OPTIONS)
     ctx = await stage.context()
@@ -92,7 +92,7 @@ async def test_name_added_after_the_read_prevents_the_start(stage: Stage) -> Non
     assert await suspend(stage, "n1") is True
 
 
-async def test_recorded_start_is_resumed_after_a_crash(stage: Stage) -> None:
+async def test_recorded_start_is_resumed_after_a_crash(stage: NodeUpgradeRun) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=OPTIONS)
     await stage.run()
@@ -105,7 +105,7 @@ async def test_recorded_start_is_resumed_after_a_crash(stage: Stage) -> None:
     assert await suspend(stage, "n1") is False
 
 
-async def test_deleted_suspended_job_is_recreated(stage: Stage) -> None:
+async def test_deleted_suspended_job_is_recreated(stage: NodeUpgradeRun) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=OPTIONS)
     await stage.run()
@@ -120,7 +120,7 @@ async def test_deleted_suspended_job_is_recreated(stage: Stage) -> None:
 
 
 @pytest.mark.rule("nodes: the Progressing message names paused nodes")
-async def test_message_names_paused_and_running_nodes(stage: Stage) -> None:
+async def test_message_names_paused_and_running_nodes(stage: NodeUpgradeRun) -> None:
     await begun(stage, "n1", "n3")
     for node in ("n1", "n2", "n3"):
         await stage.rancher(node, pre=OPTIONS)
@@ -142,7 +142,7 @@ async def test_message_names_paused_and_running_nodes(stage: Stage) -> None:
     assert outcome == Waiting(message=f"{paused} (1 of 3 nodes done)")
 
 
-async def test_resumed_node_waits_for_the_node_in_progress(stage: Stage) -> None:
+async def test_resumed_node_waits_for_the_node_in_progress(stage: NodeUpgradeRun) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=OPTIONS)
     await stage.rancher("n2", pre=OPTIONS)
@@ -155,7 +155,7 @@ async def test_resumed_node_waits_for_the_node_in_progress(stage: Stage) -> None
     assert "n1: waiting for node n2" in outcome.message
 
 
-async def test_deleted_paused_node_does_not_block_the_others(stage: Stage) -> None:
+async def test_deleted_paused_node_does_not_block_the_others(stage: NodeUpgradeRun) -> None:
     await begun(stage, "n1")
     await stage.rancher("n1", pre=OPTIONS)
     await stage.run()

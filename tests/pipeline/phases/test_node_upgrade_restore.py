@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.node_upgrade import COMPLETE, OPTIONS, PLACE, POST, PRE, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, PLACE, POST, PRE, NodeUpgradeRun
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
@@ -17,7 +17,7 @@ from upgrade_manager.kube.resources import (
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 
 
-async def back(stage: Stage, *nodes: str) -> None:
+async def back(stage: NodeUpgradeRun, *nodes: str) -> None:
     """All nodes but the last have been upgraded up to their reboot, with VMs listed for them."""
     await stage.set_up(*nodes)
     patch = MergePatch({"spec": {"restoreVM": True}})
@@ -40,7 +40,7 @@ async def back(stage: Stage, *nodes: str) -> None:
 
 @pytest.mark.rule("nodes: VMs are restored only after the node is back")
 @pytest.mark.parametrize("deaths", [0, 3], ids=["recorded", "killed before the record, three times"])
-async def test_one_restore_job_and_none_after_the_record(stage: Stage, deaths: int) -> None:
+async def test_one_restore_job_and_none_after_the_record(stage: NodeUpgradeRun, deaths: int) -> None:
     await back(stage, "n1", "n2")
     for _ in range(deaths):
         await stage.run(record=False)
@@ -53,7 +53,7 @@ async def test_one_restore_job_and_none_after_the_record(stage: Stage, deaths: i
     assert stage.warned() == []
 
 
-async def test_next_node_starts_while_vms_are_restored(stage: Stage) -> None:
+async def test_next_node_starts_while_vms_are_restored(stage: NodeUpgradeRun) -> None:
     await back(stage, "n1", "n2")
     await stage.rancher("n2", pre=OPTIONS)
     await stage.run()
@@ -61,7 +61,9 @@ async def test_next_node_starts_while_vms_are_restored(stage: Stage) -> None:
     assert await stage.states() == {"n1": "PostDrained", "n2": "PreDraining"}
 
 
-async def test_restore_error_is_retried_and_blocks_no_node(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_restore_error_is_retried_and_blocks_no_node(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await back(stage, "n1", "n2")
     await stage.rancher("n2", pre=OPTIONS)
 
@@ -81,7 +83,7 @@ async def test_restore_error_is_retried_and_blocks_no_node(stage: Stage, monkeyp
 
 
 @pytest.mark.rule("nodes: a failed restore-vm Job fails neither node nor upgrade")
-async def test_restore_failure_fails_neither_node_nor_plan(stage: Stage) -> None:
+async def test_restore_failure_fails_neither_node_nor_plan(stage: NodeUpgradeRun) -> None:
     await back(stage, "n1", "n2")
     await stage.run()
     reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
@@ -96,7 +98,7 @@ async def test_restore_failure_fails_neither_node_nor_plan(stage: Stage) -> None
     assert len({name for _, name in stage.warned()}) == 1
 
 
-async def test_other_nodes_failure_is_not_a_restore_failure(stage: Stage) -> None:
+async def test_other_nodes_failure_is_not_a_restore_failure(stage: NodeUpgradeRun) -> None:
     await back(stage, "n1", "n2")
     await stage.rancher("n2", pre=OPTIONS)
     await stage.run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.harvester import RELEASE
-from tests.support.node_upgrade import COMPLETE, OPTIONS, PENDING, POST, Stage
+from tests.support.node_upgrade import COMPLETE, OPTIONS, PENDING, POST, NodeUpgradeRun
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     JOBS,
@@ -27,7 +27,7 @@ from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
     "pipeline: NodeUpgrade completes when every node is PostDrained or SingleNodeUpgraded",
 )
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])
-async def test_one_job_does_all_of_it(stage: Stage, record: bool) -> None:  # noqa: FBT001  # a table
+async def test_one_job_does_all_of_it(stage: NodeUpgradeRun, record: bool) -> None:  # noqa: FBT001  # a table
     await stage.set_up("n1")
     await stage.enter()
     await stage.run(record=record)
@@ -46,7 +46,7 @@ async def test_one_job_does_all_of_it(stage: Stage, record: bool) -> None:  # no
 
 
 @pytest.mark.rule("nodes: on a single node the Rancher cluster is not patched and no hook is acknowledged")
-async def test_rancher_cluster_is_neither_patched_nor_recorded(stage: Stage) -> None:
+async def test_rancher_cluster_is_neither_patched_nor_recorded(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     before = await stage.cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
     await stage.enter()
@@ -58,7 +58,7 @@ async def test_rancher_cluster_is_neither_patched_nor_recorded(stage: Stage) -> 
 
 
 @pytest.mark.rule("nodes: the interval is raised on a single node, too")
-async def test_interval_is_raised_on_a_single_node(stage: Stage) -> None:
+async def test_interval_is_raised_on_a_single_node(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     name = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
     await stage.cluster.put(LONGHORN_SETTINGS, {"metadata": name, "value": "600"})
@@ -68,7 +68,7 @@ async def test_interval_is_raised_on_a_single_node(stage: Stage) -> None:
 
 
 @pytest.mark.rule("pipeline: NodeUpgrade waits until Rancher has removed every post-drain annotation")
-async def test_phase_waits_until_rancher_removes_the_hook(stage: Stage) -> None:
+async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     await stage.enter()
     await stage.run()
@@ -83,7 +83,7 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: Stage) -> None:
 
 
 @pytest.mark.rule("nodes: on a single node the Rancher cluster is not patched and no hook is acknowledged")
-async def test_stale_hook_is_not_acknowledged(stage: Stage) -> None:
+async def test_stale_hook_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     await stage.rancher("n1", pre=OPTIONS, post=OPTIONS)
     await stage.enter()
@@ -98,7 +98,7 @@ async def test_stale_hook_is_not_acknowledged(stage: Stage) -> None:
     assert await stage.acknowledgements("n1") == {}
 
 
-async def test_node_that_joins_before_the_phase_takes_part(stage: Stage) -> None:
+async def test_node_that_joins_before_the_phase_takes_part(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     ctx = await stage.context()
     ctx.status["singleNode"] = "n1"
@@ -110,13 +110,13 @@ async def test_node_that_joins_before_the_phase_takes_part(stage: Stage) -> None
     assert await stage.generation() == 5
 
 
-async def test_node_that_remains_alone_is_upgraded_by_one_job(stage: Stage) -> None:
+async def test_node_that_remains_alone_is_upgraded_by_one_job(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     await stage.enter()
     assert objects.status(await stage.cluster.client.get(UPGRADE_PLANS, "up"))["singleNode"] == "n1"
 
 
-async def test_node_that_joins_later_changes_nothing(stage: Stage) -> None:
+async def test_node_that_joins_later_changes_nothing(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     await stage.enter()
     await stage.run()
@@ -131,7 +131,7 @@ async def test_node_that_joins_later_changes_nothing(stage: Stage) -> None:
     assert await stage.generation() == 4
 
 
-async def test_missing_single_node_is_an_error(stage: Stage) -> None:
+async def test_missing_single_node_is_an_error(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     await stage.enter()
     await stage.run()
@@ -145,7 +145,7 @@ async def test_missing_single_node_is_an_error(stage: Stage) -> None:
     'nodes: the plan fails with "node NAME upgrade failed: CAUSE"',
     "nodes: CAUSE is the message of the Job's condition",
 )
-async def test_failed_job_fails_the_plan(stage: Stage) -> None:
+async def test_failed_job_fails_the_plan(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     await stage.enter()
     await stage.run()

@@ -23,7 +23,7 @@ PATCHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JsonResponse:
     """A response with its body parsed."""
 
     status: int
@@ -73,13 +73,13 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class RawClient:
     """A client that hides nothing."""
 
     transport: Transport
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    async def call(self, method: str, path: str, body: Any = None, *, kind: str = "", **query: str) -> Answer:
+    async def call(self, method: str, path: str, body: Any = None, *, kind: str = "", **query: str) -> JsonResponse:
         """Send one request; `kind` names the patch format."""
         response = await self.transport.send(self.request(method, path, body, kind=kind, **query))
         return parse(response)
@@ -95,23 +95,23 @@ class Wire:
             body=json.dumps(body).encode() if body is not None else b"",
         )
 
-    async def get(self, path: str, **query: str) -> Answer:
+    async def get(self, path: str, **query: str) -> JsonResponse:
         """GET."""
         return await self.call("GET", path, **query)
 
-    async def post(self, path: str, body: Any, **query: str) -> Answer:
+    async def post(self, path: str, body: Any, **query: str) -> JsonResponse:
         """POST."""
         return await self.call("POST", path, body, **query)
 
-    async def put(self, path: str, body: Any, **query: str) -> Answer:
+    async def put(self, path: str, body: Any, **query: str) -> JsonResponse:
         """PUT."""
         return await self.call("PUT", path, body, **query)
 
-    async def patch(self, path: str, body: Any, *, kind: str = "merge", **query: str) -> Answer:
+    async def patch(self, path: str, body: Any, *, kind: str = "merge", **query: str) -> JsonResponse:
         """PATCH."""
         return await self.call("PATCH", path, body, kind=kind, **query)
 
-    async def delete(self, path: str, body: Any = None, **query: str) -> Answer:
+    async def delete(self, path: str, body: Any = None, **query: str) -> JsonResponse:
         """DELETE."""
         return await self.call("DELETE", path, body, **query)
 
@@ -122,10 +122,10 @@ class Wire:
             yield Events(stream.chunks())
 
 
-def parse(response: Response) -> Answer:
+def parse(response: Response) -> JsonResponse:
     """The answer with its body parsed where it is JSON."""
     try:
         body = json.loads(response.body)
     except ValueError:
         body = response.body
-    return Answer(status=response.status, body=body, headers=response.headers)
+    return JsonResponse(status=response.status, body=body, headers=response.headers)

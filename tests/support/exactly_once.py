@@ -15,7 +15,7 @@ from upgrade_manager.pipeline.status import MESSAGE_LIMIT
 
 if TYPE_CHECKING:
     from hack.faults.call import Call
-    from tests.support.upgrade import Stage
+    from tests.support.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response
 
@@ -46,7 +46,7 @@ class CreateCounter:
             self.created[f"{call.resource} {objects.name(json.loads(response.body))}"] += 1
 
 
-async def assert_succeeds_once(stage: Stage, witness: CreateCounter) -> None:
+async def assert_succeeds_once(stage: UpgradeRun, witness: CreateCounter) -> None:
     """Check the end of an upgrade that was disturbed."""
     assert await stage.until_ended() == SUCCEEDED
     events = await _all_events(stage)
@@ -60,7 +60,7 @@ async def assert_succeeds_once(stage: Stage, witness: CreateCounter) -> None:
         assert_readable(event["message"])
 
 
-async def _all_events(stage: Stage) -> list[Object]:
+async def _all_events(stage: UpgradeRun) -> list[Object]:
     loop = asyncio.get_running_loop()
     if isinstance(loop, VirtualEventLoop):
         await asyncio.sleep(FAREWELL)

@@ -1,6 +1,6 @@
 """The course of whole upgrades as text, kept in tests/golden: what a user would see, line by line.
 
-`python -m tests.support.golden` writes the files; review the difference.
+`python -m tests.support.upgrade_transcript` writes the files; review the difference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import structlog
 
 from hack import virtual_time
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, Stage
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
 from upgrade_manager.api.conditions import AVAILABLE, DEGRADED, PROGRESSING
 from upgrade_manager.kube import objects
 
@@ -43,7 +43,7 @@ NAMED = (
 )
 _WRITTEN = (200, 201)
 _HEADER = """\
-# A healthy upgrade of three nodes ({entry}), as a user sees it; written by `python -m tests.support.golden`.
+# A healthy upgrade of three nodes ({entry}) as a user sees it; written by `python -m tests.support.upgrade_transcript`.
 #
 # Seconds after the plan was created, then what happened:
 #   phase      a phase value was reached and recorded; several at once where there was nothing to wait for
@@ -53,7 +53,7 @@ _HEADER = """\
 """
 
 
-class Course:
+class TranscriptHook:
     """A hook of the middleware's that notes what each of the manager's writes changed in what a user sees."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -115,9 +115,9 @@ def _condition(found: Object) -> str:
 async def record(spec: dict[str, Any]) -> list[str]:
     """The course of a three-node upgrade."""
     async with Simulation("three-nodes") as simulation:
-        stage = await Stage.set_up(simulation)
+        stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
-            course = simulation.middleware.hook = Course(simulation.now)
+            course = simulation.middleware.hook = TranscriptHook(simulation.now)
             await stage.create_plan(spec)
             await stage.until_ended()
             await stage.settle()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hack.simulation import Simulation
     from tests.support.random_plan import Failing
-    from tests.support.upgrade import Stage
+    from tests.support.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
@@ -63,7 +63,7 @@ async def check_others(simulation: Simulation, before: dict[str, Any]) -> list[s
     return [f"{name} was {was}, and is {after.get(name)}" for name, was in before.items() if was != after.get(name)]
 
 
-async def check_success(stage: Stage) -> list[str]:
+async def check_success(stage: UpgradeRun) -> list[str]:
     """Check that the plan succeeded, with one event for every step."""
     plan, faults = await stage.plan(), []
     if phases_of(plan) != [*PHASE_VALUES, SUCCEEDED]:
@@ -78,7 +78,7 @@ async def check_success(stage: Stage) -> list[str]:
     return faults
 
 
-async def _event_errors(stage: Stage, plan: Object) -> list[str]:
+async def _event_errors(stage: UpgradeRun, plan: Object) -> list[str]:
     """Report events that were not recorded once."""
     counts = Counter[str]()
     for event in await stage.events():
@@ -96,7 +96,7 @@ async def _generation(simulation: Simulation) -> int | None:
     return found
 
 
-async def check_failure(stage: Stage, failing: Failing) -> list[str]:
+async def check_failure(stage: UpgradeRun, failing: Failing) -> list[str]:
     """Check that the plan failed in its phase."""
     plan = await stage.plan()
     *_, last, end = ["", *phases_of(plan)]
@@ -105,7 +105,7 @@ async def check_failure(stage: Stage, failing: Failing) -> list[str]:
     return [f"plan {stage.name} should fail for {failing.what}, and its phases are {phases_of(plan)}"]
 
 
-async def check_blocked(stage: Stage) -> list[str]:
+async def check_blocked(stage: UpgradeRun) -> list[str]:
     """Check that a second plan has only the condition that it is blocked."""
     plan = await stage.plan()
     if list(objects.status(plan)) == ["conditions"] and condition(plan, "Available")[:2] == _BLOCKED:

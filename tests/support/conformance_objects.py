@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.api_calls import delete, invalid, post
+from tests.support.conformance_rows import delete, invalid, post
 from tests.support.shapes import WIDGETS, definition, widget
 
 MAPS = "/api/v1/namespaces/$ns/configmaps"

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.support.polling import eventually
+from tests.support.raw_client import PATCHES, parse
 from tests.support.shapes import GROUP, SHAPES
-from tests.support.wire import PATCHES, parse
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tests.support.bareapi import BareApi
-    from tests.support.wire import Answer
+    from tests.support.raw_client import JsonResponse
 
 _REFUSED = 400
 _CREATED = 201
@@ -46,7 +46,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ApiCall:
     """One request."""
 
     method: str
@@ -57,39 +57,39 @@ class Ask:
     query: Mapping[str, str] = field(default_factory=dict)
 
 
-def post(path: str, body: Any, **query: str) -> Ask:
+def post(path: str, body: Any, **query: str) -> ApiCall:
     """Create."""
-    return Ask(method="POST", path=path, body=body, query=query)
+    return ApiCall(method="POST", path=path, body=body, query=query)
 
 
-def put(path: str, body: Any, **query: str) -> Ask:
+def put(path: str, body: Any, **query: str) -> ApiCall:
     """Update."""
-    return Ask(method="PUT", path=path, body=body, query=query)
+    return ApiCall(method="PUT", path=path, body=body, query=query)
 
 
-def merge(path: str, body: Any, **query: str) -> Ask:
+def merge(path: str, body: Any, **query: str) -> ApiCall:
     """Patch by a merge patch."""
-    return Ask(method="PATCH", path=path, body=body, media_type=PATCHES["merge"], query=query)
+    return ApiCall(method="PATCH", path=path, body=body, media_type=PATCHES["merge"], query=query)
 
 
-def json_patch(path: str, body: Any, **query: str) -> Ask:
+def json_patch(path: str, body: Any, **query: str) -> ApiCall:
     """Patch by a list of operations."""
-    return Ask(method="PATCH", path=path, body=body, media_type=PATCHES["json"], query=query)
+    return ApiCall(method="PATCH", path=path, body=body, media_type=PATCHES["json"], query=query)
 
 
-def strategic(path: str, body: Any, **query: str) -> Ask:
+def strategic(path: str, body: Any, **query: str) -> ApiCall:
     """Patch by a strategic merge patch."""
-    return Ask(method="PATCH", path=path, body=body, media_type=PATCHES["strategic"], query=query)
+    return ApiCall(method="PATCH", path=path, body=body, media_type=PATCHES["strategic"], query=query)
 
 
-def delete(path: str, body: Any = None, **query: str) -> Ask:
+def delete(path: str, body: Any = None, **query: str) -> ApiCall:
     """Delete."""
-    return Ask(method="DELETE", path=path, body=body, query=query)
+    return ApiCall(method="DELETE", path=path, body=body, query=query)
 
 
-def get(path: str, **query: str) -> Ask:
+def get(path: str, **query: str) -> ApiCall:
     """Read."""
-    return Ask(method="GET", path=path, query=query)
+    return ApiCall(method="GET", path=path, query=query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +99,8 @@ class Row:
     #: A sentence.
     title: str
     #: These must succeed first.
-    given: tuple[Ask, ...] = ()
-    when: Ask
+    given: tuple[ApiCall, ...] = ()
+    when: ApiCall
     #: Which parts of an object that is answered count, as dotted paths; of a refusal all counts.
     look: tuple[str, ...] = ()
     then: Any
@@ -145,7 +145,7 @@ async def play(api: BareApi, row: Row) -> dict[str, Any]:
     """What the server answers to a row, as `answered` and `refused` write it."""
     if any(GROUP in ask.path for ask in (*row.given, row.when)):
         await shaped(api)
-    answers: list[Answer] = []
+    answers: list[JsonResponse] = []
     for ask in row.given:
         answers.append(await send(api, ask, answers))
         assert answers[-1].status < _REFUSED, answers[-1].body
@@ -168,7 +168,7 @@ def _object(kind: str, name: str) -> dict[str, Any]:
     return {key: value for key, value in {"name": name, "group": group, "kind": plain}.items() if value}
 
 
-async def send(api: BareApi, ask: Ask, answers: list[Answer]) -> Answer:
+async def send(api: BareApi, ask: ApiCall, answers: list[JsonResponse]) -> JsonResponse:
     """Send one request of a row after others were answered."""
     body = b""
     if ask.body is not None:
@@ -205,7 +205,7 @@ async def served(api: BareApi, definition: dict[str, Any]) -> None:
     await eventually(is_served, seconds=10, pause=0.02)
 
 
-def _filled(text: str, api: BareApi, answers: list[Answer]) -> str:
+def _filled(text: str, api: BareApi, answers: list[JsonResponse]) -> str:
     def value(match: re.Match[str]) -> str:
         if match[1] in {"ns", "word"}:
             return api.namespace if match[1] == "ns" else api.word
@@ -215,7 +215,7 @@ def _filled(text: str, api: BareApi, answers: list[Answer]) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def _blanked(text: str, api: BareApi, answers: list[Answer]) -> str:
+def _blanked(text: str, api: BareApi, answers: list[JsonResponse]) -> str:
     text = _TIME.sub("$time", _UID.sub("$uid", text.replace(api.namespace, "$ns")))
     for answer in answers:
         version = str(_at(answer.body, "metadata.resourceVersion"))
@@ -238,7 +238,7 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _refusal(answer: Answer) -> dict[str, Any]:
+def _refusal(answer: JsonResponse) -> dict[str, Any]:
     body = answer.body
     if not isinstance(body, dict):
         return {"code": answer.status, "text": body.decode("utf-8", "replace")}
@@ -287,7 +287,7 @@ def _ordered(seen: dict[str, Any]) -> None:
         seen["message"] = f"{seen['message'][:start]}: [{', '.join(texts)}]"
 
 
-def _parts(answer: Answer, look: tuple[str, ...]) -> dict[str, Any]:
+def _parts(answer: JsonResponse, look: tuple[str, ...]) -> dict[str, Any]:
     return {"code": answer.status} | {path: _plain(_at(answer.body, path)) for path in look}
 
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from hack.actors.suc_plan import delay_of, hostname
+from hack.actors.suc_plan import hostname
 from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.api.names import safe_concat_name
 from upgrade_manager.kube import objects
@@ -25,14 +25,11 @@ LABEL_PLAN = "upgrade.cattle.io/plan"
 LABEL_VERSION = "upgrade.cattle.io/version"
 ANNOTATION_TTL = "upgrade.cattle.io/ttl-seconds-after-finished"
 ANNOTATION_APPLIED = "objectset.rio.cattle.io/applied"
-#: Seconds that a delayed completion adds to a finished Job's TTL.
-_DELAY_MARGIN = 60
 
 
 def build(plan: Object, status: Object, node: Object, settings: UpgradeController, *, parallelism: int) -> Object:
     """Build the Job as it is sent to the API server."""
     labels = _labels(plan, status, node)
-    ttl = max(settings.ttl, int(delay_of(plan)) + _DELAY_MARGIN if delay_of(plan) else 0)
     spec: Object = {
         "parallelism": parallelism,
         "completions": 1,
@@ -41,7 +38,7 @@ def build(plan: Object, status: Object, node: Object, settings: UpgradeControlle
             "metadata": {"labels": labels, "annotations": _copied(objects.annotations_of(plan), annotation=True)},
             "spec": _pod(plan, status, node, settings),
         },
-        "ttlSecondsAfterFinished": ttl,
+        "ttlSecondsAfterFinished": settings.ttl,
         "podReplacementPolicy": "TerminatingOrFailed",
     }
     deadline = _deadline(plan, settings)
@@ -54,7 +51,10 @@ def build(plan: Object, status: Object, node: Object, settings: UpgradeControlle
             "name": name_of(plan, status, node),
             "namespace": objects.namespace(plan),
             "labels": dict(labels),
-            "annotations": {ANNOTATION_TTL: str(ttl), **_copied(objects.annotations_of(plan), annotation=True)},
+            "annotations": {
+                ANNOTATION_TTL: str(settings.ttl),
+                **_copied(objects.annotations_of(plan), annotation=True),
+            },
             "ownerReferences": [_owner(plan)],
         },
         "spec": spec,
@@ -111,7 +111,7 @@ def _labels(plan: Object, status: Object, node: Object) -> dict[str, str]:
     return {
         **_copied(objects.labels(plan), annotation=False),
         LABEL_CONTROLLER: NAME,
-        LABEL_EXCLUSIVE: "true" if objects.spec(plan).get("exclusive") else "false",
+        LABEL_EXCLUSIVE: "false",
         LABEL_NODE: objects.name(node),
         LABEL_PLAN: objects.name(plan),
         LABEL_VERSION: status["latestVersion"],
@@ -125,18 +125,16 @@ def _copied(pairs: dict[str, str], *, annotation: bool) -> dict[str, str]:
 
 
 def _deadline(plan: Object, settings: UpgradeController) -> int:
-    """Return the deadline: absent or negative is the controller's default, 0 is none; a maximum caps it."""
-    asked = objects.spec(plan).get("jobActiveDeadlineSecs")
-    seconds = settings.deadline if asked is None or asked < 0 else int(asked)
-    maximum = settings.deadline_maximum
-    return min(seconds, maximum) if maximum and seconds else seconds or maximum
+    """Return the deadline: absent or negative is the controller's default, 0 is none."""
+    seconds = objects.spec(plan).get("jobActiveDeadlineSecs")
+    return settings.deadline if seconds is None or seconds < 0 else int(seconds)
 
 
 def _pod(plan: Object, status: Object, node: Object, settings: UpgradeController) -> Object:
     spec = objects.spec(plan)
-    pod: Object = {
+    return {
         "volumes": _volumes(plan),
-        "containers": [_container("upgrade", plan, status, spec.get("upgrade") or {}, settings)],
+        "containers": [_container(plan, status, settings)],
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 30,
         "dnsPolicy": "ClusterFirstWithHostNet",
@@ -150,41 +148,20 @@ def _pod(plan: Object, status: Object, node: Object, settings: UpgradeController
             *(spec.get("tolerations") or ()),
         ],
     }
-    first = _init_containers(plan, status, settings)
-    optional = {
-        "initContainers": first,
-        "imagePullSecrets": spec.get("imagePullSecrets"),
-        "priorityClassName": spec.get("priorityClassName"),
-    }
-    return pod | {key: value for key, value in optional.items() if value}
 
 
-def _init_containers(plan: Object, status: Object, settings: UpgradeController) -> list[Object]:
-    spec = objects.spec(plan)
-    first = [_container("prepare", plan, status, spec["prepare"], settings)] if spec.get("prepare") else []
-    verb = "drain" if spec.get("drain") is not None else "cordon" if spec.get("cordon") else ""
-    if not verb:
-        return first
-    options = ["--pod-selector", f"!{LABEL_CONTROLLER}"] if verb == "drain" else []
-    kubectl = {"image": settings.kubectl_image, "args": [verb, "$(SYSTEM_UPGRADE_NODE_NAME)", *options]}
-    return [*first, _container(verb, plan, status, kubectl, settings)]
-
-
-def _container(name: str, plan: Object, status: Object, given: Object, settings: UpgradeController) -> Object:
+def _container(plan: Object, status: Object, settings: UpgradeController) -> Object:
+    given = objects.spec(plan).get("upgrade") or {}
     container: Object = {
-        "name": name,
+        "name": "upgrade",
         "image": _tagged(given.get("image") or "", status["latestVersion"]),
         "env": _env(plan, status, given),
         "volumeMounts": _mounts(plan, given),
         "imagePullPolicy": settings.pull_policy,
+        "securityContext": given.get("securityContext")
+        or {"privileged": True, "capabilities": {"add": ["CAP_SYS_BOOT"]}},
     }
-    for key in ("command", "args", "envFrom"):
-        if given.get(key):
-            container[key] = given[key]
-    security = given.get("securityContext")
-    if security or name == "upgrade":
-        container["securityContext"] = security or {"privileged": True, "capabilities": {"add": ["CAP_SYS_BOOT"]}}
-    return container
+    return container | {key: given[key] for key in ("command", "args", "envFrom") if given.get(key)}
 
 
 def _tagged(image: str, version: str) -> str:
@@ -219,9 +196,8 @@ def _volumes(plan: Object) -> list[Object]:
         if secret.get("defaultMode") is not None:
             source["defaultMode"] = secret["defaultMode"]
         volumes.append({"name": safe_concat_name("secret", secret["name"]), "secret": source})
-    given = [volume for part in ("prepare", "upgrade") for volume in (spec.get(part) or {}).get("volumes") or ()]
-    named = {volume["name"]: volume for volume in given}
-    return volumes + [{"name": name, "hostPath": {"path": one["source"]}} for name, one in named.items()]
+    given = (spec.get("upgrade") or {}).get("volumes") or ()
+    return volumes + [{"name": one["name"], "hostPath": {"path": one["source"]}} for one in given]
 
 
 def _mounts(plan: Object, given: Object) -> list[Object]:
@@ -236,10 +212,11 @@ def _mounts(plan: Object, given: Object) -> list[Object]:
 
 
 def _affinity(plan: Object, node: Object) -> Object:
-    exclusive = objects.spec(plan).get("exclusive")
-    key, value = (LABEL_EXCLUSIVE, "true") if exclusive else (LABEL_PLAN, objects.name(plan))
     terms: list[Any] = [{"matchExpressions": [_is_in(LABEL_HOSTNAME, hostname(node))]}]
-    apart = {"labelSelector": {"matchExpressions": [_is_in(key, value)]}, "topologyKey": LABEL_HOSTNAME}
+    apart = {
+        "labelSelector": {"matchExpressions": [_is_in(LABEL_PLAN, objects.name(plan))]},
+        "topologyKey": LABEL_HOSTNAME,
+    }
     return {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}},
         "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},

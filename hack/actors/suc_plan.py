@@ -5,11 +5,8 @@ Pure functions, after observations of the real controller.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
 from hack.actors.selectors import matches
@@ -17,49 +14,32 @@ from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from upgrade_manager.kube.objects import Object
 
-    Secrets = Callable[[str], Object | None]
-
-DIGEST_ANNOTATION = "upgrade.cattle.io/digest"
-_DURATION = re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))*$|^0$")
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-
-
-def is_decodable(plan: Object) -> bool:
-    """Report whether Go can decode the Plan: the schema accepts any text as a duration."""
-    delay = objects.spec(plan).get("postCompleteDelay")
-    return delay is None or _DURATION.match(delay) is not None
-
-
-def delay_of(plan: Object) -> float:
-    """Return spec.postCompleteDelay in seconds."""
-    text = objects.spec(plan).get("postCompleteDelay") or ""
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _TERM.findall(text))
-    return -seconds if text.startswith("-") else seconds
+#: Fields of a Plan that the manager does not use.
+_UNSUPPORTED = (
+    "channel",
+    "cordon",
+    "drain",
+    "exclusive",
+    "imagePullSecrets",
+    "postCompleteDelay",
+    "postCompleteLabels",
+    "prepare",
+    "priorityClassName",
+    "window",
+)
 
 
-def invalid_reason(plan: Object, secrets: Secrets) -> str:
-    """Return why the Plan is invalid, or an empty string."""
+def invalid_reason(plan: Object) -> str:
+    """Return why the Plan is invalid or not supported by the simulation, or an empty string."""
     spec = objects.spec(plan)
-    drain = spec.get("drain") or {}
-    if drain.get("deleteLocalData") is not None and drain.get("deleteEmptydirData") is not None:
-        return "spec.drain cannot specify both deleteEmptydirData and deleteLocalData"
-    if delay_of(plan) < 0:
-        return "spec.postCompleteDelay must not be negative"
-    for secret in counted_secrets(plan):
-        if secrets(secret) is None:
-            return f'secret "{secret}" not found'
-    return ""
-
-
-def counted_secrets(plan: Object) -> list[str]:
-    """Return the Secrets whose content is part of the hash."""
-    listed = objects.spec(plan).get("secrets") or ()
-    return [secret["name"] for secret in listed if not secret.get("ignoreUpdates")]
+    fields = [f"spec.{name}" for name in _UNSUPPORTED if spec.get(name)]
+    if not all(secret.get("ignoreUpdates") for secret in spec.get("secrets") or ()):
+        fields.append("spec.secrets without ignoreUpdates")
+    return f"the simulated controller does not support {', '.join(fields)}" if fields else ""
 
 
 def version_of(plan: Object) -> str:
@@ -67,45 +47,19 @@ def version_of(plan: Object) -> str:
     return (objects.spec(plan).get("version") or "").replace("+", "-")
 
 
-def hash_of(plan: Object, version: str, secrets: Secrets) -> str:
-    """Return status.latestHash: SHA-224 over version, service account, the digest's fields and the Secrets."""
-    digest = hashlib.sha224()
-    digest.update(version.encode())
-    digest.update((objects.spec(plan).get("serviceAccountName") or "").encode())
-    for path in (objects.annotations_of(plan).get(DIGEST_ANNOTATION) or "").split(","):
-        if path.strip():
-            digest.update(_field_text(plan, path.strip()).encode())
-    for name in counted_secrets(plan):
-        digest.update(_secret_hash(secrets(name) or {}).encode())
-    return digest.hexdigest()
+def hash_of(plan: Object, version: str) -> str:
+    """Return status.latestHash: SHA-224 over version and service account."""
+    text = version + (objects.spec(plan).get("serviceAccountName") or "")
+    return hashlib.sha224(text.encode()).hexdigest()
 
 
-def _field_text(plan: Object, path: str) -> str:
-    value: Any = plan
-    for part in path.removeprefix("spec.").split(".") if path.startswith("spec.") else path.split("."):
-        scope = objects.spec(plan) if value is plan else value
-        value = scope.get(part) if isinstance(scope, dict) else None
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _secret_hash(secret: Object) -> str:
-    digest = hashlib.sha224()
-    data = secret.get("data") or {}
-    for key in sorted(data):
-        digest.update(key.encode())
-        digest.update(base64.b64decode(data[key]))
-    return digest.hexdigest()
-
-
-def resolved(plan: Object, secrets: Secrets, *, at: str) -> Object:
+def resolved(plan: Object, *, at: str) -> Object:
     """Return the status with current Validated, LatestResolved, latestVersion and latestHash."""
     status = dict(objects.status(plan))
-    reason, version = invalid_reason(plan, secrets), version_of(plan)
+    reason, version = invalid_reason(plan), version_of(plan)
     if reason or not version:
         return _not_ready(status, reason, at=at)
-    digest = hash_of(plan, version, secrets)
+    digest = hash_of(plan, version)
     conditions = status.get("conditions") or []
     if status.get("latestVersion") != version or not conditions:
         conditions = with_condition(conditions, "Complete", "False", reason="Resolved", at=at)

@@ -14,14 +14,12 @@ from hack.actors import suc_job, suc_plan
 from hack.actors.conditions import with_condition
 from hack.actors.controller_loop import ControllerLoop
 from hack.actors.selectors import SelectorError, matches
-from hack.actors.suc_window import WindowError, is_open
-from hack.actors.timers import Timers
 from upgrade_manager.api.keys import CATTLE_SYSTEM, suc_node_label
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, SUC_PLANS
+from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -29,13 +27,10 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-#: Requeue interval in seconds for a closed window, and for a Plan that blocks all others.
-_WINDOW_LOOK = 60.0
-_STUCK_LOOK = 20.0
 #: The most seconds between deciding on a Job and writing it; the reason why the two loops interfere.
 _PREPARATION = 0.015
-#: The interval for reading Secrets, which are not watched.
-_SECRET_LOOK = 5.0
+#: The interval for an invalid node selector.
+_SELECTOR_INTERVAL = 5.0
 
 
 class UpgradeController:
@@ -59,7 +54,6 @@ class UpgradeController:
         self._held: dict[str, asyncio.Lock] = {}
         #: Uids of complete Jobs whose nodes have their label: a repeat replaces that Job.
         self._counted: dict[str, None] = {}
-        self._timers = Timers()
         self._plans_cache.subscribe(self._plan_changed)
         self._jobs_cache.subscribe(self._job_changed)
         self._nodes_cache.subscribe(self._node_changed)
@@ -122,8 +116,6 @@ class UpgradeController:
     # Plans
 
     async def _sync(self, name: str) -> RequeueAfter:
-        if not all(suc_plan.is_decodable(plan) for plan in self._plans_cache.store.list()):
-            return _STUCK_LOOK
         plan = self._plans_cache.store.get(name, self._namespace)
         if plan is None:
             self._applied.pop(name, None)
@@ -132,14 +124,12 @@ class UpgradeController:
             return None
         plan = await self._resolve(plan)
         if not suc_plan.is_ready(objects.status(plan)):
-            return _SECRET_LOOK if suc_plan.counted_secrets(plan) else None
+            return None
         return await self._serve(plan)
 
     async def _resolve(self, plan: Object) -> Object:
-        names = suc_plan.counted_secrets(plan)
-        secrets = {name: await self._secret(name) for name in names}
         old = objects.status(plan)
-        new = suc_plan.resolved(plan, secrets.get, at=self._context.timestamp())
+        new = suc_plan.resolved(plan, at=self._context.timestamp())
         if new == old:
             return plan
         self._record_resolution(plan, new)
@@ -161,21 +151,13 @@ class UpgradeController:
                 version = status["latestVersion"]
                 self._record(plan, "Normal", good, f"Resolved latest version from Spec.Version: {version}")
 
-    async def _secret(self, name: str) -> Object | None:
-        try:
-            return await self._client.get(SECRETS, name, namespace=self._namespace)
-        except NotFound:
-            return None
-
     async def _serve(self, plan: Object) -> RequeueAfter:
         status = objects.status(plan)
         try:
             chosen = suc_plan.select(plan, status, self._nodes_cache.store.list())
         except SelectorError as error:
             self._record(plan, "Warning", "SelectNodesFailed", str(error))
-            return _SECRET_LOOK
-        if chosen and not status.get("applying") and not self._window_is_open(plan):
-            return await self._wait_for_window(plan)
+            return _SELECTOR_INTERVAL
         new = suc_plan.served(status, [suc_plan.hostname(node) for node in chosen], at=self._context.timestamp())
         if new != status:
             self._record_serving(plan, new, chosen)
@@ -195,23 +177,6 @@ class UpgradeController:
             return
         hosts = ",".join(suc_plan.hostname(node) for node in chosen)
         self._record(plan, "Normal", "SyncJob", f"Jobs synced for version {version} on Nodes {hosts}. Hash: {digest}")
-
-    def _window_is_open(self, plan: Object) -> bool:
-        window = objects.spec(plan).get("window")
-        try:
-            return not window or is_open(window, self._context.now())
-        except WindowError:
-            return False
-
-    async def _wait_for_window(self, plan: Object) -> RequeueAfter:
-        status, message = objects.status(plan), "current time is not within configured window"
-        conditions = with_condition(
-            status["conditions"], "Complete", "False", reason="Waiting", message=message, at=self._context.timestamp()
-        )
-        if conditions != status["conditions"]:
-            self._record(plan, "Normal", "Waiting", message)
-            await self._write(plan, {**status, "conditions": conditions})
-        return _WINDOW_LOOK
 
     async def _apply(self, plan: Object, status: Object, node: Object) -> None:
         await asyncio.sleep(self._context.random.uniform(0, _PREPARATION) * self._context.scale)
@@ -246,12 +211,11 @@ class UpgradeController:
 
     async def _follow(self, name: str) -> RequeueAfter:
         async with self._hold(name):
-            return await self._judge(name)
+            return await self._sync_job(name)
 
-    async def _judge(self, name: str) -> RequeueAfter:
+    async def _sync_job(self, name: str) -> RequeueAfter:
         job = self._jobs_cache.store.get(name, self._namespace)
         if job is None or objects.is_deleting(job):
-            self._timers.forget(name)
             if job is None:
                 self._held.pop(name, None)
             return None
@@ -284,19 +248,12 @@ class UpgradeController:
     async def _finish(self, plan: Object, job: Object, node: Object) -> RequeueAfter:
         label = suc_node_label(objects.name(plan))
         digest = objects.labels(job).get(label) or ""
-        spec = objects.spec(plan)
         if objects.labels(node).get(label) == digest:
             self._counted[objects.uid(job)] = None
             self._plans.add(objects.name(plan))
             return None
-        delay = suc_plan.delay_of(plan)
-        if delay and (left := self._timers.left(objects.name(job), objects.uid(job), delay)) > 0:
-            self._record(plan, "Normal", "JobCompleteWaiting", f"Job completed on Node {objects.name(node)}, waiting")
-            return left
-        labels = {**objects.labels(node), label: digest, **_expanded(spec.get("postCompleteLabels") or {}, plan)}
+        labels = {**objects.labels(node), label: digest}
         new = {**node, "metadata": {**node["metadata"], "labels": labels}}
-        if spec.get("cordon") or spec.get("drain") is not None:
-            new["spec"] = {**objects.spec(node), "unschedulable": False}
         written = await self._client.update(NODES, new)
         self._record(plan, "Normal", "JobComplete", f"Job completed on Node {objects.name(node)}")
         await self._nodes_cache.seen(written)
@@ -350,14 +307,3 @@ def _has_other_template(existing: Object, wanted: Object) -> bool:
 def _changes(old: Object, new: Object) -> Object:
     mutable = ("parallelism", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     return {key: new.get(key) for key in mutable if old.get(key) != new.get(key)}
-
-
-def _expanded(labels: dict[str, str], plan: Object) -> dict[str, str]:
-    status = objects.status(plan)
-    marks = {"$(LATEST_HASH)": status.get("latestHash") or "", "$(LATEST_VERSION)": status.get("latestVersion") or ""}
-    result = dict(labels)
-    for key, value in labels.items():
-        for mark, text in marks.items():
-            value = value.replace(mark, text)  # noqa: PLW2901  # built up mark by mark
-        result[key] = value
-    return result

@@ -243,10 +243,8 @@ class UpgradeController(_Part):
 
     backoff_limit: int = 99
     deadline: int = 900
-    deadline_maximum: int = 0
     ttl: int = 900
     pull_policy: str = "IfNotPresent"
-    kubectl_image: str = "rancher/kubectl:v1.34.2"
     #: The controller hangs.
     wedged: bool = False
 

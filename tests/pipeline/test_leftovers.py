@@ -24,7 +24,7 @@ PLANS = ("upgrade-image-preload", "upgrade-image-cleanup")
 async def test_labels_of_an_earlier_plan_skip_no_node(simulate: Simulate) -> None:
     """They are the very marks that this upgrade's Plans will set: same name, version and account."""
     spec = {"version": "v1.8.0", "serviceAccountName": "system-upgrade-controller"}
-    mark = suc_plan.hash_of({"spec": spec}, "v1.8.0", lambda _: None)
+    mark = suc_plan.hash_of({"spec": spec}, "v1.8.0")
     async with simulate("three-nodes") as simulation:
         client = simulation.client()
         nodes = [objects.name(node) for node in (await client.list(NODES)).items]

@@ -42,7 +42,7 @@ def found(*exchanges: Exchange) -> dict[PhaseName, float]:
     return phase_changes(exchanges, manager="manager")
 
 
-def test_a_change_ends_with_the_next_write() -> None:
+def test_phase_change_ends_with_the_next_write() -> None:
     writes = [record(0, "ISODownloading"), write("images", 5, IMAGE), write("images", 10, IMPORTED)]
     assert found(*writes, manager_write(13), record(15, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 2}
 
@@ -55,30 +55,19 @@ def test_a_change_ends_with_the_next_write() -> None:
         pytest.param(write("images", 12, IMPORTED), id="an unrelated change of the object"),
     ],
 )
-def test_other_writes_do_not_end_a_change(other: Exchange) -> None:
+def test_other_writes_do_not_end_a_phase_change(other: Exchange) -> None:
     writes = [record(0, "ISODownloading"), write("images", 10, IMPORTED), other]
     assert found(*writes, manager_write(20), record(22, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 9}
 
 
-def test_the_last_of_two_awaited_objects_counts() -> None:
+def test_last_of_two_awaited_objects_counts() -> None:
     ready = {**DEPLOYMENT, "status": {"availableReplicas": 2}}
     half = {**DEPLOYMENT, "status": {"availableReplicas": 1}}
     writes = [record(0, "RepoCreating"), write("x", 1, half), write("x", 10, SLICE), write("x", 20, ready)]
     assert found(*writes, record(25, "ImagePreloading")) == {PhaseName.REPO_CREATE: 4}
 
 
-def test_an_object_may_be_ready_before_its_phase_is_recorded() -> None:
-    writes = [
-        manager_write(0),
-        write("images", 1, IMPORTED),
-        record(3, "ISODownloading"),
-        manager_write(6),
-        record(8, "RepoCreating"),
-    ]
-    assert found(*writes) == {PhaseName.ISO_DOWNLOAD: 4}
-
-
-def test_the_last_acknowledged_hook_ends_the_node_upgrade() -> None:
+def test_last_acknowledged_hook_ends_the_node_upgrade() -> None:
     def secret(uid: str, **annotations: str) -> dict[str, Any]:
         return {"kind": "Secret", "metadata": {"uid": uid, "annotations": annotations}}
 
@@ -94,19 +83,3 @@ def test_the_last_acknowledged_hook_ends_the_node_upgrade() -> None:
         record(31, "CleaningUp"),
     ]
     assert found(*writes) == {PhaseName.NODE_UPGRADE: 9}
-
-
-def test_the_last_phase_ends_before_the_upgrade() -> None:
-    plan = {
-        "kind": "Plan",
-        "metadata": {"uid": "4"},
-        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
-    }
-    writes = [
-        record(0, "CleaningUp"),
-        write("x", 10, plan),
-        record(13, "CleanedUp"),
-        manager_write(20),
-        record(25, "Succeeded"),
-    ]
-    assert found(*writes) == {PhaseName.IMAGE_CLEANUP: 2}

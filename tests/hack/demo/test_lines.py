@@ -1,4 +1,4 @@
-"""Lines of text: one for each change, none twice."""
+"""Lines of text: one for each change."""
 
 from __future__ import annotations
 
@@ -36,16 +36,10 @@ def phase(mark: Mark, seconds: float) -> dict[str, Any]:
     ("change", "lines"),
     [
         pytest.param({}, [], id="nothing"),
-        pytest.param(phase(Mark.ACTIVE, 0.0), ["phase Initialize: started"], id="phase started"),
         pytest.param(
             phase(Mark.DONE, 2.0),
             ["phase Initialize: started", "phase Initialize: done after 2 s"],
             id="phase started and ended",
-        ),
-        pytest.param(
-            {"nodes": (NodeRow(name="node-0", state="ImagePreloaded", message=""),)},
-            ["node node-0: ImagePreloaded"],
-            id="node",
         ),
         pytest.param(
             {"nodes": (NodeRow(name="node-0", state="PreDrainFailed", message="no room"),)},
@@ -59,7 +53,7 @@ def phase(mark: Mark, seconds: float) -> dict[str, Any]:
         pytest.param({"elapsed": 5.0}, [], id="elapsed time"),
     ],
 )
-def test_a_change_is_one_line(change: dict[str, Any], lines: list[str]) -> None:
+def test_change_is_one_line(change: dict[str, Any], lines: list[str]) -> None:
     after = replace(QUIET, **change)
     assert list(changes(QUIET, after)) == lines
     assert list(changes(after, after)) == []
@@ -77,22 +71,12 @@ def test_final_node_states_precede_the_end_of_their_phase() -> None:
     ]
 
 
-def test_a_repeated_event_is_not_printed_again() -> None:
+def test_repeated_event_is_not_printed_again() -> None:
     before, after = replace(QUIET, events=(WARNING,)), replace(QUIET, events=(replace(WARNING, count=2),))
     assert list(changes(before, after)) == []
 
 
-def test_an_event_with_the_last_error_is_not_printed() -> None:
+def test_event_with_the_last_error_is_not_printed() -> None:
     failing = replace(QUIET, last_error="no list")
     assert list(changes(QUIET, replace(failing, events=(WARNING,)))) == ["error: no list"]
     assert list(changes(failing, replace(QUIET, events=(WARNING,)))) == []
-
-
-def test_the_end_of_a_running_phase_is_printed() -> None:
-    before, after = replace(QUIET, **phase(Mark.ACTIVE, 1.0)), replace(QUIET, **phase(Mark.FAILED, 3.0))
-    assert list(changes(before, after)) == ["phase Initialize: failed after 3 s"]
-
-
-def test_the_first_view_is_printed_as_a_whole() -> None:
-    first = replace(QUIET, waiting="for the image", **phase(Mark.ACTIVE, 0.0))
-    assert list(changes(None, first)) == ["phase Initialize: started", "now: for the image"]

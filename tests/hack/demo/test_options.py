@@ -11,9 +11,6 @@ from hack.demo.options import parse
     ("arguments", "field", "value"),
     [
         ([], "scenario", "three-nodes"),
-        ([], "api", "embedded"),
-        ([], "image", ""),
-        ([], "time_scale", None),
         (["--image"], "image", "harvester-v1.8.0"),
         (["--image", "ns/mine"], "image", "ns/mine"),
         (["--time-scale", "0.5"], "time_scale", 0.5),
@@ -27,19 +24,9 @@ def test_options_are_parsed(arguments: list[str], field: str, value: object) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--time-scale", "0"],
-        ["--time-scale", "-1"],
-        ["--time-scale", "nan"],
-        ["--time-scale", "fast"],
-        ["--instant", "--time-scale", "2"],
-        ["--image", "x", "--plan-file", "y"],
-        ["--what"],
-    ],
+    "arguments", [["--time-scale", "0"], ["--instant", "--time-scale", "2"], ["--image", "x", "--plan-file", "y"]]
 )
-def test_an_invalid_command_line_exits_with_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_command_line_exits_with_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         parse(arguments)
     assert caught.value.code == 2
-    assert "usage:" in capsys.readouterr().err

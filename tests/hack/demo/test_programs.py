@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.demo.options import parse
 from hack.demo.processes import Child, ProcessGroup, process_group
-from hack.demo.programs import DemoError, Programs, cluster_command, manager_command, ready_line
+from hack.demo.programs import DemoError, Programs, manager_command, ready_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,11 +43,7 @@ async def end(child: Child, number: signal.Signals) -> None:
     await child.process.wait()
 
 
-async def test_running_programs_need_no_message(group: ProcessGroup) -> None:
-    assert await (await sleepers(group)).check() == ""
-
-
-async def test_a_killed_manager_is_restarted(group: ProcessGroup) -> None:
+async def test_killed_manager_is_restarted(group: ProcessGroup) -> None:
     programs = await sleepers(group)
     killed = programs.manager
     await end(killed, signal.SIGKILL)
@@ -59,7 +54,7 @@ async def test_a_killed_manager_is_restarted(group: ProcessGroup) -> None:
 
 
 @pytest.mark.parametrize("which", ["cluster", "manager"])
-async def test_another_exit_ends_the_demo(group: ProcessGroup, which: str) -> None:
+async def test_other_exit_ends_the_demo(group: ProcessGroup, which: str) -> None:
     programs = await sleepers(group)
     await end(getattr(programs, which), signal.SIGTERM)
     with pytest.raises(DemoError, match=f"the {which} was terminated by SIGTERM") as caught:
@@ -67,39 +62,26 @@ async def test_another_exit_ends_the_demo(group: ProcessGroup, which: str) -> No
     assert caught.value.child is getattr(programs, which)
 
 
-async def test_the_ready_line_is_found_in_the_log(group: ProcessGroup) -> None:
+async def test_ready_line_is_found_in_the_log(group: ProcessGroup) -> None:
     lines = "print('hello'); print('ready repo-url=http://x/{plan}', flush=True); import time; time.sleep(60)"
     child = await group.start("cluster", [sys.executable, "-S", "-c", lines])
     assert await ready_line(child, within=20) == "ready repo-url=http://x/{plan}"
 
 
-async def test_a_cluster_that_exits_before_it_is_ready_is_an_error(group: ProcessGroup) -> None:
+async def test_cluster_exit_before_ready_is_an_error(group: ProcessGroup) -> None:
     child = await group.start("cluster", [sys.executable, "-S", "-c", "raise SystemExit('no port')"])
     with pytest.raises(DemoError, match="the cluster exited with status 1"):
         await ready_line(child, within=20)
     assert child.tail(1) == "no port"
 
 
-async def test_a_cluster_that_is_never_ready_is_an_error(group: ProcessGroup) -> None:
+async def test_cluster_that_is_never_ready_is_an_error(group: ProcessGroup) -> None:
     child = await group.start("cluster", SLEEP)
     with pytest.raises(DemoError, match="not ready within 0 s"):
         await ready_line(child, within=0.05)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        pytest.param([], [], id="default"),
-        pytest.param(["--instant"], ["--instant"], id="instant"),
-        pytest.param(["--time-scale", "2"], ["--time-scale", "2.0"], id="scaled"),
-    ],
-)
-def test_the_speed_is_passed_to_the_cluster(arguments: list[str], expected: list[str]) -> None:
-    command = cluster_command(parse(arguments), Path("kubeconfig"))
-    assert command[command.index("kubeconfig") + 1 :] == expected
-
-
-def test_the_manager_is_the_installed_program() -> None:
+def test_manager_is_the_installed_program() -> None:
     command = manager_command(Path("kubeconfig"), "http://127.0.0.1:1/{plan}")
     assert command[1:6] == ["run", "--kubeconfig", "kubeconfig", "--repo-url", "http://127.0.0.1:1/{plan}"]
     assert Path(command[0]).name == "upgrade-manager"

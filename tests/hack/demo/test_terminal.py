@@ -49,29 +49,6 @@ now        VirtualMachineImage harvester-system/demo-iso is being imported
   12:00:01  PhaseCompleted  Completed phase Initialize (x2)
 """
 
-FAILED = View(
-    plan="demo",
-    route="Harvester → v1.8.0",
-    elapsed=3.0,
-    phases=(PhaseRow(name="Initialize", mark=Mark.FAILED, seconds=3.0),),
-    nodes=(),
-    waiting="",
-    last_error="the server does not respond",
-    events=(),
-    outcome="Failed",
-    cause="no Version v1.8.0",
-)
-
-EXPECTED_FAILED = """\
-UpgradePlan demo   Harvester → v1.8.0   3 s   Failed
-
-✗  Initialize  3 s
-
-error      the server does not respond
-
-cause      no Version v1.8.0
-"""
-
 
 def draw(view: View) -> str:
     console = Console(file=io.StringIO(), width=100, record=True, get_time=lambda: 0.0)
@@ -81,7 +58,3 @@ def draw(view: View) -> str:
 
 def test_running_upgrade() -> None:
     assert draw(RUNNING) == EXPECTED
-
-
-def test_failed_upgrade() -> None:
-    assert draw(FAILED) == EXPECTED_FAILED

@@ -121,7 +121,7 @@ async def test_every_command_runs_as_written(tmp_path: Path) -> None:
         url = "kubectl -n harvester-system get versions.harvesterhci.io v1.8.0 -o jsonpath={.spec.isoURL}"
         files = copy.deepcopy(FILES)
         files["version.yaml"]["spec"]["isoURL"] = await terminal.run(url)
-        for name in ("version.yaml", "plan.yaml", "image-plan.yaml"):
+        for name in ("version.yaml", "plan.yaml", "image-plan.yaml", "metrics-reader.yaml"):
             (tmp_path / name).write_text(yaml.safe_dump(files[name]))
         await terminal.run("kubectl -n harvester-system delete versions.harvesterhci.io v1.8.0")
         outputs = {}

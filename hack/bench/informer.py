@@ -12,7 +12,9 @@ import json
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from random import Random
+from string import Template
 from time import process_time
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 #: Bytes of one read, as from aiohttp under load.
 _READ = 128 * 1024
 _OBJECTS = 1000
+_POD = Template(Path(__file__).with_name("pod.json").read_text(encoding="utf-8"))
 _NO_INITIAL_EVENTS = (
     b'{"type":"BOOKMARK","object":{"kind":"Pod","metadata":'
     b'{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
@@ -70,113 +73,17 @@ class _Replay:
 
 def pod(number: int, version: int) -> Object:
     """Return a running Pod of a Deployment, with the usual size and fields."""
-    meta = _metadata(number, version)
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec(number), "status": _status(number)}
-
-
-def _metadata(number: int, version: int) -> Object:
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "application-5c9f7d8b6"}
-    return {
-        "name": f"application-5c9f7d8b6-{number:05d}",
-        "generateName": "application-5c9f7d8b6-",
-        "namespace": f"team-{number % 10}",
-        "uid": f"2f6d0f3a-1111-4222-8333-{number:012d}",
-        "resourceVersion": str(version),
-        "creationTimestamp": "2025-11-21T09:00:00Z",
-        "labels": {"app": "application", "team": f"team-{number % 10}", "pod-template-hash": "5c9f7d8b6"},
-        "annotations": _annotations(number),
-        "ownerReferences": [
-            {**owner, "uid": "9a1b6f1e-0000-4000-8000-00000000000a", "controller": True, "blockOwnerDeletion": True}
-        ],
-    }
-
-
-def _annotations(number: int) -> Object:
-    network = {"name": "k8s-pod-network", "ips": [f"10.42.1.{number % 250}"], "default": True, "dns": {}}
-    return {
-        "cni.projectcalico.org/containerID": f"{number:064x}",
-        "cni.projectcalico.org/podIP": f"10.42.1.{number % 250}/32",
-        "k8s.v1.cni.cncf.io/network-status": json.dumps([network], indent=4),
-        "checksum/config": f"{number:064x}",
-        "example.org/description": "A description of the application, as users write it into annotations. " * 12,
-    }
-
-
-def _spec(number: int) -> Object:
-    tolerations = [
-        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for what in ("not-ready", "unreachable")
-    ]
-    return {
-        "containers": [_container()],
-        "nodeName": f"node-{number % 50}",
-        "restartPolicy": "Always",
-        "schedulerName": "default-scheduler",
-        "serviceAccountName": "application",
-        "terminationGracePeriodSeconds": 30,
-        "tolerations": tolerations,
-        "volumes": _volumes(),
-    }
-
-
-def _container() -> Object:
-    probe = {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10, "timeoutSeconds": 1}
-    return {
-        "name": "main",
-        "image": "registry.example.org/team/application:v1.2.3",
-        "imagePullPolicy": "IfNotPresent",
-        "args": ["--listen=:8080", "--config=/etc/application/config.yaml", "--log-level=info"],
-        "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
-        "env": [
-            {"name": f"SETTING_{index}", "value": f"https://service-{index}.example.org/api"} for index in range(6)
-        ],
-        "resources": {"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
-        "volumeMounts": [
-            {"name": "config", "mountPath": "/etc/application"},
-            {"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True},
-        ],
-        "livenessProbe": probe,
-        "readinessProbe": probe,
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-
-
-def _volumes() -> list[Object]:
-    sources = [
-        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-    ]
-    return [
-        {"name": "config", "configMap": {"name": "application", "defaultMode": 420}},
-        {"name": "token", "projected": {"sources": sources, "defaultMode": 420}},
-    ]
-
-
-def _status(number: int) -> Object:
-    types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    condition = {"status": "True", "lastProbeTime": None, "lastTransitionTime": "2025-11-21T09:00:00Z"}
-    container = {
-        "name": "main",
-        "ready": True,
-        "started": True,
-        "restartCount": 0,
-        "image": "registry.example.org/team/application:v1.2.3",
-        "imageID": f"registry.example.org/team/application@sha256:{7:064x}",
-        "containerID": f"containerd://{number:064x}",
-        "state": {"running": {"startedAt": "2025-11-21T09:00:00Z"}},
-    }
-    return {
-        "phase": "Running",
-        "conditions": [{"type": type_, **condition} for type_ in types],
-        "containerStatuses": [container],
-        "hostIP": f"10.0.0.{number % 50}",
-        "podIP": f"10.42.1.{number % 250}",
-        "podIPs": [{"ip": f"10.42.1.{number % 250}"}],
-        "qosClass": "Burstable",
-        "startTime": "2025-11-21T09:00:00Z",
-    }
+    text = _POD.substitute(
+        number=f"{number:05d}",
+        serial=f"{number:012d}",
+        hash=f"{number:064x}",
+        version=version,
+        ip=number % 250,
+        host=number % 50,
+        team=number % 10,
+    )
+    found: Object = json.loads(text)
+    return found
 
 
 def _events(count: int) -> bytes:

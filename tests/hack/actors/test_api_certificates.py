@@ -31,18 +31,6 @@ async def test_server_presents_its_certificate_and_its_ca() -> None:
     assert authority.not_after == START + timedelta(days=3)
 
 
-async def test_default_server_needs_no_scenario_entry() -> None:
-    own, _ = await certificates().read(MAIN, PORT)
-    assert own.not_after == START + timedelta(days=365)
-
-
-async def test_certificate_is_stable_across_handshakes() -> None:
-    shown = certificates()
-    first = await shown.read(OTHER, PORT)
-    await asyncio.sleep(1000)
-    assert await shown.read(OTHER, PORT) == first
-
-
 @pytest.mark.parametrize(
     ("host", "port", "values", "words", "seconds"),
     [

@@ -44,21 +44,6 @@ async def test_key_is_reconciled_when_due_and_when_requeued() -> None:
     assert seen == [1, 3, 5]
 
 
-async def test_earliest_requeue_wins() -> None:
-    seen: list[float] = []
-
-    async def reconcile(_: str) -> RequeueAfter:
-        seen.append(clock())
-        return None
-
-    async with looping(reconcile) as loop:
-        loop.add("a", after=9)
-        loop.add("a", after=3)
-        loop.add("a", after=5)
-        await asyncio.sleep(60)
-    assert seen == [3]
-
-
 async def test_change_during_reconcile_requeues_without_overlap() -> None:
     running, most, reconciles = 0, 0, 0
 
@@ -77,21 +62,6 @@ async def test_change_during_reconcile_requeues_without_overlap() -> None:
         loop.add("a")
         await asyncio.sleep(60)
     assert (most, reconciles) == (1, 2)
-
-
-async def test_workers_limit_concurrent_reconciles() -> None:
-    ends: list[float] = []
-
-    async def reconcile(_: str) -> RequeueAfter:
-        await asyncio.sleep(1)
-        ends.append(clock())
-        return None
-
-    async with looping(reconcile, workers=2) as loop:
-        for key in "abcd":
-            loop.add(key)
-        await asyncio.sleep(60)
-    assert ends == [1, 1, 2, 2]
 
 
 async def test_kube_error_is_retried_and_bug_ends_the_loop() -> None:

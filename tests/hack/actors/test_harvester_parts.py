@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -73,26 +72,6 @@ def test_release_file_has_the_scenarios_values() -> None:
     assert old - new
     assert new - old
     assert old & new
-
-
-def test_repository_files_can_be_missing_or_replaced() -> None:
-    path = "bundle/metadata.yaml"
-    scenario = SMALL.changed(repository={"missing": [path], "release_text": "{", "files": {"x": "y"}})
-    files = files_of(scenario)
-    assert path not in files
-    assert (files["harvester-release.yaml"], files["x"]) == (b"{", b"y")
-
-
-async def test_kubelets_report_disk_and_configuration() -> None:
-    disks = {"node-0": {"capacity_gib": 100, "used_gib": 70, "image_gc_high_threshold": 70}}
-    async with Simulation(SMALL.changed(nodes={"disks": disks})) as simulation:
-        client = simulation.client()
-        stats = json.loads((await client.raw("GET", "/api/v1/nodes/node-0/proxy/stats/summary")).body)
-        assert stats["node"]["fs"]["usedBytes"] == 70 * 1024**3
-        configuration = json.loads((await client.raw("GET", "/api/v1/nodes/node-0/proxy/configz")).body)
-        assert configuration["kubeletconfig"]["imageGCHighThresholdPercent"] == 70
-        other = json.loads((await client.raw("GET", "/api/v1/nodes/node-1/proxy/configz")).body)
-        assert other["kubeletconfig"]["imageGCHighThresholdPercent"] == 85
 
 
 @pytest.mark.parametrize("values", [{"dead": ["node-0"]}, {"disks": {"node-0": {"answers": False}}}])

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.images import ImageController
-from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
 from hack.cluster.scenario import load
 from tests.support.actor_cluster import ISO_URL, ActorCluster
 from tests.support.polling import eventually
@@ -65,16 +64,6 @@ async def test_image_import_reports_progress_and_labels_at_the_end() -> None:
     assert (objects.condition(running, "Imported") or {})["reason"] == "Importing"
 
 
-async def test_upgrade_image_of_static_class_gets_a_shared_volume() -> None:
-    given, actor = await importing()
-    async with given.stage.play(actor):
-        await given.create()
-        await given.until("Imported")
-        claim = await given.stage.client.get(PERSISTENT_VOLUME_CLAIMS, "iso", namespace=NAMESPACE)
-    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-    assert claim["status"]["phase"] == "Bound"
-
-
 async def test_failed_imports_are_counted_and_retried() -> None:
     given, actor = await importing(image_import={"attempts": 2, "message": "unexpected EOF"})
     async with given.stage.play(actor):
@@ -105,19 +94,3 @@ async def test_permanent_import_failure_exceeds_the_limit(spec: dict[str, Any], 
     assert done["status"]["failed"] == 2
     assert (objects.condition(done, "Imported") or {})["status"] == "False"
     assert said in (objects.condition(done, "RetryLimitExceeded") or {})["message"]
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({"url": ""}, id="no address"),
-        pytest.param({"backend": "backingimage"}, id="another backend"),
-        pytest.param({"sourceType": "upload"}, id="an upload that never comes"),
-    ],
-)
-async def test_image_without_download_is_ignored(spec: dict[str, Any]) -> None:
-    given, actor = await importing()
-    async with given.stage.play(actor):
-        await given.create(**spec)
-        await asyncio.sleep(60)
-        assert "status" not in await given.now()

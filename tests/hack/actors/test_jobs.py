@@ -156,14 +156,6 @@ async def test_suspended_job_has_no_pod_until_resumed(given: Given) -> None:
     assert (objects.condition(done, "Suspended") or {})["reason"] == "JobResumed"
 
 
-async def test_job_with_parallelism_zero_waits(given: Given) -> None:
-    await given.create(parallelism=0)
-    await asyncio.sleep(30)
-    assert await given.pods() == []
-    await given.patch(parallelism=1)
-    await given.until("Complete")
-
-
 async def test_finished_job_and_its_pods_are_deleted_after_ttl(given: Given) -> None:
     await given.create(ttlSecondsAfterFinished=100)
     await given.until("Complete")
@@ -183,15 +175,3 @@ async def test_deleting_a_job_deletes_its_running_pod(given: Given) -> None:
     await given.stage.client.delete(JOBS, "work", namespace=NAMESPACE)
     await asyncio.sleep(5)
     assert await given.pods() == []
-
-
-async def test_evicted_pod_counts_as_a_failure(given: Given) -> None:
-    given.script.forever = True
-    await given.create()
-    await eventually(given.pods)
-    await asyncio.sleep(5)
-    (pod,) = await given.pods()
-    await given.stage.client.delete(PODS, objects.name(pod), namespace=NAMESPACE)
-    await asyncio.sleep(30)
-    assert (await given.now())["status"]["failed"] == 1
-    assert len(await given.pods()) == 1

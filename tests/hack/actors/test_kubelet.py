@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.container_work import Work, env_of, option_of, work_of
+from hack.actors.container_work import Work, work_of
 from hack.actors.pod_needs import missing_from, unset_variable
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
@@ -14,7 +14,7 @@ from tests.support.polling import eventually
 from tests.support.upgrade_script import TOLERATIONS, job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES, PODS
+from upgrade_manager.kube.resources import JOBS, NODES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -42,15 +42,6 @@ def pod(*command: str, labels: dict[str, str] | None = None) -> Object:
 )
 def test_work_is_derived_from_the_command_line(command: list[str], labels: dict[str, str], work: Work) -> None:
     assert work_of(pod(*command, labels=labels)) is work
-
-
-def test_options_are_read_in_both_forms() -> None:
-    assert option_of(pod("restore-vm", "--node", "n1", "--upgrade=u"), "--node") == "n1"
-    assert option_of(pod("restore-vm", "--node", "n1", "--upgrade=u"), "--upgrade") == "u"
-
-
-def test_environment_includes_field_references() -> None:
-    assert env_of(pod("x"))["HARVESTER_UPGRADE_POD_NAME"] == "p"
 
 
 def _container(**changes: Any) -> Callable[[Object], None]:
@@ -85,20 +76,6 @@ def test_script_with_unset_variable_fails() -> None:
 async def simulation() -> AsyncIterator[Simulation]:
     async with Simulation(load("three-nodes").changed(vms={"count": 0})) as simulation:
         yield simulation
-
-
-async def _states(simulation: Simulation) -> list[Object]:
-    return [objects.status(one) for one in (await simulation.client().list(PODS)).items]
-
-
-async def test_incomplete_job_stays_pending_with_a_reason(simulation: Simulation) -> None:
-    given = job("x", "demo", command=["upgrade_node.sh", "pre-drain"], node="node-0")
-    given["spec"]["template"]["spec"]["containers"][0].pop("securityContext")
-    await simulation.client().create(JOBS, given)
-    await asyncio.sleep(60)
-    (state,) = await _states(simulation)
-    assert state["phase"] == "Pending"
-    assert "privileged" in state["containerStatuses"][0]["state"]["waiting"]["message"]
 
 
 @pytest.mark.parametrize("node", ["node-0", ""], ids=["bound beforehand", "to be scheduled"])

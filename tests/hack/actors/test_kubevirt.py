@@ -86,28 +86,6 @@ async def test_migration_without_target_waits() -> None:
         await eventually(lambda: moved(simulation))
 
 
-async def test_failed_migration_is_retried_with_backoff() -> None:
-    async with cluster({"failing_migrations": 1}) as simulation:
-        await taint(simulation, "node-0")
-        await eventually(lambda: moved(simulation))
-        await asyncio.sleep(1)
-        phases = sorted(objects.status(one)["phase"] for one in (await simulation.client().list(MIGRATIONS)).items)
-        assert phases == ["Failed", "Succeeded"]
-        assert asyncio.get_running_loop().time() > 20
-
-
-async def test_two_migrations_run_per_node() -> None:
-    most = 0
-    async with cluster(*({"name": f"vm-{index}"} for index in range(6))) as simulation:
-        await taint(simulation, "node-0")
-        for _ in range(200):
-            await asyncio.sleep(0.05)
-            listed = (await simulation.client().list(MIGRATIONS)).items
-            open_ = [one for one in listed if objects.status(one).get("phase") not in {"Succeeded", "Failed"}]
-            most = max(most, len(open_))
-        assert most == 2
-
-
 @pytest.mark.parametrize(
     ("strategy", "action", "outcome"),
     [
@@ -174,21 +152,6 @@ async def test_volume_is_degraded_while_a_replica_node_is_down() -> None:
         (engine,) = (await client.list(ENGINES)).items
         assert sorted(engine["status"]["replicaModeMap"].values()) == ["ERR", "RW", "RW"]
         await eventually(is_healthy)
-
-
-async def test_replica_is_rebuilt_after_an_unobserved_outage() -> None:
-    async with cluster({}) as simulation:
-        client = simulation.client()
-        (engine,) = (await client.list(ENGINES)).items
-        modes = dict.fromkeys(engine["status"]["replicaModeMap"], "ERR")
-        patch = MergePatch({"status": {"replicaModeMap": modes}})
-        await client.patch(ENGINES, objects.name(engine), patch, namespace="longhorn-system", subresource="status")
-
-        async def is_sound() -> bool:
-            (engine,) = (await client.list(ENGINES)).items
-            return set(engine["status"]["replicaModeMap"].values()) == {"RW"}
-
-        await eventually(is_sound, seconds=60)
 
 
 @pytest.mark.parametrize(("refusals", "status"), [(0, 202), (1, 500)])

@@ -36,17 +36,6 @@ def test_drain_text_is_the_documented_one() -> None:
     assert plans.drain_text(OPTIONS, single=False) == TEXT
 
 
-def test_single_machine_is_not_drained() -> None:
-    assert '"enabled":false' in plans.drain_text(OPTIONS, single=True)
-
-
-def test_drain_text_without_options_has_required_fields() -> None:
-    text = plans.drain_text(None, single=False)
-    assert "Hooks" not in text
-    assert "ignore" not in text
-    assert not plans.needs_drain(text)
-
-
 def test_hooks_without_a_key_are_ignored() -> None:
     text = plans.drain_text({"preDrainHooks": [{"annotation": ""}, {"annotation": "a/b"}]}, single=False)
     assert plans.hooks(text, "preDrainHooks") == ["a/b"]
@@ -65,11 +54,6 @@ def test_hooks_without_a_key_are_ignored() -> None:
 def test_changes_that_make_a_new_plan(changed: dict[str, Any], *, differs: bool) -> None:
     old, new = plans.plan_of(cluster(), MACHINE), plans.plan_of(changed, MACHINE)
     assert (plans.drain_hash(old) != plans.drain_hash(new)) is differs
-
-
-def test_plan_contains_its_kubernetes_version() -> None:
-    assert plans.kubernetes_of(plans.plan_of(cluster("v1.35.2+rke2r1"), MACHINE)) == "v1.35.2+rke2r1"
-    assert plans.drain_hash(b"{}") == plans.drain_hash(b"") == ""
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.support.polling import eventually
 from tests.support.upgrade_script import POST_HOOK, PRE_HOOK, UpgradeScript
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MACHINES, NODES, PODS, PROVISIONING_CLUSTERS, SECRETS
+from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -66,11 +66,6 @@ class Cluster:
 async def cluster() -> AsyncIterator[Cluster]:
     async with Simulation(load("three-nodes").changed(vms={"count": 3})) as simulation:
         yield Cluster(simulation)
-
-
-async def test_no_hook_is_pending_before_a_change(cluster: Cluster) -> None:
-    await asyncio.sleep(30)
-    assert await cluster.asked("drain-options") == {}
 
 
 async def test_drain_steps_and_cleanup(cluster: Cluster) -> None:
@@ -151,12 +146,6 @@ async def _strategy(cluster: Cluster, **strategy: Any) -> None:
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
 
 
-async def test_strategy_change_alone_has_no_effect(cluster: Cluster) -> None:
-    await _strategy(cluster, controlPlaneConcurrency="1")
-    await asyncio.sleep(20)
-    assert await cluster.asked("drain-options") == {}
-
-
 async def test_new_generation_drains_without_a_new_version(cluster: Cluster) -> None:
     await cluster.start()
     version = cluster.simulation.scenario.software.kubernetes
@@ -171,19 +160,6 @@ async def test_unknown_kubernetes_version_is_not_planned(cluster: Cluster) -> No
     await asyncio.sleep(20)
     secrets = await cluster.secrets()
     assert all(one["data"]["plan"] == one["data"]["appliedPlan"] for one in secrets.values())
-
-
-async def test_recreated_tolerating_pod_does_not_block_the_drain(cluster: Cluster) -> None:
-    script = UpgradeScript(
-        cluster.client, iso_url=cluster.simulation.iso_url, release=cluster.simulation.scenario.release
-    )
-    await script.import_image()
-    await script.start_repository()
-    await cluster.start()
-    node, text = await cluster.until_asked("pre-drain")
-    await cluster.answer(node, PRE_HOOK, text)
-    await cluster.until_asked("post-drain")
-    assert (await cluster.client.list(PODS, namespace="harvester-system")).items
 
 
 async def test_undrainable_node_keeps_the_drain_waiting() -> None:

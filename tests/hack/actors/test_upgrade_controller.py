@@ -178,24 +178,6 @@ async def test_joining_node_reopens_a_complete_plan(given: Given) -> None:
     assert len(await given.jobs()) == 4
 
 
-async def test_node_selector_excludes_nodes(given: Given) -> None:
-    label = {"plan.upgrade.cattle.io/work": "disabled"}
-    await given.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": label}}))
-    await given.create()
-    await given.until("True", "Complete")
-    assert len(await given.jobs()) == 2
-
-
-async def test_differing_host_name_hangs_the_plan(given: Given) -> None:
-    label = {"kubernetes.io/hostname": "elsewhere"}
-    await given.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": label}}))
-    await given.create(concurrency=1, nodeSelector={"matchLabels": label})
-    await asyncio.sleep(60)
-    assert await given.complete() == ("False", "SyncJob")
-    assert objects.status(await given.plan())["applying"] == ["elsewhere"]
-    assert not any(_is_marked(node) for node in (await given.client.list(NODES)).items)
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -212,31 +194,6 @@ async def test_invalid_plan_reports_the_reason(given: Given, spec: dict[str, Any
     assert message in str(objects.status(plan)["conditions"])
     await asyncio.sleep(30)
     assert await given.jobs() == []
-
-
-async def test_new_template_restarts_running_jobs(given: Given) -> None:
-    await given.create()
-    await given.until("False", "SyncJob")
-    await asyncio.sleep(1)
-    before = {objects.name(job): objects.uid(job) for job in await given.jobs()}
-    await given.patch(upgrade={"args": ["other"]})
-    await asyncio.sleep(0.5)
-    after = {objects.name(job): objects.uid(job) for job in await given.jobs()}
-    assert before.keys() == after.keys()
-    assert all(before[name] != after[name] for name in before)
-    await given.until("True", "Complete")
-
-
-async def test_deadline_is_changed_in_place(given: Given) -> None:
-    await given.create()
-    await given.until("False", "SyncJob")
-    await asyncio.sleep(1)
-    before = [objects.uid(job) for job in await given.jobs()]
-    await given.patch(jobActiveDeadlineSecs=77)
-    await asyncio.sleep(0.5)
-    jobs = await given.jobs()
-    assert [objects.uid(job) for job in jobs] == before
-    assert {objects.spec(job)["activeDeadlineSeconds"] for job in jobs} == {77}
 
 
 def _is_marked(node: Object) -> bool:

@@ -99,13 +99,6 @@ async def test_next_attempt_keeps_vms_that_are_off(setup: Setup) -> None:
     assert [reason for _, reason, _ in await setup.events()].count("RestoreVMConfigMapCreated") == 1
 
 
-async def test_detector_reports_once_per_attempt(setup: Setup) -> None:
-    await setup.set_up()
-    for _ in range(3):
-        await setup.ledger.shut_down([machine("a")], pod(), "n1")
-    assert len(await setup.events()) == 2
-
-
 @pytest.mark.parametrize("plan", ["up", "none"], ids=["a plan that does not want it", "no plan"])
 async def test_vms_that_are_not_recorded(setup: Setup, plan: str) -> None:
     await setup.set_up(restore=plan == "none")
@@ -138,9 +131,3 @@ async def test_recorded_vms_of_the_node_are_started(setup: Setup, error: Excepti
     assert setup.orders.given == ["start default/a", "start default/b"]
     reasons = [reason for source, reason, _ in await setup.events() if source == "restore-vm"]
     assert reasons == ["RestoreVMFailed" if said else "RestoreVMCompleted"]
-
-
-async def test_no_vm_starts_without_a_record(setup: Setup) -> None:
-    await setup.set_up()
-    assert await setup.ledger.start("n1", "up") == ""
-    assert setup.orders.given == []

@@ -60,13 +60,6 @@ def test_other_writes_do_not_end_a_phase_change(other: Exchange) -> None:
     assert found(*writes, manager_write(20), record(22, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 9}
 
 
-def test_last_of_two_awaited_objects_counts() -> None:
-    ready = {**DEPLOYMENT, "status": {"availableReplicas": 2}}
-    half = {**DEPLOYMENT, "status": {"availableReplicas": 1}}
-    writes = [record(0, "RepoCreating"), write("x", 1, half), write("x", 10, SLICE), write("x", 20, ready)]
-    assert found(*writes, record(25, "ImagePreloading")) == {PhaseName.REPO_CREATE: 4}
-
-
 def test_last_acknowledged_hook_ends_the_node_upgrade() -> None:
     def secret(uid: str, **annotations: str) -> dict[str, Any]:
         return {"kind": "Secret", "metadata": {"uid": uid, "annotations": annotations}}

@@ -52,14 +52,3 @@ def test_request_gets_the_other_server_identifiers(
     empty: dict[str, Any] = {"path": "/"}
     translated = learned.translate(Request(method="GET", **(empty | given)))
     assert {key: getattr(translated, key) for key in expected} == expected
-
-
-def test_list_is_learnt_with_its_objects() -> None:
-    translation = Translation()
-    recorded = {"metadata": {"resourceVersion": "5"}, "items": [obj("a", "aa-1", "3"), obj("deleted", "aa-2", "4")]}
-    current = {"metadata": {"resourceVersion": "50"}, "items": [obj("a", "bb-1", "30")]}
-    translation.learn(response(recorded), response(current))
-    body = b'["aa-1","aa-2",{"resourceVersion":"5"}]'
-    assert translation.translate(Request(method="GET", path="/", body=body)).body == (
-        b'["bb-1","aa-2",{"resourceVersion":"50"}]'
-    )

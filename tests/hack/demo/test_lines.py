@@ -71,11 +71,6 @@ def test_final_node_states_precede_the_end_of_their_phase() -> None:
     ]
 
 
-def test_repeated_event_is_not_printed_again() -> None:
-    before, after = replace(QUIET, events=(WARNING,)), replace(QUIET, events=(replace(WARNING, count=2),))
-    assert list(changes(before, after)) == []
-
-
 def test_event_with_the_last_error_is_not_printed() -> None:
     failing = replace(QUIET, last_error="no list")
     assert list(changes(QUIET, replace(failing, events=(WARNING,)))) == ["error: no list"]

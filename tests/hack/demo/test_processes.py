@@ -39,14 +39,6 @@ async def test_children_stop_with_the_context(tmp_path: Path) -> None:
     assert not is_alive(group.group)
 
 
-async def test_an_exit_is_described_and_logged(tmp_path: Path) -> None:
-    async with process_group(tmp_path) as group:
-        child = await group.start("quitter", ["sh", "-c", "echo a; echo b; echo c >&2; exit 3"])
-        await child.process.wait()
-    assert child.ending() == "the quitter exited with status 3"
-    assert child.tail(2) == "b\nc"
-
-
 async def test_no_child_outlives_a_killed_demo(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     folder.mkdir()

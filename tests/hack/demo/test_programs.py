@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.demo.processes import Child, ProcessGroup, process_group
-from hack.demo.programs import DemoError, Programs, manager_command, ready_line
+from hack.demo.programs import DemoError, Programs, ready_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.real_loop
 
@@ -73,15 +73,3 @@ async def test_cluster_exit_before_ready_is_an_error(group: ProcessGroup) -> Non
     with pytest.raises(DemoError, match="the cluster exited with status 1"):
         await ready_line(child, within=20)
     assert child.tail(1) == "no port"
-
-
-async def test_cluster_that_is_never_ready_is_an_error(group: ProcessGroup) -> None:
-    child = await group.start("cluster", SLEEP)
-    with pytest.raises(DemoError, match="not ready within 0 s"):
-        await ready_line(child, within=0.05)
-
-
-def test_manager_is_the_installed_program() -> None:
-    command = manager_command(Path("kubeconfig"), "http://127.0.0.1:1/{plan}")
-    assert command[1:6] == ["run", "--kubeconfig", "kubeconfig", "--repo-url", "http://127.0.0.1:1/{plan}"]
-    assert Path(command[0]).name == "upgrade-manager"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hack.demo.view import EventRow, Mark, NodeRow, build, select
+from hack.demo.view import Mark, build
 
 START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -60,47 +60,8 @@ def test_failed_plan_marks_its_phase_and_stops_the_clock() -> None:
     assert (view.outcome, view.cause, view.waiting, view.elapsed) == ("Failed", "the download failed", "", 3.0)
 
 
-def test_blocked_plan_has_ended() -> None:
-    condition = {"type": "Available", "status": "False", "reason": "ConcurrentUpgradeBlocked", "message": "by other"}
-    view = build(plan(conditions=[condition]), [], now=START)
-    assert (view.outcome, view.cause) == ("Blocked", "by other")
-
-
 def test_last_error_is_the_message_of_degraded() -> None:
     condition = {"type": "Degraded", "status": "True", "message": "the repository does not respond"}
     assert build(plan(conditions=[condition]), [], now=START).last_error == condition["message"]
     condition["status"] = "False"
     assert build(plan(conditions=[condition]), [], now=START).last_error == ""
-
-
-def test_nodes_are_sorted_by_number() -> None:
-    states = {"node-10": {"state": "ImagePreloaded"}, "node-2": {"state": "PreDraining", "message": "draining"}}
-    assert build(plan(nodeUpgradeStatuses=states), [], now=START).nodes == (
-        NodeRow(name="node-2", state="PreDraining", message="draining"),
-        NodeRow(name="node-10", state="ImagePreloaded", message=""),
-    )
-
-
-def test_nodes_in_progress_have_rows_and_others_are_counted() -> None:
-    states = {f"node-{number}": {"state": "ImagePreloaded"} for number in range(40)}
-    states["node-33"] = {"state": "WaitingReboot"}
-    rows, others = select(build(plan(nodeUpgradeStatuses=states), [], now=START).nodes)
-    assert len(rows) == 12
-    assert rows[0].name == "node-33"
-    assert others == "28 ImagePreloaded"
-
-
-def test_latest_events_are_sorted_by_time() -> None:
-    events = [
-        {
-            "metadata": {"name": f"e{second}"},
-            "type": "Normal",
-            "reason": "R",
-            "message": str(second),
-            "lastTimestamp": at(second),
-        }
-        for second in (9, 1, 3, 5, 2, 8, 7)
-    ]
-    view = build(plan(), events, now=START)
-    assert [event.message for event in view.events] == ["2", "3", "5", "7", "8", "9"]
-    assert view.events[0] == EventRow(time="12:00:02", type="Normal", reason="R", message="2", count=1)

@@ -42,10 +42,8 @@ ALLOWED: dict[str, set[str]] = {"tests/test_words.py": {"*"}}
 #: What is being rewritten.
 PENDING = (
     "hack/apiserver/",
-    "tests/conformance/",
     "tests/hack/apiserver/",
     "tests/kube/",
-    "tests/kubectl/",
     "tests/pipeline/",
     "tests/runtime/",
     "tests/support/hooks.py",

@@ -1,4 +1,4 @@
-"""One table of API behaviours, run against both servers; where they differ the real one is right."""
+"""API behaviours checked against the embedded and the real API server; the real one is the reference."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:  # noqa: ARG001  # all of them
-    """Leave all of it out of the default tier, without importing it."""
+    """Exclude these tests from the default tier without importing them."""
     return config.getoption("tier") == tiers.DEFAULT or None
 
 
 @pytest.fixture
 async def api(request: pytest.FixtureRequest) -> AsyncIterator[bareapi.BareApi]:
-    """The API server whose turn it is."""
+    """Provide the API server that the test is parametrised with."""
     if tiers.server_of(request.node) == tiers.EMBEDDED:
         async with asyncio.TaskGroup() as group, bareapi.embedded_api(group) as embedded:
             yield embedded

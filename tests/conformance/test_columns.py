@@ -1,4 +1,4 @@
-"""What `kubectl get` shows of each kind: names and types of the columns, and the cells."""
+"""Printed columns and cells of `kubectl get`."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ EVENTS = "Last_Seen Type Reason Object Subobject* Source* Message First_Seen* Co
         ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name Created_At:date"),
     ],
 )
-async def test_the_columns_of_a_built_in_kind(api: BareApi, path: str, columns: str) -> None:
-    """A star marks what only `-o wide` shows; types other than string stand behind a colon."""
+async def test_built_in_kind_has_its_columns(api: BareApi, path: str, columns: str) -> None:
+    """Compare the columns; a star marks those of `-o wide`, a colon precedes a type other than string."""
     definitions = (await table(api, path, limit="1"))["columnDefinitions"]
     found = [
         one["name"].replace(" ", "_")
@@ -83,7 +83,7 @@ def state(name: str, **more: Any) -> dict[str, Any]:
         pytest.param({"phase": "Succeeded"}, ["0/2", "Succeeded", "0"], id="succeeded"),
     ],
 )
-async def test_a_pod(api: BareApi, status: dict[str, Any], cells: list[str]) -> None:
+async def test_cells_of_a_pod(api: BareApi, status: dict[str, Any], cells: list[str]) -> None:
     await api.admin.post(api.path("serviceaccounts"), {"metadata": {"name": "runner"}})
     spec = {
         "serviceAccountName": "runner",
@@ -124,11 +124,11 @@ INFO = dict.fromkeys(("architecture", "bootID", "kubeProxyVersion", "machineID",
             {},
             {"conditions": [READY | {"status": "Unknown"}]},
             ["NotReady", "<none>", "", *["<none>"] * 2, *["<unknown>"] * 3],
-            id="lost",
+            id="unreachable",
         ),
     ],
 )
-async def test_a_node(
+async def test_cells_of_a_node(
     api: BareApi, labels: dict[str, str], spec: dict[str, Any], status: dict[str, Any], cells: list[str]
 ) -> None:
     node = f"/api/v1/nodes/{api.word}"
@@ -182,7 +182,9 @@ ANY = object()
         ),
     ],
 )
-async def test_the_cells_of(api: BareApi, group: str, plural: str, content: dict[str, Any], cells: list[Any]) -> None:
+async def test_cells_of_other_kinds(
+    api: BareApi, group: str, plural: str, content: dict[str, Any], cells: list[Any]
+) -> None:
     path = api.path(plural, group=group)
     if plural == "events":
         content["involvedObject"]["namespace"] = api.namespace
@@ -232,7 +234,7 @@ COLUMNS: list[dict[str, Any]] = [
         pytest.param({"spec": {}}, [*[None] * 12, "L", None], id="empty"),
     ],
 )
-async def test_a_custom_kind(api: BareApi, content: dict[str, Any], cells: list[Any]) -> None:
+async def test_cells_of_a_custom_kind(api: BareApi, content: dict[str, Any], cells: list[Any]) -> None:
     path = await define(api, additionalPrinterColumns=COLUMNS)
     created = await api.admin.post(
         path, widget(api, "a") | content | {"metadata": {"name": "a", "labels": {"a.b/c": "L"}}}
@@ -247,7 +249,7 @@ async def test_a_custom_kind(api: BareApi, content: dict[str, Any], cells: list[
     await drop(api)
 
 
-async def test_a_custom_kind_without_columns(api: BareApi) -> None:
+async def test_custom_kind_without_columns_has_name_and_age(api: BareApi) -> None:
     path = await define(api)
     await api.admin.post(path, widget(api, "a"))
     found = await table(api, path)

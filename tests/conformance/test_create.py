@@ -1,5 +1,5 @@
-"""What a create stores, and what it refuses: kinds, namespaces and names."""
-# ruff: noqa: E501  # what the server says stays in one piece
+"""Creation: stored metadata, names, namespaces, finalizers, owners."""
+# ruff: noqa: E501  # keep server messages on one line
 
 from __future__ import annotations
 
@@ -16,15 +16,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-SPACES = "/api/v1/namespaces"
-NODES = "/api/v1/nodes"
-SERVICES = "/api/v1/namespaces/$ns/services"
-ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/$ns/roles"
-
 
 ROWS = [
     Row(
-        title="an object gets its system fields",
+        title="object gets system fields",
         when=post(MAPS, config_map(name="one")),
         look=(
             "kind",
@@ -49,13 +44,13 @@ ROWS = [
         ),
     ),
     Row(
-        title="kind and apiVersion may be left out for a built-in kind",
+        title="kind and apiVersion are optional for a built-in kind",
         when=post(MAPS, {"metadata": {"name": "one"}}),
         look=("kind", "apiVersion"),
         then=answered(201, kind="ConfigMap", apiVersion="v1"),
     ),
     Row(
-        title="another namespace than the path's is refused for a custom kind",
+        title="namespace other than the path's is refused",
         when=post(WIDGETS, plain() | {"kind": "Widget", "metadata": {"name": "one", "namespace": "other"}}),
         then=refused(
             400,
@@ -65,12 +60,12 @@ ROWS = [
         ),
     ),
     Row(
-        title="a namespace that does not exist is refused for a custom kind",
+        title="missing namespace is refused",
         when=post("/apis/shapes.example.io/v1/namespaces/$ns-none/widgets", widget()),
         then=refused(404, "NotFound", 'namespaces "$ns-none" not found', {"name": "$ns-none", "kind": "namespaces"}),
     ),
     Row(
-        title="a name that is taken is refused for a custom kind",
+        title="existing name is refused",
         given=(post(WIDGETS, widget()),),
         when=post(WIDGETS, widget()),
         then=refused(
@@ -81,14 +76,14 @@ ROWS = [
         ),
     ),
     Row(
-        title="no name at all is refused for a custom kind",
+        title="missing name is refused",
         when=post(PLAINS, plain("")),
         then=invalid(
             "Plain.shapes.example.io", ("metadata.name", "Required value: name or generateName is required"), name=""
         ),
     ),
     Row(
-        title="a name in capitals is refused for a custom kind",
+        title="uppercase name is refused",
         when=post(WIDGETS, widget("One")),
         then=invalid(
             "Widget.shapes.example.io",
@@ -100,14 +95,124 @@ ROWS = [
         ),
     ),
     Row(
-        title="a generated name begins as asked",
+        title="generated name has its prefix",
         when=post(MAPS, config_map(generateName="one-")),
         look=("metadata.generateName",),
         then=answered(201, **{"metadata.generateName": "one-"}),
+    ),
+    Row(
+        title="system fields of the request are replaced",
+        when=post(
+            WIDGETS,
+            widget()
+            | {
+                "metadata": {
+                    "name": "one",
+                    "uid": "mine",
+                    "creationTimestamp": "2001-01-01T00:00:00Z",
+                    "deletionTimestamp": "2001-01-01T00:00:00Z",
+                    "deletionGracePeriodSeconds": 5,
+                    "generation": 7,
+                    "selfLink": "/x",
+                }
+            },
+        ),
+        look=("metadata",),
+        then=answered(
+            201,
+            metadata={
+                "creationTimestamp": "$time",
+                "generation": 1,
+                "name": "one",
+                "namespace": "$ns",
+                "resourceVersion": "$version",
+                "uid": "$uid",
+            },
+        ),
+    ),
+    Row(
+        title="overlong label value is refused",
+        when=post(MAPS, config_map(name="one", labels={"a": "b" * 64})),
+        then=invalid(
+            "ConfigMap",
+            (
+                "metadata.labels",
+                'Invalid value: "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb": must be no more than 63 bytes',
+            ),
+        ),
+    ),
+    Row(
+        title="empty maps and lists in metadata are dropped",
+        when=post(
+            WIDGETS,
+            widget()
+            | {"metadata": {"name": "one", "labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}},
+        ),
+        look=("metadata",),
+        then=answered(
+            201,
+            metadata={
+                "creationTimestamp": "$time",
+                "generation": 1,
+                "name": "one",
+                "namespace": "$ns",
+                "resourceVersion": "$version",
+                "uid": "$uid",
+            },
+        ),
+    ),
+    Row(
+        title="finalizer without a domain returns a warning",
+        when=post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["mine"]}}),
+        look=("metadata.finalizers",),
+        then=answered(
+            201,
+            **{
+                "metadata.finalizers": ["mine"],
+                "warnings": [
+                    'metadata.finalizers: "mine": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers'
+                ],
+            },
+        ),
+    ),
+    Row(
+        title="owner reference is stored unchanged",
+        when=post(
+            MAPS,
+            config_map(
+                name="one",
+                ownerReferences=[
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Node",
+                        "name": "a",
+                        "uid": "u-a",
+                        "blockOwnerDeletion": False,
+                        "controller": False,
+                    }
+                ],
+            ),
+        ),
+        look=("metadata.ownerReferences",),
+        then=answered(
+            201,
+            **{
+                "metadata.ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Node",
+                        "name": "a",
+                        "uid": "u-a",
+                        "controller": False,
+                        "blockOwnerDeletion": False,
+                    }
+                ]
+            },
+        ),
     ),
 ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_create(api: BareApi, row: Row) -> None:
+async def test_create(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

@@ -1,5 +1,4 @@
-"""Which CustomResourceDefinitions are taken, and what becomes of them."""
-# what the server says stays in one piece
+"""CustomResourceDefinitions: defaults, conflicts, updates."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ def _version(**more: object) -> dict[str, object]:
 
 ROWS = [
     Row(
-        title="a definition is completed",
+        title="definition gets defaults",
         when=post(DEFINITIONS, gadget()),
         look=("spec.names", "spec.conversion", "spec.scope", "spec.preserveUnknownFields", "metadata.generation"),
         then=answered(
@@ -37,7 +36,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="an update without a resourceVersion is refused",
+        title="update without resourceVersion is refused",
         given=(post(DEFINITIONS, gadget()),),
         when=put(f"{DEFINITIONS}/{NAME}", gadget()),
         then=invalid(
@@ -47,7 +46,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="a schema may change",
+        title="schema can change",
         given=(post(DEFINITIONS, gadget()),),
         when=merge(
             f"{DEFINITIONS}/{NAME}",
@@ -76,5 +75,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_definition(api: BareApi, row: Row) -> None:
+async def test_definition(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

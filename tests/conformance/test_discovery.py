@@ -1,4 +1,4 @@
-"""What clients learn about the kinds of a server: group by group, and all at once."""
+"""Discovery, OpenAPI, version and health endpoints."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def entry(kind: str, *, short: str = "", categories: str = "", namespaced: bool 
         ),
     ],
 )
-async def test_a_built_in_kind(api: BareApi, where: str, plural: str, found: Any) -> None:
+async def test_built_in_kind_is_discovered(api: BareApi, where: str, plural: str, found: Any) -> None:
     answer = await api.admin.get(where)
     version = where.removeprefix("/apis/").removeprefix("/api/")
     assert (answer.body["kind"], answer.body["groupVersion"]) == ("APIResourceList", version)
@@ -74,13 +74,13 @@ async def test_a_built_in_kind(api: BareApi, where: str, plural: str, found: Any
         ("/apis/apps/v1", "deployments/status", {"kind": "Deployment", "namespaced": True}),
     ],
 )
-async def test_a_subresource(api: BareApi, where: str, name: str, found: dict[str, Any]) -> None:
+async def test_status_subresource_is_discovered(api: BareApi, where: str, name: str, found: dict[str, Any]) -> None:
     resources = (await api.admin.get(where)).body["resources"]
     (one,) = [one for one in resources if one["name"] == name]
     assert one == {"name": name, "singularName": "", "verbs": READ_WRITE} | found
 
 
-async def test_a_custom_kind_group_by_group(api: BareApi) -> None:
+async def test_custom_kind_is_discovered_by_group(api: BareApi) -> None:
     group = f"{api.word}.example.io"
     await define(api, subresources={"status": {}})
     listed = await until(api, "/apis", lambda answer: any(one["name"] == group for one in answer.body["groups"]))
@@ -110,7 +110,7 @@ async def test_a_custom_kind_group_by_group(api: BareApi) -> None:
     await drop(api)
 
 
-async def test_a_custom_kind_all_at_once(api: BareApi) -> None:
+async def test_custom_kind_is_in_aggregated_discovery(api: BareApi) -> None:
     group = f"{api.word}.example.io"
     await define(api, subresources={"status": {}})
     wire = RawClient(api.transport, headers={"accept": ACCEPT})
@@ -138,7 +138,7 @@ async def test_a_custom_kind_all_at_once(api: BareApi) -> None:
     await drop(api)
 
 
-async def test_the_core_group_all_at_once(api: BareApi) -> None:
+async def test_core_group_is_in_aggregated_discovery(api: BareApi) -> None:
     answer = await RawClient(api.transport, headers={"accept": ACCEPT}).get("/api")
     (group,) = answer.body["items"]
     (version,) = group["versions"]
@@ -158,33 +158,33 @@ async def test_the_core_group_all_at_once(api: BareApi) -> None:
     [
         pytest.param("application/json", 200, "APIGroupList", id="JSON"),
         pytest.param("application/cbor,application/json", 200, "APIGroupList", id="CBOR, else JSON"),
-        pytest.param(V2, 200, "APIGroupDiscoveryList", id="all at once"),
+        pytest.param(V2, 200, "APIGroupDiscoveryList", id="aggregated"),
     ],
 )
-async def test_the_form_of_discovery(api: BareApi, accept: str, status: int, kind: str) -> None:
+async def test_accept_header_selects_the_discovery_format(api: BareApi, accept: str, status: int, kind: str) -> None:
     answer = await RawClient(api.transport, headers={"accept": accept}).get("/apis")
     assert (answer.status, answer.body["kind"]) == (status, kind)
 
 
 @pytest.mark.parametrize("where", ["/apis/nosuch.io", "/apis/nosuch.io/v1", "/nosuch", "/apis/nosuch.io/v1/foos"])
-async def test_what_is_not_there(api: BareApi, where: str) -> None:
+async def test_unknown_path_is_not_found(api: BareApi, where: str) -> None:
     answer = await api.admin.get(where)
     assert (answer.status, answer.headers["content-type"]) == (404, "text/plain; charset=utf-8")
     assert answer.body == b"404 page not found\n"
 
 
-async def test_the_version(api: BareApi) -> None:
+async def test_version_is_served(api: BareApi) -> None:
     version = (await api.admin.get("/version")).body
     assert (version["major"], version["minor"], version["gitVersion"]) == ("1", "35", "v1.35.4")
 
 
 @pytest.mark.parametrize("root", ["/healthz", "/livez", "/readyz"])
-async def test_the_health(api: BareApi, root: str) -> None:
+async def test_health_is_served(api: BareApi, root: str) -> None:
     whole = await api.admin.get(root)
     assert (whole.status, whole.body, whole.headers["content-type"]) == (200, b"ok", "text/plain; charset=utf-8")
 
 
-async def test_the_schemas_of_a_group(api: BareApi) -> None:
+async def test_openapi_document_of_a_custom_group(api: BareApi) -> None:
     group = f"{api.word}.example.io"
     spec = {"type": "object", "description": "What is wanted.", "properties": {"size": {"type": "integer"}}}
     schema = {"type": "object", "description": "A widget.", "properties": {"spec": spec}}
@@ -208,6 +208,6 @@ async def test_the_schemas_of_a_group(api: BareApi) -> None:
 
 
 @pytest.mark.parametrize("where", ["/api/v1/configmaps", "/api/v1/secrets", "/apis/batch/v1/jobs"])
-async def test_nothing_is_deleted_in_all_namespaces_at_once(api: BareApi, where: str) -> None:
+async def test_collection_delete_needs_a_namespace(api: BareApi, where: str) -> None:
     answer = await api.admin.delete(where)
     assert (answer.status, answer.body["reason"]) == (405, "MethodNotAllowed")

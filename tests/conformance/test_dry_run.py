@@ -1,5 +1,4 @@
-"""Writes that are checked and answered, and not stored."""
-# what the server says stays in one piece
+"""Dry runs are validated and not stored."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ ALL = {"dryRun": "All"}
 
 ROWS = [
     Row(
-        title="a create of a custom object answers the object without a version",
+        title="create returns the object without resourceVersion",
         when=post(WIDGETS, widget(), **ALL),
         look=("metadata", "spec"),
         then=answered(
@@ -32,27 +31,27 @@ ROWS = [
         ),
     ),
     Row(
-        title="a create stores nothing",
+        title="create stores nothing",
         given=(post(MAPS, ONE, **ALL),),
         when=get(MAP),
         then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
     ),
     Row(
-        title="a patch answers the new state",
+        title="patch returns the new state",
         given=(post(WIDGETS, widget()),),
         when=merge(f"{WIDGETS}/one", {"spec": {"size": 3}}, **ALL),
         look=("spec.size", "metadata.generation", "metadata.resourceVersion"),
         then=answered(200, **{"spec.size": 3, "metadata.generation": 2, "metadata.resourceVersion": "$version"}),
     ),
     Row(
-        title="a patch stores nothing",
+        title="patch stores nothing",
         given=(post(WIDGETS, widget()), merge(f"{WIDGETS}/one", {"spec": {"size": 3}}, **ALL)),
         when=get(f"{WIDGETS}/one"),
         look=("spec.size", "metadata.generation"),
         then=answered(200, **{"spec.size": "absent", "metadata.generation": 1}),
     ),
     Row(
-        title="a CustomResourceDefinition is not served after a dry run",
+        title="CustomResourceDefinition is not served",
         given=(
             post(
                 "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -72,5 +71,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_dry_run(api: BareApi, row: Row) -> None:
+async def test_dry_run(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

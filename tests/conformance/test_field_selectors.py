@@ -1,4 +1,4 @@
-"""Field selectors: which kinds offer which fields, and how the others are refused."""
+"""Field selectors by kind, and refused fields."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ async def create(api: BareApi, plural: str, *objects: dict[str, Any], group: str
     ("selector", "chosen"),
     [
         pytest.param("metadata.name=a", "a", id="a name"),
-        pytest.param("metadata.name!=a", "b", id="all names but one"),
+        pytest.param("metadata.name!=a", "b", id="other names"),
         pytest.param("metadata.name=a,metadata.name=b", "", id="two names"),
     ],
 )
-async def test_a_field_chooses(api: BareApi, selector: str, chosen: str) -> None:
+async def test_metadata_field_selects(api: BareApi, selector: str, chosen: str) -> None:
     two = {"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "type": "example.io/x"}
     answer = await api.admin.get(await create(api, "secrets", *two), fieldSelector=selector)
     assert (answer.status, answer.names) == (200, chosen.split())
@@ -53,7 +53,7 @@ async def test_a_field_chooses(api: BareApi, selector: str, chosen: str) -> None
         pytest.param("reason=R,type=Normal", True, id="reason and type"),
     ],
 )
-async def test_events_by_what_they_are_about(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
+async def test_event_field_selects(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
     event = EVENT | {"involvedObject": EVENT["involvedObject"] | {"namespace": api.namespace}}
     path = await create(api, "events", event)
     answer = await api.admin.get(path, fieldSelector=f"involvedObject.namespace={api.namespace},{selector}")
@@ -66,10 +66,10 @@ async def test_events_by_what_they_are_about(api: BareApi, selector: str, is_cho
         pytest.param("spec.nodeName=n", "a", id="a node"),
         pytest.param("spec.nodeName=", "b", id="no node"),
         pytest.param("status.phase=Pending", "a b", id="a phase"),
-        pytest.param("status.phase!=Succeeded,status.phase!=Failed,spec.nodeName=n", "a", id="what a drain asks for"),
+        pytest.param("status.phase!=Succeeded,status.phase!=Failed,spec.nodeName=n", "a", id="selector of a drain"),
     ],
 )
-async def test_pods_by_their_fields(api: BareApi, selector: str, chosen: str) -> None:
+async def test_pod_field_selects(api: BareApi, selector: str, chosen: str) -> None:
     await create(api, "serviceaccounts", {"metadata": {"name": "runner"}})
     spec = {"serviceAccountName": "runner", "containers": [{"name": "c", "image": "i"}]}
     path = await create(
@@ -90,7 +90,7 @@ async def test_pods_by_their_fields(api: BareApi, selector: str, chosen: str) ->
         pytest.param("spec.unschedulable=false", False, id="not cordoned"),
     ],
 )
-async def test_nodes_by_whether_they_are_cordoned(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
+async def test_node_field_selects(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
     await api.admin.post("/api/v1/nodes", {"metadata": {"name": api.word}, "spec": {"unschedulable": True}})
     answer = await api.admin.get("/api/v1/nodes", fieldSelector=f"metadata.name={api.word},{selector}")
     assert answer.names == [api.word] * is_chosen
@@ -108,21 +108,21 @@ def unsupported(field: str) -> str:
 @pytest.mark.parametrize(
     ("path", "selector", "text"),
     [
-        pytest.param("/api/v1/configmaps", "data.x=1", unknown("data.x"), id="a kind without fields of its own"),
+        pytest.param("/api/v1/configmaps", "data.x=1", unknown("data.x"), id="kind without own fields"),
         pytest.param("/api/v1/pods", "spec.hostname=x", unsupported("spec.hostname"), id="Pods"),
         pytest.param("/api/v1/nodes", "status.phase=x", unsupported("status.phase"), id="Nodes"),
     ],
 )
-async def test_a_selector_that_is_not_offered(api: BareApi, path: str, selector: str, text: str) -> None:
+async def test_unsupported_field_is_refused(api: BareApi, path: str, selector: str, text: str) -> None:
     answer = await api.admin.get(path, fieldSelector=selector)
     assert (answer.status, answer.body["reason"], answer.body["message"]) == (400, "BadRequest", text)
 
 
 @pytest.mark.parametrize(
     ("selector", "chosen"),
-    [pytest.param("spec.colour=red", "a", id="a text"), pytest.param("spec.colour!=red", "b c", id="another text")],
+    [pytest.param("spec.colour=red", "a", id="equal"), pytest.param("spec.colour!=red", "b c", id="unequal")],
 )
-async def test_the_fields_that_a_definition_makes_selectable(api: BareApi, selector: str, chosen: str) -> None:
+async def test_selectable_field_of_a_definition_selects(api: BareApi, selector: str, chosen: str) -> None:
     properties = {"colour": {"type": "string"}, "size": {"type": "integer"}, "big": {"type": "boolean"}}
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
     fields = [{"jsonPath": f".spec.{name}"} for name in properties]

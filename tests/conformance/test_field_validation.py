@@ -1,5 +1,5 @@
-"""What becomes of fields that nobody knows, or that come twice."""
-# ruff: noqa: E501  # what the server says stays in one piece
+"""Unknown fields under each fieldValidation mode."""
+# ruff: noqa: E501  # keep server messages on one line
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 MAPS = "/api/v1/namespaces/$ns/configmaps"
-PODS = "/api/v1/namespaces/$ns/pods"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
 _ODD = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -35,7 +33,7 @@ CUSTOM = (post(WIDGETS, widget()),)
 
 ROWS = [
     Row(
-        title="unknown fields of a custom object under Ignore",
+        title="Ignore drops unknown fields",
         when=post(WIDGETS, _ODD_WIDGET, fieldValidation="Ignore"),
         look=("spec", "top"),
         then=answered(
@@ -45,7 +43,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="unknown fields of a custom object where nothing is said",
+        title="default mode warns of unknown fields",
         when=post(WIDGETS, _ODD_WIDGET),
         look=("spec", "top"),
         then=answered(
@@ -62,7 +60,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="unknown fields of a custom object under Strict",
+        title="Strict refuses unknown fields",
         when=post(WIDGETS, _ODD_WIDGET, fieldValidation="Strict"),
         then=refused(
             400,
@@ -72,7 +70,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="an update with an unknown field under Strict",
+        title="Strict refuses an update with an unknown field",
         given=GIVEN,
         when=put(f"{MAPS}/one", _ODD, fieldValidation="Strict"),
         then=refused(
@@ -83,7 +81,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="a merge patch of a custom object with an unknown field under Strict",
+        title="Strict refuses a merge patch with an unknown field",
         given=CUSTOM,
         when=merge(f"{WIDGETS}/one", {"spec": {"odd": 1}}, fieldValidation="Strict"),
         then=invalid("", ("patch", 'Invalid value: $object: strict decoding error: unknown field "spec.odd"'), name=""),
@@ -92,5 +90,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_strange_fields(api: BareApi, row: Row) -> None:
+async def test_field_validation(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

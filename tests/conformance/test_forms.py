@@ -1,4 +1,4 @@
-"""Which form an answer has: whole objects, their metadata, a Table; and which are not to be had."""
+"""Response formats: full objects, metadata only, Tables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def secret(api: BareApi) -> str:
         pytest.param(f"{TABLE},application/json", "Table", "Table", id="a Table, else JSON"),
     ],
 )
-async def test_the_first_form_that_can_be_had(api: BareApi, accept: str, one: str, many: str) -> None:
+async def test_first_supported_format_is_returned(api: BareApi, accept: str, one: str, many: str) -> None:
     path = await secret(api)
     for answer, kind in (
         (await asking(api, accept).get(f"{path}/a"), one),
@@ -58,7 +58,7 @@ async def test_the_first_form_that_can_be_had(api: BareApi, accept: str, one: st
     "accept", ["text/html", "application/*", "application/cbor", "garbage", form("Foo"), form("Table;v=v9")]
 )
 @pytest.mark.parametrize("name", ["", "a"])
-async def test_a_form_that_cannot_be_had(api: BareApi, accept: str, name: str) -> None:
+async def test_unsupported_format_is_not_acceptable(api: BareApi, accept: str, name: str) -> None:
     path = await secret(api)
     answer = await asking(api, accept.replace(";v=v9;v=v1", ";v=v9")).get(f"{path}/{name}".rstrip("/"))
     assert (answer.status, answer.body["reason"], answer.body["code"]) == (406, "NotAcceptable", 406)
@@ -66,7 +66,7 @@ async def test_a_form_that_cannot_be_had(api: BareApi, accept: str, name: str) -
 
 
 @pytest.mark.parametrize("accept", ["application/vnd.kubernetes.protobuf", "application/yaml"])
-async def test_other_encodings_are_refused_loudly_by_the_embedded_server(api: BareApi, accept: str) -> None:
+async def test_embedded_server_refuses_other_encodings(api: BareApi, accept: str) -> None:
     answer = await asking(api, accept).get(await secret(api))
     if api.server == EMBEDDED:
         assert answer.status == 406
@@ -75,14 +75,14 @@ async def test_other_encodings_are_refused_loudly_by_the_embedded_server(api: Ba
         assert (answer.status, answer.headers["content-type"]) == (200, accept)
 
 
-async def test_the_metadata_of_an_object(api: BareApi) -> None:
+async def test_metadata_of_an_object(api: BareApi) -> None:
     path = await secret(api)
     whole = (await api.admin.get(f"{path}/a")).body
     answer = await asking(api, METADATA).get(f"{path}/a")
     assert answer.body == {"kind": "PartialObjectMetadata", "apiVersion": META, "metadata": whole["metadata"]}
 
 
-async def test_the_metadata_of_a_list(api: BareApi) -> None:
+async def test_metadata_of_a_list(api: BareApi) -> None:
     path = await secret(api)
     answer = await asking(api, METADATA_LIST).get(path, fieldSelector="metadata.name=a")
     assert (answer.body["kind"], answer.body["apiVersion"]) == ("PartialObjectMetadataList", META)
@@ -92,7 +92,7 @@ async def test_the_metadata_of_a_list(api: BareApi) -> None:
     assert answer.version
 
 
-async def test_a_table_of_one_object(api: BareApi) -> None:
+async def test_table_of_one_object(api: BareApi) -> None:
     path = await secret(api)
     stored = await api.admin.get(f"{path}/a")
     table = (await asking(api, TABLE).get(f"{path}/a")).body
@@ -112,23 +112,23 @@ async def test_a_table_of_one_object(api: BareApi) -> None:
     ("include", "kind"),
     [("None", None), ("Metadata", "PartialObjectMetadata"), ("", "PartialObjectMetadata"), ("Object", "Secret")],
 )
-async def test_what_a_table_includes(api: BareApi, include: str, kind: str | None) -> None:
+async def test_include_object_selects_the_row_object(api: BareApi, include: str, kind: str | None) -> None:
     path = await secret(api)
     table = (await asking(api, TABLE).get(path, fieldSelector="metadata.name=a", includeObject=include)).body
     assert (table["rows"][0]["object"] or {}).get("kind") == kind
 
 
-async def test_an_empty_table_has_columns_and_no_rows(api: BareApi) -> None:
+async def test_empty_table_has_columns_and_no_rows(api: BareApi) -> None:
     table = (await asking(api, TABLE).get(api.path("secrets"))).body
     assert (len(table["columnDefinitions"]), table["rows"]) == (4, [])
 
 
-async def test_an_error_is_a_status_whatever_the_form(api: BareApi) -> None:
+async def test_error_is_a_status_in_every_format(api: BareApi) -> None:
     answer = await asking(api, TABLE).get(api.path("secrets", "nope"))
     assert (answer.status, answer.body["kind"], answer.body["reason"]) == (404, "Status", "NotFound")
 
 
-async def test_a_watch_of_tables_defines_the_columns_once(api: BareApi) -> None:
+async def test_table_watch_sends_column_definitions_once(api: BareApi) -> None:
     path = await secret(api)
     await api.admin.post(path, {"metadata": {"name": "b"}})
     await api.admin.get(path)
@@ -138,7 +138,7 @@ async def test_a_watch_of_tables_defines_the_columns_once(api: BareApi) -> None:
     assert [len(table["columnDefinitions"] or []) for table in tables] == [4, 0]
 
 
-async def test_a_watch_of_metadata(api: BareApi) -> None:
+async def test_watch_of_metadata(api: BareApi) -> None:
     path = await secret(api)
     async with asking(api, METADATA).watch(path, timeoutSeconds="1") as events:
         (event,) = await events.rest()

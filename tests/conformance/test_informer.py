@@ -1,4 +1,4 @@
-"""What an informer shows, and what it asks for: the real server streams its lists, the embedded one refuses that."""
+"""Informers on both servers: the real one streams initial lists, the embedded one refuses that."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-#: In seconds, of a real server on a busy machine.
-PATIENCE = 30.0
+#: Seconds for a real server on a busy machine.
+SYNC_TIMEOUT = 30.0
 
 
-class Noted:
-    """A transport that notes what kind of reading each request is."""
+class RecordingTransport:
+    """Record whether each read is a list, a watch or a streaming list."""
 
     def __init__(self, inner: Transport) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self._inner = inner
 
     async def send(self, request: Request) -> Response:
-        """As the protocol says."""
+        """Implement `Transport`."""
         if request.method == "GET":
-            self.asked.append("list")
+            self.requests.append("list")
         return await self._inner.send(request)
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """As the protocol says."""
-        self.asked.append("stream" if "sendInitialEvents" in dict(request.query) else "watch")
+        """Implement `Transport`."""
+        self.requests.append("stream" if "sendInitialEvents" in dict(request.query) else "watch")
         return self._inner.open(request)
 
 
 @asynccontextmanager
 async def following(api: BareApi, client: Client, **options: Any) -> AsyncIterator[Informer]:
-    """An informer of the test's ConfigMaps that is in sync."""
+    """Run an informer of the test's ConfigMaps and wait until it is in sync."""
     informer = Informer(client, Selection(resource=CONFIG_MAPS, namespace=api.namespace, **options), random=Random(1))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(informer.run())
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(SYNC_TIMEOUT):
             await informer.wait_for_sync()
         yield informer
         task.cancel()
@@ -69,7 +69,7 @@ def config_map(called: str, **labels: str) -> dict[str, Any]:
     }
 
 
-#: Options; the names that are there at first; those after d and e were made and a deleted.
+#: Options; initial names; names after d and e were created and a deleted.
 SELECTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
     "all with a label": ({"label_selector": "of=this-test"}, "abc", "bcde"),
     "another label": ({"label_selector": "of=this-test,even=no"}, "ac", "cde"),
@@ -79,9 +79,7 @@ SELECTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("options", "first", "then"), SELECTIONS.values(), ids=SELECTIONS.keys())
-async def test_an_informer_shows_what_there_is_and_follows(
-    api: BareApi, options: dict[str, Any], first: str, then: str
-) -> None:
+async def test_informer_store_follows_the_server(api: BareApi, options: dict[str, Any], first: str, then: str) -> None:
     client = Client(api.transport, user_agent="test", random=Random(1))
     for called, even in (("a", "no"), ("b", "yes"), ("c", "no")):
         await client.create(CONFIG_MAPS, config_map(called, even=even), namespace=api.namespace)
@@ -90,18 +88,18 @@ async def test_an_informer_shows_what_there_is_and_follows(
         await client.create(CONFIG_MAPS, config_map("d", even="no"), namespace=api.namespace)
         await client.delete(CONFIG_MAPS, "a", namespace=api.namespace)
         written = await client.create(CONFIG_MAPS, config_map("e", even="no"), namespace=api.namespace)
-        assert await informer.wait_for_version(resource_version(written), timeout=PATIENCE)
+        assert await informer.wait_for_version(resource_version(written), timeout=SYNC_TIMEOUT)
         assert [name(obj) for obj in informer.store.list()] == [*then]
         assert all(("data" in obj) is not options.get("metadata_only", False) for obj in informer.store.list())
 
 
-async def test_a_server_that_streams_needs_one_request_an_informer_and_any_other_is_asked_only_once(
+async def test_streaming_list_is_tried_once(
     api: BareApi,
 ) -> None:
-    wire = Noted(api.transport)
+    wire = RecordingTransport(api.transport)
     client = Client(wire, user_agent="test", random=Random(1))
     async with following(api, client), following(api, client, metadata_only=True):
-        # The watch after a list is opened when the list has been shown.
+        # The watch opens after the list is in the store.
         await asyncio.sleep(0.1)
         streamed = ["stream", "stream"]
-        assert wire.asked == (streamed if api.server == REAL else ["stream", "list", "watch", "list", "watch"])
+        assert wire.requests == (streamed if api.server == REAL else ["stream", "list", "watch", "list", "watch"])

@@ -1,5 +1,4 @@
-"""Patches that are lists of operations."""
-# what the server says stays in one piece
+"""JSON patches."""
 
 from __future__ import annotations
 
@@ -24,14 +23,14 @@ _WIDGET = (post(WIDGETS, widget(names=["x", "y"], options={"n": 1}, free={"list"
 
 
 def _patched(title: str, *operations: object, then: object = None) -> Row:
-    """On a ConfigMap."""
+    """Patch a ConfigMap."""
     return Row(
         title=title, given=ONE, when=json_patch(MAP, list(operations)), look=("data", "metadata.annotations"), then=then
     )
 
 
 def _changed(title: str, *operations: object, then: object = None) -> Row:
-    """On a Widget."""
+    """Patch a Widget."""
     return Row(title=title, given=_WIDGET, when=json_patch(WIDGET, list(operations)), look=("spec",), then=then)
 
 
@@ -41,46 +40,46 @@ def _op(op: str, path: str, value: object = None, **more: object) -> dict[str, o
 
 ROWS = [
     _patched(
-        "add makes a member",
+        "add creates a member",
         _op("add", "/data/e", "f"),
         then=answered(200, **{"data": {"a": "b", "c": "d", "e": "f"}, "metadata.annotations": {"a.io/b": "1"}}),
     ),
     _patched(
-        "a slash in a key is written with a tilde",
+        "tilde escapes a slash in a key",
         _op("replace", "/metadata/annotations/a.io~1b", "2"),
         then=answered(200, **{"data": {"a": "b", "c": "d"}, "metadata.annotations": {"a.io/b": "2"}}),
     ),
     _patched(
-        "remove takes a member away",
+        "remove deletes a member",
         _op("remove", "/data/a"),
         then=answered(200, **{"data": {"c": "d"}, "metadata.annotations": {"a.io/b": "1"}}),
     ),
     _patched(
-        "remove of what is not there is refused",
+        "remove of a missing member is refused",
         _op("remove", "/data/x"),
         then=refused(422, "Invalid", "the server rejected our request due to an error in our request", {}),
     ),
     _patched(
-        "a test that holds lets the rest happen",
+        "passing test applies the other operations",
         _op("test", "/data/a", "b"),
         _op("remove", "/data/c"),
         then=answered(200, **{"data": {"a": "b"}, "metadata.annotations": {"a.io/b": "1"}}),
     ),
     _patched(
-        "a test that fails refuses all",
+        "failing test refuses all operations",
         _op("remove", "/data/c"),
         _op("test", "/data/a", "x"),
         then=refused(422, "Invalid", "the server rejected our request due to an error in our request", {}),
     ),
     _patched(
-        "an old resourceVersion is a conflict",
+        "old resourceVersion is a conflict",
         _op("replace", "/metadata/resourceVersion", "1"),
         then=conflict(
             "configmaps", "the object has been modified; please apply your changes to the latest version and try again"
         ),
     ),
     _changed(
-        "a dash adds at the end of a list",
+        "dash appends to a list",
         _op("add", "/spec/names/-", "z"),
         then=answered(
             200,
@@ -94,7 +93,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="a patch that changes nothing keeps the resourceVersion",
+        title="no-op patch keeps the resourceVersion",
         given=ONE,
         when=json_patch(MAP, [_op("replace", "/data/a", "b")]),
         look=("metadata.resourceVersion",),
@@ -104,5 +103,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_json_patch(api: BareApi, row: Row) -> None:
+async def test_json_patch(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

@@ -1,4 +1,4 @@
-"""Lists page by page: what a continue token is good for, and for how long."""
+"""Paged lists and their continue tokens."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def opened(text: str) -> dict[str, Any]:
     return value
 
 
-async def test_a_page_says_how_much_is_left(api: BareApi) -> None:
+async def test_page_has_the_remaining_item_count(api: BareApi) -> None:
     page = await api.admin.get(await secrets(api), limit="2")
     assert page.names == ["a", "b"]
     assert page.body["metadata"]["remainingItemCount"] == 5
     assert page.body["metadata"]["continue"]
 
 
-async def test_a_page_of_a_selection_does_not_know_how_much_is_left(api: BareApi) -> None:
+async def test_selected_page_has_no_remaining_item_count(api: BareApi) -> None:
     page = await api.admin.get(await secrets(api), limit="2", labelSelector="app=x")
     assert page.names == ["a", "b"]
     assert set(page.body["metadata"]) == {"continue", "resourceVersion"}
 
 
-async def test_all_pages_show_the_state_of_the_first(api: BareApi) -> None:
+async def test_all_pages_show_the_version_of_the_first(api: BareApi) -> None:
     path = await secrets(api)
     first = await api.admin.get(path, limit="2")
     await api.admin.post(path, {"metadata": {"name": "bb"}})
@@ -66,24 +66,24 @@ async def test_all_pages_show_the_state_of_the_first(api: BareApi) -> None:
     assert set(third.body["metadata"]) == {"resourceVersion"}
 
 
-async def test_the_last_page_without_a_limit_has_all_the_rest(api: BareApi) -> None:
+async def test_continue_without_limit_returns_the_rest(api: BareApi) -> None:
     path = await secrets(api)
     first = await api.admin.get(path, limit="2")
     rest = await api.admin.get(path, **{"continue": first.body["metadata"]["continue"]})
     assert rest.names == ["c", "d", "e", "f", "g"]
 
 
-async def test_a_limit_that_is_not_reached_leaves_no_trace(api: BareApi) -> None:
+async def test_unreached_limit_returns_no_token(api: BareApi) -> None:
     page = await api.admin.get(await secrets(api), limit="500")
     assert set(page.body["metadata"]) == {"resourceVersion"}
 
 
-async def test_the_cache_has_no_pages(api: BareApi) -> None:
+async def test_version_0_ignores_the_limit(api: BareApi) -> None:
     page = await api.admin.get(await secrets(api), limit="2", resourceVersion="0")
     assert page.names == list("abcdefg")
 
 
-async def test_a_token_has_its_version_and_takes_no_other(api: BareApi) -> None:
+async def test_token_with_a_resource_version_is_refused(api: BareApi) -> None:
     path = await secrets(api)
     first = await api.admin.get(path, limit="2")
     answer = await api.admin.get(path, resourceVersion="5", **{"continue": first.body["metadata"]["continue"]})
@@ -99,13 +99,13 @@ async def test_a_token_has_its_version_and_takes_no_other(api: BareApi) -> None:
         )
     ],
 )
-async def test_a_token_that_is_none(api: BareApi, given: str, text: str) -> None:
+async def test_token_of_another_version_is_refused(api: BareApi, given: str, text: str) -> None:
     answer = await api.admin.get(api.path("secrets"), limit="2", **{"continue": given})
     assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
     assert answer.body["message"].startswith(f"invalid continue token: continue key is not valid: {text}")
 
 
-async def test_an_expired_token_is_answered_with_one_for_the_rest_as_it_is_now(api: BareApi) -> None:
+async def test_expired_token_returns_one_for_the_current_rest(api: BareApi) -> None:
     before = int((await api.admin.get(api.path("secrets"))).version)
     path = await define(api)
     for name in "abcd":

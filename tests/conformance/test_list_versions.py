@@ -1,4 +1,4 @@
-"""Lists and gets at a version: any, exact, not older, in the future, and what is no version."""
+"""Lists and gets at a resourceVersion: any, exact, not older, future, invalid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FUTURE = "999999999"
 
 
 async def secrets(api: BareApi) -> tuple[str, str]:
-    """The path, and the version at which there were a and b; by now there is c too."""
+    """Create a, b and c; return the path and the version before c."""
     path = api.path("secrets")
     for name in "ab":
         await api.admin.post(path, {"metadata": {"name": name}})
@@ -29,15 +29,15 @@ async def secrets(api: BareApi) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("given", "names", "same"),
     [
-        pytest.param({}, "abc", False, id="newer than the version"),
+        pytest.param({}, "abc", False, id="default"),
         pytest.param({"resourceVersionMatch": "NotOlderThan"}, "abc", False, id="not older"),
-        pytest.param({"resourceVersionMatch": "NotOlderThan", "limit": "2"}, "ab", False, id="a page, not older"),
-        pytest.param({"resourceVersionMatch": "Exact"}, "ab", True, id="exactly"),
-        pytest.param({"resourceVersionMatch": "Exact", "limit": "1"}, "a", True, id="a page of exactly that"),
-        pytest.param({"limit": "5"}, "ab", True, id="a limit means exactly, too"),
+        pytest.param({"resourceVersionMatch": "NotOlderThan", "limit": "2"}, "ab", False, id="page, not older"),
+        pytest.param({"resourceVersionMatch": "Exact"}, "ab", True, id="exact"),
+        pytest.param({"resourceVersionMatch": "Exact", "limit": "1"}, "a", True, id="page, exact"),
+        pytest.param({"limit": "5"}, "ab", True, id="limit implies exact"),
     ],
 )
-async def test_a_list_at_a_version(api: BareApi, given: dict[str, str], names: str, same: bool) -> None:  # noqa: FBT001
+async def test_list_at_a_version(api: BareApi, given: dict[str, str], names: str, same: bool) -> None:  # noqa: FBT001
     path, version = await secrets(api)
     answer = await api.admin.get(path, resourceVersion=version, **given)
     assert answer.names == list(names)
@@ -45,13 +45,13 @@ async def test_a_list_at_a_version(api: BareApi, given: dict[str, str], names: s
 
 
 @pytest.mark.parametrize("given", [{}, {"resourceVersionMatch": "NotOlderThan"}])
-async def test_version_0_is_any_that_the_cache_has(api: BareApi, given: dict[str, str]) -> None:
+async def test_version_0_lists_the_cache(api: BareApi, given: dict[str, str]) -> None:
     path, _ = await secrets(api)
-    await api.admin.get(path)  # the cache is up to date by now
+    await api.admin.get(path)  # brings the cache up to date
     assert (await api.admin.get(path, resourceVersion="0", **given)).names == list("abc")
 
 
-async def test_a_version_from_before_the_history_is_gone(api: BareApi) -> None:
+async def test_compacted_version_is_expired(api: BareApi) -> None:
     before = (await api.admin.get(api.path("secrets"))).version
     path = await define(api)
     api.storage.compact()
@@ -62,7 +62,7 @@ async def test_a_version_from_before_the_history_is_gone(api: BareApi) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"resourceVersionMatch": "Exact"}, {"resourceVersionMatch": "NotOlderThan"}])
-async def test_a_list_at_a_version_in_the_future(api: BareApi, given: dict[str, str]) -> None:
+async def test_list_at_a_future_version_times_out(api: BareApi, given: dict[str, str]) -> None:
     answer = await api.admin.get(api.path("secrets"), resourceVersion=FUTURE, **given)
     assert (answer.status, answer.body["reason"], answer.headers["retry-after"]) == (504, "Timeout", "1")
     assert answer.body["message"].startswith(f"Timeout: Too large resource version: {FUTURE}, current: ")
@@ -70,7 +70,7 @@ async def test_a_list_at_a_version_in_the_future(api: BareApi, given: dict[str, 
     assert answer.body["details"] == {"causes": [cause], "retryAfterSeconds": 1}
 
 
-async def test_an_object_at_a_version_in_the_future(api: BareApi) -> None:
+async def test_get_at_a_future_version_times_out(api: BareApi) -> None:
     path, _ = await secrets(api)
     answer = await api.admin.get(f"{path}/a", resourceVersion=FUTURE)
     assert (answer.status, answer.body["reason"]) == (504, "Timeout")
@@ -78,17 +78,17 @@ async def test_an_object_at_a_version_in_the_future(api: BareApi) -> None:
 
 
 @pytest.mark.parametrize("version", ["abc", "-1"])
-async def test_a_version_that_is_none(api: BareApi, version: str) -> None:
+async def test_invalid_version_is_refused(api: BareApi, version: str) -> None:
     path, _ = await secrets(api)
-    fault = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+    message = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
     listed = await api.admin.get(path, resourceVersion=version)
     assert (listed.status, listed.body["reason"]) == (400, "BadRequest")
-    assert listed.body["message"] == f"invalid resource version: {fault}"
+    assert listed.body["message"] == f"invalid resource version: {message}"
     for answer in (
         await api.admin.get(f"{path}/a", resourceVersion=version),
         await api.admin.get(path, resourceVersion=version, watch="true"),
     ):
-        assert (answer.status, answer.body["message"]) == (500, fault)
+        assert (answer.status, answer.body["message"]) == (500, message)
         assert "reason" not in answer.body
 
 
@@ -108,32 +108,32 @@ UNKNOWN = {
 @pytest.mark.parametrize(
     ("given", "causes"),
     [
-        pytest.param({MATCH: "Exact"}, [WITHOUT], id="a match without a version"),
+        pytest.param({MATCH: "Exact"}, [WITHOUT], id="match without a version"),
         pytest.param({MATCH: "Foo", "resourceVersion": "5"}, [UNKNOWN], id="an unknown match"),
         pytest.param({MATCH: "Foo"}, [WITHOUT, UNKNOWN], id="both"),
         pytest.param(
             {MATCH: "Exact", "resourceVersion": "0"},
             [forbidden(MATCH, f'{MATCH} "exact" is forbidden for resourceVersion "0"')],
-            id="exactly any",
+            id="exact match of version 0",
         ),
         pytest.param(
             {MATCH: "NotOlderThan", "resourceVersion": "5", "continue": "abc"},
             [forbidden(MATCH, f"{MATCH} is forbidden when continue is provided")],
-            id="a match with a token",
+            id="match with a token",
         ),
         pytest.param(
             {"sendInitialEvents": "true"},
             [forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")],
-            id="initial events of a list",
+            id="initial events in a list",
         ),
     ],
 )
-async def test_parameters_that_do_not_go_together(
+async def test_conflicting_list_options_are_refused(
     api: BareApi, given: dict[str, str], causes: list[dict[str, Any]]
 ) -> None:
     answer = await api.admin.get(api.path("secrets"), **given)
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
     assert answer.body["details"] == {"group": "meta.k8s.io", "kind": "ListOptions", "causes": causes}
     texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
-    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    assert answer.body["message"] == f'ListOptions.meta.k8s.io "" is invalid: {told}'
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    assert answer.body["message"] == f'ListOptions.meta.k8s.io "" is invalid: {joined}'

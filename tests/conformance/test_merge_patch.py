@@ -1,5 +1,4 @@
 """Merge patches."""
-# what the server says stays in one piece
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _WIDGET = (post(WIDGETS, widget(names=["x", "y"], options={"n": 1}, free={"list"
 
 
 def _patched(title: str, patch: object, then: object) -> Row:
-    """On a ConfigMap."""
+    """Patch a ConfigMap."""
     return Row(
         title=title,
         given=ONE,
@@ -39,7 +38,7 @@ def _patched(title: str, patch: object, then: object) -> Row:
 
 
 def _changed(title: str, patch: object, then: object) -> Row:
-    """On a Widget."""
+    """Patch a Widget."""
     return Row(title=title, given=_WIDGET, when=merge(WIDGET, patch), look=("spec", "metadata.generation"), then=then)
 
 
@@ -74,14 +73,14 @@ ROWS = [
         ),
     ),
     _patched(
-        "an old resourceVersion is a conflict",
+        "old resourceVersion is a conflict",
         {"metadata": {"resourceVersion": "1"}, "data": {"x": "y"}},
         then=conflict(
             "configmaps", "the object has been modified; please apply your changes to the latest version and try again"
         ),
     ),
     _patched(
-        "the current resourceVersion is taken",
+        "current resourceVersion is accepted",
         {"metadata": {"resourceVersion": "$0.metadata.resourceVersion"}, "data": {"x": "y"}},
         then=answered(
             200,
@@ -93,7 +92,7 @@ ROWS = [
         ),
     ),
     _patched(
-        "another uid is a conflict",
+        "wrong uid is refused",
         {"metadata": {"uid": "other"}},
         then=invalid("ConfigMap", ("metadata.uid", 'Invalid value: "other": field is immutable')),
     ),
@@ -116,7 +115,7 @@ ROWS = [
         ),
     ),
     _changed(
-        "nulls inside a new object are left out",
+        "nulls inside a new object are dropped",
         {"spec": {"free": {"new": {"a": None, "b": 1}}}},
         then=answered(
             200,
@@ -133,7 +132,7 @@ ROWS = [
         ),
     ),
     _changed(
-        "an unknown field goes with a warning",
+        "unknown field is dropped with a warning",
         {"spec": {"strange": 1}},
         then=answered(
             200,
@@ -151,7 +150,7 @@ ROWS = [
         ),
     ),
     _changed(
-        "a default comes back when its field is removed",
+        "default is restored when its field is removed",
         {"spec": {"mode": None}},
         then=answered(
             200,
@@ -168,7 +167,7 @@ ROWS = [
         ),
     ),
     _changed(
-        "a value that breaks the schema is refused",
+        "value that violates the schema is refused",
         {"spec": {"size": 99, "colour": "blue"}},
         then=invalid(
             "Widget.shapes.example.io",
@@ -177,14 +176,14 @@ ROWS = [
         ),
     ),
     Row(
-        title="a patch that changes nothing keeps the resourceVersion",
+        title="no-op patch keeps the resourceVersion",
         given=ONE,
         when=merge(MAP, {"data": {"a": "b"}}),
         look=("metadata.resourceVersion",),
         then=answered(200, **{"metadata.resourceVersion": "$version"}),
     ),
     Row(
-        title="an unknown object cannot be patched",
+        title="missing object is not found",
         when=merge(MAP, {"data": {}}),
         then=refused(404, "NotFound", 'configmaps "one" not found', {"name": "one", "kind": "configmaps"}),
     ),
@@ -192,5 +191,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_merge_patch(api: BareApi, row: Row) -> None:
+async def test_merge_patch(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

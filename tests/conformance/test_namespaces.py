@@ -1,5 +1,5 @@
-"""Namespaces, and what is created in them while they go."""
-# ruff: noqa: E501  # what the server says stays in one piece
+"""Namespaces and their termination."""
+# ruff: noqa: E501  # keep server messages on one line
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.servers
 
 SPACES = "/api/v1/namespaces"
 OTHER = f"{SPACES}/$word-2"
-#: Held by a finalizer, so that it stays while it is asked about.
+#: Has a finalizer, so that it stays Terminating.
 GOING = (post(SPACES, {"metadata": {"name": "$word-2", "finalizers": ["a.io/b"]}}), delete(OTHER))
 
 ROWS = [
     Row(
-        title="a namespace is labelled with its name",
+        title="namespace gets its name label",
         when=post(SPACES, {"metadata": {"name": "$word-2", "labels": {"a": "b"}}}),
         look=("metadata.labels", "spec", "status"),
         then=answered(
@@ -35,14 +35,14 @@ ROWS = [
         ),
     ),
     Row(
-        title="the status of a namespace is written at its endpoint",
+        title="namespace status is written at its endpoint",
         given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
         when=merge(f"{OTHER}/status", {"status": {"conditions": [{"type": "A", "status": "True"}]}}),
         look=("status.phase", "status.conditions.0.type"),
         then=answered(200, **{"status.phase": "Active", "status.conditions.0.type": "A"}),
     ),
     Row(
-        title="nothing is created in a namespace that goes",
+        title="terminating namespace refuses a built-in object",
         given=GOING,
         when=post(f"{OTHER}/configmaps", {"metadata": {"name": "one"}}),
         then=refused(
@@ -63,7 +63,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="no custom object is created in a namespace that goes",
+        title="terminating namespace refuses a custom object",
         given=GOING,
         when=post("/apis/shapes.example.io/v1/namespaces/$word-2/widgets", widget()),
         then=refused(
@@ -85,19 +85,19 @@ ROWS = [
         ),
     ),
     Row(
-        title="a namespace that goes takes labels",
+        title="terminating namespace can be labelled",
         given=GOING,
         when=merge(OTHER, {"metadata": {"labels": {"a": "b"}}}),
         look=("metadata.labels.a", "status.phase"),
         then=answered(200, **{"metadata.labels.a": "b", "status.phase": "Terminating"}),
     ),
     Row(
-        title="a namespace that does not exist is not found",
+        title="missing namespace is not found",
         when=get(OTHER),
         then=refused(404, "NotFound", 'namespaces "$ns-2" not found', {"name": "$ns-2", "kind": "namespaces"}),
     ),
     Row(
-        title="a namespace is finalized",
+        title="namespace is finalized",
         given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
         when=put(f"{OTHER}/finalize", {"metadata": {"name": "$word-2"}, "spec": {"finalizers": []}}),
         look=("spec",),
@@ -107,5 +107,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_namespace(api: BareApi, row: Row) -> None:
+async def test_namespace(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

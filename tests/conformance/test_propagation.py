@@ -1,4 +1,4 @@
-"""What becomes of dependents when their owner is deleted, and how the owner looks meanwhile."""
+"""Garbage collection: background, foreground and orphan propagation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOLD = "example.io/hold"
 
 
 async def _owner(api: BareApi) -> dict[str, str]:
-    """Create one; what comes back is the reference to it."""
+    """Create an owner and return a reference to it."""
     answer = await api.admin.post(api.path("configmaps"), {"metadata": {"name": "owner"}})
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": answer.body["metadata"]["uid"]}
 
@@ -29,17 +29,17 @@ async def _dependent(api: BareApi, owner: dict[str, Any], *, held: bool = False)
 
 
 async def _metadata(api: BareApi, plural: str, name: str) -> dict[str, Any] | None:
-    """Of an object, None when it is gone."""
+    """Return an object's metadata, None if it is not found."""
     answer = await api.admin.get(api.path(plural, name))
     return answer.body["metadata"] if answer.status == 200 else None
 
 
 async def _dependent_until(api: BareApi, wanted: str) -> dict[str, Any]:
-    """The dependent's metadata once it is `dying`, `free` or `gone`."""
+    """Return the dependent's metadata once it is `terminating`, `free` or `deleted`."""
     async with asyncio.timeout(20):
         while True:
             found = await _metadata(api, "secrets", "dependent")
-            state = "gone" if found is None else "dying" if "deletionTimestamp" in found else "alive"
+            state = "deleted" if found is None else "terminating" if "deletionTimestamp" in found else "alive"
             if state == "alive" and found is not None and "ownerReferences" not in found:
                 state = "free"
             if state == wanted:
@@ -54,58 +54,58 @@ async def _delete(api: BareApi, propagation: str) -> dict[str, Any]:
     return body
 
 
-async def _gone(api: BareApi) -> None:
-    async def is_gone() -> bool:
+async def _owner_deleted(api: BareApi) -> None:
+    async def is_deleted() -> bool:
         return await _metadata(api, "configmaps", "owner") is None
 
-    await eventually(is_gone, seconds=20)
+    await eventually(is_deleted, seconds=20)
 
 
-async def test_in_the_background_the_owner_goes_first(api: BareApi) -> None:
+async def test_background_deletes_the_owner_first(api: BareApi) -> None:
     await _dependent(api, await _owner(api))
     assert (await _delete(api, "Background"))["status"] == "Success"
     assert await _metadata(api, "configmaps", "owner") is None
-    await _dependent_until(api, "gone")
+    await _dependent_until(api, "deleted")
 
 
-async def test_in_the_foreground_a_blocking_dependent_goes_first(api: BareApi) -> None:
+async def test_foreground_deletes_blocking_dependents_first(api: BareApi) -> None:
     await _dependent(api, await _owner(api) | {"blockOwnerDeletion": True}, held=True)
-    dying = await _delete(api, "Foreground")
-    assert dying["metadata"]["finalizers"] == ["foregroundDeletion"]
-    assert dying["metadata"]["deletionGracePeriodSeconds"] == 0
-    await _dependent_until(api, "dying")
+    terminating = await _delete(api, "Foreground")
+    assert terminating["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert terminating["metadata"]["deletionGracePeriodSeconds"] == 0
+    await _dependent_until(api, "terminating")
     owner = await _metadata(api, "configmaps", "owner")
     assert owner is not None
     assert owner["finalizers"] == ["foregroundDeletion"]
     await api.admin.patch(api.path("secrets", "dependent"), {"metadata": {"finalizers": None}})
-    await _gone(api)
+    await _owner_deleted(api)
 
 
-async def test_in_the_foreground_another_dependent_is_not_waited_for(api: BareApi) -> None:
+async def test_foreground_ignores_dependents_that_do_not_block(api: BareApi) -> None:
     await _dependent(api, await _owner(api), held=True)
     await _delete(api, "Foreground")
-    await _gone(api)
-    assert HOLD in (await _dependent_until(api, "dying"))["finalizers"]
+    await _owner_deleted(api)
+    assert HOLD in (await _dependent_until(api, "terminating"))["finalizers"]
 
 
-async def test_an_orphan_loses_its_owner_and_stays(api: BareApi) -> None:
+async def test_orphan_loses_its_owner_and_stays(api: BareApi) -> None:
     await _dependent(api, await _owner(api))
     assert (await _delete(api, "Orphan"))["metadata"]["finalizers"] == ["orphan"]
-    await _gone(api)
+    await _owner_deleted(api)
     await _dependent_until(api, "free")
 
 
-async def test_a_dependent_of_an_owner_that_never_was_goes(api: BareApi) -> None:
+async def test_dependent_of_a_missing_owner_is_deleted(api: BareApi) -> None:
     await _dependent(api, {"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "u-never"})
-    await _dependent_until(api, "gone")
+    await _dependent_until(api, "deleted")
 
 
-async def test_a_dependent_of_another_owner_of_the_name_goes(api: BareApi) -> None:
+async def test_dependent_of_an_owner_with_another_uid_is_deleted(api: BareApi) -> None:
     await _dependent(api, await _owner(api) | {"uid": "u-other"})
-    await _dependent_until(api, "gone")
+    await _dependent_until(api, "deleted")
 
 
-async def test_a_dependent_with_an_owner_left_loses_the_other(api: BareApi) -> None:
+async def test_dependent_keeps_its_remaining_owner(api: BareApi) -> None:
     owner = await _owner(api)
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "u-never"}
     metadata = {"name": "dependent", "ownerReferences": [owner, other]}

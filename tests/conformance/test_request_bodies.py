@@ -1,5 +1,5 @@
-"""What is read of a request before anything is known about its object."""
-# ruff: noqa: E501  # what the server says stays in one piece
+"""Requests that are refused before the object is read."""
+# ruff: noqa: E501  # keep server messages on one line
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.shapes import PLAINS, WIDGETS, plain, widget
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
-# aiohttp warns where a body is so large that sending it might take a while.
+# aiohttp warns about large bodies.
 pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore:Sending a large body")]
 
 MAPS = "/api/v1/namespaces/$ns/configmaps"
@@ -28,7 +28,7 @@ def _raw(method: str, path: str, body: bytes | None, media_type: str = "applicat
 
 ROWS = [
     Row(
-        title="a patch of a media type that nobody knows is refused for a custom kind",
+        title="unknown patch media type is refused",
         given=(post(WIDGETS, widget()),),
         when=_raw("PATCH", f"{WIDGETS}/one", b"{}", "application/json"),
         then=refused(
@@ -39,28 +39,28 @@ ROWS = [
         ),
     ),
     Row(
-        title="a group that does not exist is not found",
+        title="unknown group is not found",
         when=post("/apis/none.io/v1/things", {}),
         then=answered(404, text="404 page not found\n"),
     ),
     Row(
-        title="a version that does not exist is not found",
+        title="unknown version is not found",
         when=post("/apis/apps/v7/namespaces/$ns/deployments", {}),
         then=refused(404, "NotFound", "the server could not find the requested resource", {}),
     ),
     Row(
-        title="a kind that does not exist is not found",
+        title="unknown kind is not found",
         when=post("/api/v1/namespaces/$ns/things", {}),
         then=refused(404, "NotFound", "the server could not find the requested resource", {}),
     ),
     Row(
-        title="a subresource that does not exist is not found",
+        title="unknown subresource is not found",
         given=GIVEN,
         when=put(f"{MAP}/things", {}),
         then=refused(404, "NotFound", "the server could not find the requested resource", {}),
     ),
     Row(
-        title="a custom object above the limit of etcd is refused",
+        title="object larger than etcd's limit is refused",
         when=post(PLAINS, plain(spec={}, status={"phase": "b" * 2000000})),
         then=refused(500, "", "etcdserver: request is too large", None),
     ),
@@ -68,5 +68,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_request(api: BareApi, row: Row) -> None:
+async def test_request(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

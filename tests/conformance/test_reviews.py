@@ -1,4 +1,4 @@
-"""What the API says about rights and users when it is asked."""
+"""SubjectAccessReviews and TokenReviews."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
 async def given(api: BareApi) -> str:
-    """A user who may get the Secret one."""
+    """Create a user that may get the Secret named one."""
     user = f"user-{api.word}"
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]}
     await grant(api.admin, user, rule, namespace=api.namespace)
@@ -33,7 +33,7 @@ async def given(api: BareApi) -> str:
         pytest.param(
             {"resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "$ns", "name": "one"}},
             {"allowed": True, "reason": 'RBAC: allowed by RoleBinding "given/$ns" of Role "given" to User "$user"'},
-            id="what is granted",
+            id="granted",
         ),
         pytest.param(
             {"resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "$ns", "name": "two"}},
@@ -51,7 +51,7 @@ async def given(api: BareApi) -> str:
         pytest.param({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}}, {"allowed": False}, id="a path"),
     ],
 )
-async def test_rights_of_a_user(api: BareApi, spec: dict[str, Any], status: dict[str, Any]) -> None:
+async def test_access_review_of_a_user(api: BareApi, spec: dict[str, Any], status: dict[str, Any]) -> None:
     user = await given(api)
 
     def filled(value: Any) -> Any:
@@ -59,18 +59,18 @@ async def test_rights_of_a_user(api: BareApi, spec: dict[str, Any], status: dict
             return {key: filled(one) for key, one in value.items()}
         return value.replace("$ns", api.namespace).replace("$user", user) if isinstance(value, str) else value
 
-    asked = {"spec": filled(spec) | {"user": user}}
-    answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", asked)
+    review = {"spec": filled(spec) | {"user": user}}
+    answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", review)
     assert (answer.status, answer.body["status"]) == (201, filled(status))
 
 
-async def test_rights_of_an_administrator(api: BareApi) -> None:
+async def test_access_review_of_an_administrator(api: BareApi) -> None:
     spec = {"user": "x", "groups": ["system:masters"], "resourceAttributes": {"verb": "get", "resource": "secrets"}}
     answer = await api.admin.post(f"{ACCESS}/subjectaccessreviews", {"spec": spec})
     assert answer.body["status"] == {"allowed": True}
 
 
-async def test_a_token_that_is_known(api: BareApi) -> None:
+async def test_known_token_is_authenticated(api: BareApi) -> None:
     answer = await api.admin.post(TOKENS, {"spec": {"token": "bob"}})
     assert answer.status == 201
     status = answer.body["status"]
@@ -82,16 +82,16 @@ async def test_a_token_that_is_known(api: BareApi) -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        pytest.param({"token": "nobody"}, id="an unknown token"),
-        pytest.param({"token": "bob", "audiences": ["others"]}, id="a token for others"),
+        pytest.param({"token": "unknown"}, id="unknown token"),
+        pytest.param({"token": "bob", "audiences": ["others"]}, id="other audience"),
     ],
 )
-async def test_a_token_that_is_not(api: BareApi, spec: dict[str, Any]) -> None:
+async def test_invalid_token_is_not_authenticated(api: BareApi, spec: dict[str, Any]) -> None:
     answer = await api.admin.post(TOKENS, {"spec": spec})
     assert (answer.status, answer.body["status"]) == (201, {"error": "invalid bearer token", "user": {}})
 
 
-async def test_not_everybody_may_review_tokens(api: BareApi) -> None:
+async def test_token_review_needs_a_rule(api: BareApi) -> None:
     answer = await api.holding("bob").post(TOKENS, {"spec": {"token": "bob"}})
     assert answer.status == 403
     assert answer.body["message"] == (

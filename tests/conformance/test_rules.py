@@ -1,5 +1,5 @@
-"""What the CEL rules of a custom kind refuse."""
-# ruff: noqa: E501  # what the server says stays in one piece
+"""CEL validation rules of a custom kind."""
+# ruff: noqa: E501  # keep server messages on one line
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ def _changed(title: str, before: dict[str, object], patch: dict[str, object], th
 
 
 ROWS = [
-    _new("a rule that holds", then=answered(201, spec={"high": 2, "low": 1}), low=1, high=2),
+    _new("satisfied rule", then=answered(201, spec={"high": 2, "low": 1}), low=1, high=2),
     _new(
-        "a rule of the whole spec",
+        "rule of the spec",
         then=invalid("Rule.shapes.example.io", ("spec", "Invalid value: low must not exceed high")),
         low=3,
         high=2,
     ),
     _new(
-        "a rule without a message",
+        "rule without a message",
         then=invalid("Rule.shapes.example.io", ("spec.plain", "Invalid value: \"bad\": failed rule: self != 'bad'")),
         plain="bad",
     ),
     _new(
-        "a rule that forbids",
+        "rule with reason Forbidden",
         then=invalid("Rule.shapes.example.io", ("spec.forbidden", "Forbidden: not this")),
         forbidden="bad",
     ),
     _new(
-        "a rule about a field below",
+        "rule with a fieldPath",
         then=invalid("Rule.shapes.example.io", ("spec.needed.value", "Required value: full needs a value")),
         needed={"kind": "full"},
     ),
     _new(
-        "a rule in a list",
+        "rule of a list item",
         then=invalid("Rule.shapes.example.io", ("spec.items[1]", "Invalid value: some, please")),
         items=[{"name": "a", "amount": 1}, {"name": "b", "amount": 0}],
     ),
     _new(
-        "several rules at once",
+        "several violated rules",
         then=invalid(
             "Rule.shapes.example.io",
             ("spec", "Invalid value: low must not exceed high"),
@@ -70,7 +70,7 @@ ROWS = [
         forbidden="bad",
     ),
     _new(
-        "rules are not run after a fault of type",
+        "type error skips the rules",
         then=invalid(
             "Rule.shapes.example.io",
             (
@@ -87,7 +87,7 @@ ROWS = [
         plain="bad",
     ),
     _new(
-        "rules are run after a fault of another kind",
+        "overlong value skips the rules of its object",
         then=invalid(
             "Rule.shapes.example.io",
             (
@@ -99,33 +99,33 @@ ROWS = [
         plain="bad" * 10,
         forbidden="bad",
     ),
-    _new("a rule about the old state is not run for a new object", then=answered(201, spec={"fixed": "a"}), fixed="a"),
+    _new("transition rule is skipped on create", then=answered(201, spec={"fixed": "a"}), fixed="a"),
     _changed(
-        "a value that is fixed",
+        "immutable value",
         {"fixed": "a"},
         {"fixed": "b"},
         then=invalid("Rule.shapes.example.io", ("spec.fixed", 'Invalid value: "b": fixed is fixed')),
     ),
     _changed(
-        "a value that is fixed may be left alone",
+        "immutable value can stay",
         {"fixed": "a"},
         {"low": 1},
         then=answered(200, spec={"fixed": "a", "low": 1}),
     ),
     _changed(
-        "a value that must stay",
+        "value that cannot be removed",
         {"low": 1},
         {"low": None},
         then=invalid("Rule.shapes.example.io", ("spec", "Invalid value: low stays once it is set")),
     ),
     _changed(
-        "a value that breaks a rule by a patch",
+        "patch that violates a rule",
         {"low": 1},
         {"low": 5, "high": 4},
         then=invalid("Rule.shapes.example.io", ("spec", "Invalid value: low must not exceed high")),
     ),
     Row(
-        title="rules of the spec are not run for the status",
+        title="rules of the spec are skipped for the status",
         given=(post(RULED, ruled(fixed="a")),),
         when=merge(f"{RULE}/status", {"status": {"phase": "x"}}),
         look=("status",),
@@ -135,5 +135,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_rule(api: BareApi, row: Row) -> None:
+async def test_cel_rule(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

@@ -1,5 +1,4 @@
-"""What the schema of a custom kind refuses, prunes and fills in."""
-# what the server says stays in one piece
+"""Schema validation, pruning and defaulting of a custom kind."""
 
 from __future__ import annotations
 
@@ -23,9 +22,9 @@ def _spec(title: str, then: object, **spec: object) -> Row:
 
 
 ROWS = [
-    _spec("defaults are filled in", then=answered(201, spec={"mode": "slow", "nested": {"level": 3}})),
+    _spec("defaults are set", then=answered(201, spec={"mode": "slow", "nested": {"level": 3}})),
     _spec(
-        "defaults are filled into lists",
+        "defaults in list items",
         then=answered(
             201,
             spec={
@@ -37,30 +36,30 @@ ROWS = [
         parts=[{"name": "a"}, {"name": "b", "weight": 4}],
     ),
     _spec(
-        "defaults are not filled into what is there",
+        "defaults keep existing values",
         then=answered(201, spec={"mode": "fast", "nested": {"level": 9}}),
         mode="fast",
         nested={"level": 9},
     ),
     _spec(
-        "a null gives way to a default",
+        "null is replaced by a default",
         then=answered(201, spec={"mode": "slow", "nested": {"level": 3}}),
         mode=None,
         nested=None,
     ),
     _spec(
-        "a null without a default is dropped",
+        "null without a default is dropped",
         then=answered(201, spec={"mode": "slow", "nested": {"level": 3}}),
         word=None,
         size=None,
     ),
     _spec(
-        "unknown fields in free space stay",
+        "preserved unknown fields stay",
         then=answered(201, spec={"free": {"a": {"b": [1, None, {"c": "d"}]}}, "mode": "slow", "nested": {"level": 3}}),
         free={"a": {"b": [1, None, {"c": "d"}]}},
     ),
     _spec(
-        "unknown fields elsewhere go",
+        "unknown fields are pruned",
         then=answered(
             201,
             spec={"mode": "slow", "nested": {"level": 3}, "parts": [{"name": "a", "weight": 1}]},
@@ -75,7 +74,7 @@ ROWS = [
         parts=[{"name": "a", "strange": 1}],
     ),
     _spec(
-        "a number that is too small",
+        "number below the minimum",
         then=invalid(
             "Widget.shapes.example.io",
             ("spec.size", "Invalid value: 0: spec.size in body should be greater than or equal to 1"),
@@ -83,7 +82,7 @@ ROWS = [
         size=0,
     ),
     _spec(
-        "a number that is too large",
+        "number above the maximum",
         then=invalid(
             "Widget.shapes.example.io",
             ("spec.size", "Invalid value: 11: spec.size in body should be less than or equal to 10"),
@@ -91,14 +90,14 @@ ROWS = [
         size=11,
     ),
     _spec(
-        "a text that is none of the choices",
+        "value outside the enum",
         then=invalid(
             "Widget.shapes.example.io", ("spec.colour", 'Unsupported value: "blue": supported values: "red", "green"')
         ),
         colour="blue",
     ),
     _spec(
-        "a text where a number is wanted",
+        "string instead of an integer",
         then=invalid(
             "Widget.shapes.example.io",
             (
@@ -110,7 +109,7 @@ ROWS = [
         size="5",
     ),
     _spec(
-        "a text that does not match",
+        "string that does not match the pattern",
         then=invalid(
             "Widget.shapes.example.io",
             ("spec.code", "Invalid value: \"A1\": spec.code in body should match '^[a-z]+$'"),
@@ -118,12 +117,12 @@ ROWS = [
         code="A1",
     ),
     _spec(
-        "a text that is too long",
+        "string that is too long",
         then=invalid("Widget.shapes.example.io", ("spec.code", "Too long: may not be more than 5 bytes")),
         code="abcdef",
     ),
     _spec(
-        "a text that is too short",
+        "string that is too short",
         then=invalid(
             "Widget.shapes.example.io",
             ("spec.word", 'Invalid value: "a": spec.word in body should be at least 2 chars long'),
@@ -131,37 +130,37 @@ ROWS = [
         word="a",
     ),
     _spec(
-        "a list that is too long",
+        "list that is too long",
         then=invalid("Widget.shapes.example.io", ("spec.names", "Too many: 4: must have at most 3 items")),
         names=["a", "b", "c", "d"],
     ),
     _spec(
-        "a set with an item twice",
+        "duplicate item of a set",
         then=invalid("Widget.shapes.example.io", ("spec.unique[2]", 'Duplicate value: "a"')),
         unique=["a", "b", "a", "a"],
     ),
     _spec(
-        "a map with a key twice",
+        "duplicate key of a map",
         then=invalid("Widget.shapes.example.io", ("spec.parts[2]", 'Duplicate value: {"name":"a"}')),
         parts=[{"name": "a"}, {"name": "b"}, {"name": "a"}],
     ),
     _spec(
-        "an item without its key",
+        "map item without its key",
         then=invalid("Widget.shapes.example.io", ("spec.parts[0].name", "Required value")),
         parts=[{"weight": 1}],
     ),
     _spec(
-        "a field that must be there",
+        "missing required field",
         then=invalid("Widget.shapes.example.io", ("spec.strict.must", "Required value")),
         strict={"other": "x"},
     ),
     _spec(
-        "a time",
+        "valid time",
         then=answered(201, spec={"mode": "slow", "nested": {"level": 3}, "when": "$time"}),
         when="2026-01-02T03:04:05Z",
     ),
     _spec(
-        "a time that is none",
+        "invalid time",
         then=invalid(
             "Widget.shapes.example.io",
             (
@@ -173,7 +172,7 @@ ROWS = [
         when="yesterday",
     ),
     _spec(
-        "several faults at once",
+        "several violations",
         then=invalid(
             "Widget.shapes.example.io",
             ("spec.colour", 'Unsupported value: "blue": supported values: "red", "green"'),
@@ -191,20 +190,20 @@ ROWS = [
         names=[1],
     ),
     Row(
-        title="a required field that a patch takes away",
+        title="patch that removes a required field",
         given=(post(WIDGETS, widget(strict={"must": "x"})),),
         when=merge(WIDGET, {"spec": {"strict": {"must": None}}}),
         then=invalid("Widget.shapes.example.io", ("spec.strict.must", "Required value")),
     ),
     Row(
-        title="defaults come back after an update",
+        title="update restores defaults",
         given=(post(WIDGETS, widget(mode="fast")),),
         when=put(WIDGET, widget() | {"metadata": {"name": "one", "resourceVersion": "$0.metadata.resourceVersion"}}),
         look=("spec",),
         then=answered(200, spec={"mode": "slow", "nested": {"level": 3}}),
     ),
     Row(
-        title="a fault at another field than the patched one",
+        title="violation in one of two patched fields",
         given=(post(WIDGETS, widget(size=1)),),
         when=merge(WIDGET, {"spec": {"size": 5, "colour": "blue"}}),
         then=invalid(
@@ -215,5 +214,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_schema(api: BareApi, row: Row) -> None:
+async def test_schema(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

@@ -1,13 +1,13 @@
-"""Who may write the status, and who may write all else; when the generation moves."""
+"""The status subresource, and when the generation increases."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.conformance_rows import Row, answered, conflict, delete, invalid, merge, play, post, put
-from tests.support.shapes import PLAINS, WIDGETS, plain, widget
+from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -15,72 +15,60 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 WIDGET = f"{WIDGETS}/one"
-PLAIN = f"{PLAINS}/one"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
-JOBS = "/apis/batch/v1/namespaces/$ns/jobs"
 NODES = "/api/v1/nodes"
-SPACES = "/api/v1/namespaces"
-MAPS = "/api/v1/namespaces/$ns/configmaps"
 ONE = (post(WIDGETS, widget(size=1)),)
-BARE = (post(PLAINS, plain(spec={"size": 1})),)
 NOW = {"resourceVersion": "$0.metadata.resourceVersion"}
-_TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-_DEPLOYMENT = {
-    "metadata": {"name": "one"},
-    "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE},
-}
-DEPLOYMENT = (post(DEPLOYMENTS, _DEPLOYMENT | {"status": {"replicas": 7}}),)
 
 ROWS = [
     Row(
-        title="a status that a new object brings is dropped",
+        title="create drops the status",
         when=post(WIDGETS, widget() | {"status": {"phase": "x"}}),
         look=("status", "metadata.generation"),
         then=answered(201, **{"status": "absent", "metadata.generation": 1}),
     ),
     Row(
-        title="a Node is created with the status that it brings",
+        title="create keeps the status of a Node",
         when=post(NODES, {"metadata": {"name": "$word"}, "status": {"phase": "x"}}),
         look=("status.phase", "metadata.generation"),
         then=answered(201, **{"status.phase": "x", "metadata.generation": "absent"}),
     ),
     Row(
-        title="the status cannot be written at the object",
+        title="object endpoint ignores the status",
         given=ONE,
         when=merge(WIDGET, {"status": {"phase": "x"}}),
         look=("status", "metadata.generation", "metadata.resourceVersion"),
         then=answered(200, **{"status": "absent", "metadata.generation": 1, "metadata.resourceVersion": "$version"}),
     ),
     Row(
-        title="the status is written at its endpoint",
+        title="status endpoint writes the status",
         given=ONE,
         when=merge(f"{WIDGET}/status", {"status": {"phase": "x"}}),
         look=("status", "metadata.generation"),
         then=answered(200, **{"status": {"phase": "x"}, "metadata.generation": 1}),
     ),
     Row(
-        title="the spec cannot be written at the status",
+        title="status endpoint ignores the spec",
         given=ONE,
         when=merge(f"{WIDGET}/status", {"spec": {"size": 5}, "status": {"phase": "x"}}),
         look=("status", "spec.size", "metadata.generation"),
         then=answered(200, **{"status": {"phase": "x"}, "spec.size": 1, "metadata.generation": 1}),
     ),
     Row(
-        title="labels cannot be written at the status of a custom object",
+        title="status endpoint ignores labels",
         given=ONE,
         when=merge(f"{WIDGET}/status", {"metadata": {"labels": {"a": "b"}}}),
         look=("metadata.labels",),
         then=answered(200, **{"metadata.labels": "absent"}),
     ),
     Row(
-        title="the spec of a Node cannot be written at the status",
+        title="status endpoint ignores the spec of a Node",
         given=(post(NODES, {"metadata": {"name": "$word"}}),),
         when=merge(f"{NODES}/$word/status", {"spec": {"unschedulable": True}}),
         look=("spec.unschedulable",),
         then=answered(200, **{"spec.unschedulable": "absent"}),
     ),
     Row(
-        title="an old resourceVersion is a conflict at the status",
+        title="old resourceVersion is a conflict",
         given=(*ONE, merge(WIDGET, {"spec": {"size": 4}})),
         when=put(f"{WIDGET}/status", widget() | {"metadata": {"name": "one"} | NOW, "status": {"phase": "x"}}),
         then=conflict(
@@ -89,7 +77,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="a PUT of the status without a resourceVersion is refused",
+        title="status PUT without resourceVersion is refused",
         given=ONE,
         when=put(f"{WIDGET}/status", widget() | {"status": {"phase": "x"}}),
         then=invalid(
@@ -98,7 +86,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="a PUT of the status writes the status only",
+        title="status PUT writes only the status",
         given=ONE,
         when=put(
             f"{WIDGET}/status",
@@ -108,7 +96,7 @@ ROWS = [
         then=answered(200, **{"spec.size": 1, "status": {"phase": "x"}, "metadata.labels": "absent"}),
     ),
     Row(
-        title="a status that breaks the schema is refused",
+        title="status that violates the schema is refused",
         given=ONE,
         when=merge(f"{WIDGET}/status", {"status": {"count": -1, "phase": 5}}),
         then=invalid(
@@ -122,35 +110,35 @@ ROWS = [
         ),
     ),
     Row(
-        title="an unknown field of the status goes with a warning",
+        title="unknown status field is dropped with a warning",
         given=ONE,
         when=merge(f"{WIDGET}/status", {"status": {"strange": 1}}),
         look=("status",),
         then=answered(200, status={}, warnings=['unknown field "status.strange"']),
     ),
     Row(
-        title="a status that changes nothing keeps the resourceVersion",
+        title="no-op status keeps the resourceVersion",
         given=(*ONE, merge(f"{WIDGET}/status", {"status": {"phase": "x"}})),
         when=merge(f"{WIDGET}/status", {"status": {"phase": "x"}}),
         look=("metadata.resourceVersion",),
         then=answered(200, **{"metadata.resourceVersion": "$version"}),
     ),
     Row(
-        title="the generation moves with the spec of a custom object",
+        title="spec change increases the generation",
         given=ONE,
         when=merge(WIDGET, {"spec": {"size": 2}}),
         look=("metadata.generation",),
         then=answered(200, **{"metadata.generation": 2}),
     ),
     Row(
-        title="the generation does not move with labels",
+        title="label change keeps the generation",
         given=ONE,
         when=merge(WIDGET, {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}),
         look=("metadata.generation",),
         then=answered(200, **{"metadata.generation": 1}),
     ),
     Row(
-        title="the generation moves when a deletion begins",
+        title="deletion increases the generation",
         given=(post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["a.io/b"]}}),),
         when=delete(WIDGET),
         look=("metadata.generation", "metadata.deletionGracePeriodSeconds", "metadata.finalizers"),
@@ -163,5 +151,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_write(api: BareApi, row: Row) -> None:
+async def test_status_subresource(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

@@ -1,5 +1,5 @@
-"""Strategic merge patches, of which built-in kinds tell how their lists merge."""
-# ruff: noqa: E501  # what the server says stays in one piece
+"""Strategic merge patches of built-in kinds."""
+# ruff: noqa: E501  # keep server messages on one line
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
-SERVICES = "/api/v1/namespaces/$ns/services"
-MAPS = "/api/v1/namespaces/$ns/configmaps"
 NODES = "/api/v1/nodes"
 
 _TEMPLATE = {
@@ -46,19 +44,10 @@ DEPLOYMENT = (
         },
     ),
 )
-MAP = (
-    post(
-        MAPS,
-        {
-            "metadata": {"name": "one", "finalizers": ["a.io/a", "a.io/b"], "labels": {"l": "m", "n": "o"}},
-            "data": {"a": "b", "c": "d"},
-        },
-    ),
-)
 
 
 def _pod_spec(title: str, patch: object, *look: str, then: object) -> Row:
-    """On a Deployment's Pod template."""
+    """Patch a Deployment's Pod template."""
     paths = tuple(f"spec.template.spec.{path}" for path in look)
     return Row(
         title=title,
@@ -67,22 +56,6 @@ def _pod_spec(title: str, patch: object, *look: str, then: object) -> Row:
         look=paths,
         then=then,
     )
-
-
-def _map(title: str, patch: object, then: object) -> Row:
-    """On a ConfigMap."""
-    return Row(
-        title=title,
-        given=MAP,
-        when=strategic(f"{MAPS}/one", patch),
-        look=("data", "metadata.finalizers", "metadata.labels"),
-        then=then,
-    )
-
-
-def _owner(name: str, given: int) -> dict[str, str]:
-    """A ConfigMap that was created before; one that does not exist would take its dependents with it."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": f"${given}.metadata.uid"}
 
 
 ROWS = [
@@ -96,7 +69,7 @@ ROWS = [
         ),
     ),
     _pod_spec(
-        "a map is merged",
+        "map is merged",
         {"nodeSelector": {"m": "2"}},
         "nodeSelector",
         then=answered(200, **{"spec.template.spec.nodeSelector": {"m": "2", "n": "1"}}),
@@ -136,7 +109,7 @@ ROWS = [
         then=answered(200, **{"spec.taints.0.key": "a.io/b", "spec.taints.1.key": "absent"}),
     ),
     Row(
-        title="a custom kind takes none",
+        title="custom kind refuses strategic merge patches",
         given=(post(WIDGETS, widget()),),
         when=strategic(f"{WIDGETS}/one", {}),
         then=refused(
@@ -150,5 +123,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_a_strategic_merge_patch(api: BareApi, row: Row) -> None:
+async def test_strategic_merge_patch(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

@@ -1,5 +1,5 @@
-"""What a PUT replaces, and what it refuses."""
-# ruff: noqa: E501  # what the server says stays in one piece
+"""Updates by PUT."""
+# ruff: noqa: E501  # keep server messages on one line
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def _widget(size: int = 1, **metadata: object) -> dict[str, object]:
 
 ROWS = [
     Row(
-        title="the object is replaced",
+        title="object is replaced",
         given=(post(MAPS, ONE),),
         when=put(MAP, _map({"c": "d"}, resourceVersion="$0.metadata.resourceVersion")),
         look=("data",),
         then=answered(200, data={"c": "d"}),
     ),
     Row(
-        title="a resourceVersion may not be left out for a Lease",
+        title="Lease update without resourceVersion is refused",
         given=(post(LEASES, {"metadata": {"name": "one"}}),),
         when=put(f"{LEASES}/one", {"metadata": {"name": "one"}}),
         look=("metadata.name",),
@@ -49,7 +49,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="a resourceVersion may not be left out for a custom kind",
+        title="custom update without resourceVersion is refused",
         given=(post(WIDGETS, widget()),),
         when=put(f"{WIDGETS}/one", _widget()),
         then=invalid(
@@ -58,7 +58,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="another resourceVersion is a conflict for a custom kind",
+        title="wrong resourceVersion is a conflict",
         given=(post(WIDGETS, widget()),),
         when=put(f"{WIDGETS}/one", _widget(resourceVersion=OLD)),
         then=conflict(
@@ -67,7 +67,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="another uid is a conflict for a custom kind",
+        title="wrong uid is a conflict",
         given=(post(WIDGETS, widget()),),
         when=put(f"{WIDGETS}/one", _widget(uid="other", resourceVersion="$0.metadata.resourceVersion")),
         then=conflict(
@@ -76,7 +76,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="a custom object that does not exist is not made",
+        title="missing custom object is not found",
         when=put(f"{WIDGETS}/one", _widget()),
         then=refused(
             404,
@@ -86,13 +86,13 @@ ROWS = [
         ),
     ),
     Row(
-        title="a Lease that does not exist is made",
+        title="missing Lease is created",
         when=put(f"{LEASES}/one", {"metadata": {"name": "one"}}),
         look=("metadata.name",),
         then=answered(201, **{"metadata.name": "one"}),
     ),
     Row(
-        title="system fields are kept for a custom kind",
+        title="system fields are kept",
         given=(post(WIDGETS, widget()),),
         when=put(
             f"{WIDGETS}/one",
@@ -117,14 +117,14 @@ ROWS = [
         ),
     ),
     Row(
-        title="what changes nothing keeps the resourceVersion of a custom object",
+        title="no-op update keeps the resourceVersion",
         given=(post(WIDGETS, widget(size=1)),),
         when=put(f"{WIDGETS}/one", _widget(resourceVersion="$0.metadata.resourceVersion")),
         look=("metadata.resourceVersion", "metadata.generation"),
         then=answered(200, **{"metadata.resourceVersion": "$version", "metadata.generation": 1}),
     ),
     Row(
-        title="a patch of a custom object that does not exist is refused",
+        title="patch of a missing custom object is not found",
         when=merge(f"{WIDGETS}/one", {}),
         then=refused(
             404,
@@ -137,5 +137,5 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-async def test_an_update(api: BareApi, row: Row) -> None:
+async def test_update(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

@@ -1,4 +1,4 @@
-"""Watches: where they begin, what they show of a selection, and how they end."""
+"""Watches: start, selectors, bookmarks, end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kinds import define, drop, is_gone, until, widget
+from tests.support.kinds import define, drop, is_not_found, until, widget
 from tests.support.tiers import EMBEDDED
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.servers
 
 
 async def watched(api: BareApi, path: str, **query: str) -> list[tuple[str, str]]:
-    """Type and name of the events of a watch that the server ends after a second."""
+    """Return type and name of the events of a watch that lasts a second."""
     async with api.admin.watch(path, **({"timeoutSeconds": "1"} | query)) as events:
         return [(event["type"], event["object"]["metadata"].get("name", "")) for event in await events.rest()]
 
 
 async def history(api: BareApi) -> tuple[str, str]:
-    """A path, and the version at which it had a and b, labelled x; what came then is in the rows below."""
+    """Create a history; return the path and the version at which only a and b existed, labelled x."""
     path = api.path("secrets")
     for name in "ab":
         await api.admin.post(path, {"metadata": {"name": name, "labels": {"app": "x"}}})
@@ -38,9 +38,9 @@ async def history(api: BareApi) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("begin", [{}, {"resourceVersion": "0"}])
-async def test_a_watch_without_a_version_begins_with_what_there_is(api: BareApi, begin: dict[str, str]) -> None:
+async def test_watch_without_a_version_starts_with_all_objects(api: BareApi, begin: dict[str, str]) -> None:
     path, _ = await history(api)
-    await api.admin.get(path)  # the cache is up to date by now
+    await api.admin.get(path)  # brings the cache up to date
     assert await watched(api, path, **begin) == [("ADDED", "a"), ("ADDED", "c")]
 
 
@@ -49,21 +49,19 @@ async def test_a_watch_without_a_version_begins_with_what_there_is(api: BareApi,
     [
         pytest.param({}, "ADDED c, MODIFIED a, MODIFIED c, MODIFIED b, DELETED b", id="all"),
         pytest.param({"labelSelector": "app=x"}, "DELETED a, ADDED c, MODIFIED b, DELETED b", id="a label"),
-        pytest.param({"labelSelector": "app=y"}, "ADDED c, ADDED a, DELETED c", id="a label that a got"),
+        pytest.param({"labelSelector": "app=y"}, "ADDED c, ADDED a, DELETED c", id="label that a gets"),
         pytest.param({"labelSelector": "app!=x"}, "ADDED c, ADDED a, DELETED c", id="another value"),
         pytest.param({"fieldSelector": "metadata.name=c"}, "ADDED c, MODIFIED c", id="one name"),
         pytest.param({"fieldSelector": "metadata.name=c", "labelSelector": "app=x"}, "ADDED c", id="both"),
     ],
 )
-async def test_a_watch_from_a_version_shows_what_came_then(
-    api: BareApi, selection: dict[str, str], events: str
-) -> None:
+async def test_watch_from_a_version_shows_later_events(api: BareApi, selection: dict[str, str], events: str) -> None:
     path, version = await history(api)
     expected = [tuple(event.split()) for event in events.split(", ")]
     assert await watched(api, path, resourceVersion=version, **selection) == expected
 
 
-async def test_what_leaves_a_selection_is_shown_as_it_was_and_with_the_version_at_which_it_left(api: BareApi) -> None:
+async def test_object_leaving_the_selection_has_its_last_state(api: BareApi) -> None:
     path, version = await history(api)
     now = (await api.admin.get(f"{path}/a")).version
     async with api.admin.watch(path, resourceVersion=version, labelSelector="app=x") as events:
@@ -72,7 +70,7 @@ async def test_what_leaves_a_selection_is_shown_as_it_was_and_with_the_version_a
     assert left["metadata"]["resourceVersion"] == now
 
 
-async def test_a_deleted_object_has_the_version_of_its_deletion(api: BareApi) -> None:
+async def test_deleted_object_has_the_version_of_its_deletion(api: BareApi) -> None:
     path = api.path("secrets")
     created = await api.admin.post(path, {"metadata": {"name": "a"}})
     async with api.admin.watch(path, resourceVersion=created.version) as events:
@@ -83,7 +81,7 @@ async def test_a_deleted_object_has_the_version_of_its_deletion(api: BareApi) ->
     assert (event["object"]["kind"], event["object"]["apiVersion"]) == ("Secret", "v1")
 
 
-async def test_one_object_in_all_namespaces(api: BareApi) -> None:
+async def test_watch_of_one_object_in_all_namespaces(api: BareApi) -> None:
     path, version = await history(api)
     chosen = f"metadata.namespace={api.namespace},metadata.name=c"
     events = await watched(api, "/api/v1/secrets", resourceVersion=version, fieldSelector=chosen)
@@ -91,14 +89,14 @@ async def test_one_object_in_all_namespaces(api: BareApi) -> None:
     assert path
 
 
-async def test_a_watch_from_the_future_shows_nothing_until_then(api: BareApi) -> None:
+async def test_watch_from_a_future_version_is_silent_until_then(api: BareApi) -> None:
     path, _ = await history(api)
     async with api.admin.watch(path, resourceVersion="999999999", timeoutSeconds="1") as events:
         await api.admin.delete(f"{path}/c")
         assert await events.rest() == []
 
 
-async def test_a_watch_from_before_the_history_is_told_so_in_its_only_event(api: BareApi) -> None:
+async def test_watch_from_a_compacted_version_gets_one_error(api: BareApi) -> None:
     before = (await api.admin.get(api.path("secrets"))).version
     path = await define(api)
     api.storage.compact()
@@ -114,13 +112,13 @@ async def test_a_watch_from_before_the_history_is_told_so_in_its_only_event(api:
     await drop(api)
 
 
-async def test_a_name_cannot_be_watched_by_its_path(api: BareApi) -> None:
+async def test_watch_of_a_named_path_is_a_get(api: BareApi) -> None:
     path, _ = await history(api)
     answer = await api.admin.get(f"{path}/a", watch="true", timeoutSeconds="1")
     assert (answer.status, answer.body["kind"]) == (200, "Secret")
 
 
-async def test_a_bookmark_has_a_version_and_nothing_else(api: BareApi) -> None:
+async def test_bookmark_has_only_a_version(api: BareApi) -> None:
     path, _ = await history(api)
     async with api.admin.watch(path, resourceVersion="0", allowWatchBookmarks="true", timeoutSeconds="4") as events:
         found = [event["object"] for event in await events.rest() if event["type"] == "BOOKMARK"]
@@ -155,19 +153,19 @@ async def refused(api: BareApi, **query: str) -> list[dict[str, Any]]:
     return causes
 
 
-async def test_a_match_alone_is_refused(api: BareApi) -> None:
+async def test_match_without_initial_events_is_refused(api: BareApi) -> None:
     assert await refused(api, **{MATCH: "NotOlderThan"}) == [ALONE]
     assert await refused(api, **{MATCH: "Exact", "resourceVersion": "5"}) == [ALONE, EXACT]
 
 
 @pytest.mark.parametrize("value", ["true", "false"])
-async def test_initial_events_need_a_match(api: BareApi, value: str) -> None:
+async def test_initial_events_without_a_match_are_refused(api: BareApi, value: str) -> None:
     causes = await refused(api, **{INITIAL: value})
     assert causes == ([NEEDED, GATE] if api.server == EMBEDDED else [NEEDED])
 
 
-async def test_initial_events_are_streamed_or_refused_as_by_an_older_server(api: BareApi) -> None:
-    """The one row that differs on purpose: clients have to cope with both."""
+async def test_initial_events_are_streamed_or_refused(api: BareApi) -> None:
+    """The embedded server refuses as an older server does; clients handle both."""
     path, _ = await history(api)
     query = {INITIAL: "true", MATCH: "NotOlderThan", "allowWatchBookmarks": "true"}
     if api.server == EMBEDDED:
@@ -180,7 +178,7 @@ async def test_initial_events_are_streamed_or_refused_as_by_an_older_server(api:
     assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_the_watch_of_a_kind_that_goes_away_sees_its_objects_go_and_ends(api: BareApi) -> None:
+async def test_watch_ends_when_its_kind_is_deleted(api: BareApi) -> None:
     path = await define(api)
     created = await api.admin.post(path, widget(api, "a"))
     async with api.admin.watch(path, resourceVersion=created.version, timeoutSeconds="30") as events:
@@ -188,5 +186,5 @@ async def test_the_watch_of_a_kind_that_goes_away_sees_its_objects_go_and_ends(a
         async with asyncio.timeout(20):
             seen = await events.rest()
     assert [(event["type"], event["object"]["metadata"]["name"]) for event in seen] == [("DELETED", "a")]
-    gone: JsonResponse = await until(api, path, is_gone)
-    assert (gone.body, gone.headers["content-type"]) == (b"404 page not found\n", "text/plain; charset=utf-8")
+    missing: JsonResponse = await until(api, path, is_not_found)
+    assert (missing.body, missing.headers["content-type"]) == (b"404 page not found\n", "text/plain; charset=utf-8")

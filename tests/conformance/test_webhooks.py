@@ -1,4 +1,4 @@
-"""Validating admission webhooks over real HTTPS: when they are asked, what with, and what their answers do."""
+"""Validating admission webhooks over real HTTPS."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def create(api: BareApi, name: str = "a", **query: str) -> JsonResponse:
     return await api.admin.post(api.path("configmaps"), {"metadata": {"name": name, "labels": {"x": "y"}}}, **query)
 
 
-async def test_what_a_webhook_is_asked(api: BareApi, hook: WebhookServer) -> None:
+async def test_webhook_receives_an_admission_review(api: BareApi, hook: WebhookServer) -> None:
     path = api.path("configmaps", "a")
     async with hook.configured(api, "/allow"):
         assert (await create(api)).status == 201
@@ -62,7 +62,7 @@ async def test_what_a_webhook_is_asked(api: BareApi, hook: WebhookServer) -> Non
     assert "system:masters" in first["userInfo"]["groups"]
 
 
-async def test_a_dry_run_says_that_it_is_one(api: BareApi, hook: WebhookServer) -> None:
+async def test_admission_review_shows_a_dry_run(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow", sideEffects="NoneOnDryRun"):
         assert (await create(api, dryRun="All")).status == 201
     (asked,) = hook.asked
@@ -70,20 +70,20 @@ async def test_a_dry_run_says_that_it_is_one(api: BareApi, hook: WebhookServer) 
     assert asked["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}
 
 
-async def test_a_generated_name_is_known_by_then(api: BareApi, hook: WebhookServer) -> None:
+async def test_admission_review_has_the_generated_name(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow"):
         answer = await api.admin.post(api.path("configmaps"), {"metadata": {"generateName": "g-"}})
     (asked,) = hook.asked
     assert asked["name"] == answer.body["metadata"]["name"] != ""
 
 
-async def test_an_invalid_object_never_gets_there(api: BareApi, hook: WebhookServer) -> None:
+async def test_invalid_object_is_not_reviewed(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow"):
         assert (await create(api, "Not_a_name")).status == 422
     assert hook.asked == []
 
 
-async def test_a_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -> None:
+async def test_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -> None:
     hook.answers["/warn"] = {"allowed": True, "warnings": ['mind "this"']}
     async with hook.configured(api, "/warn"):
         answer = await create(api)
@@ -91,7 +91,7 @@ async def test_a_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "reason", "told"),
+    ("status", "code", "reason", "message"),
     [
         pytest.param({"message": "no"}, 400, None, f"{DENIED}: no", id="with a message"),
         pytest.param({"reason": "Because"}, 400, "Because", f"{DENIED}: Because", id="with a reason"),
@@ -100,18 +100,18 @@ async def test_a_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -
         ),
     ],
 )
-async def test_a_webhook_denies(
-    api: BareApi, hook: WebhookServer, status: dict[str, Any] | None, code: int, reason: str | None, told: str
+async def test_webhook_denies_a_request(
+    api: BareApi, hook: WebhookServer, status: dict[str, Any] | None, code: int, reason: str | None, message: str
 ) -> None:
     hook.answers["/deny"] = {"allowed": False} | ({"status": status} if status else {})
     async with hook.configured(api, "/deny", failurePolicy="Ignore"):
         answer = await create(api)
     assert (answer.status, answer.body["code"]) == (code, code)
-    assert (answer.body.get("reason"), answer.body["message"]) == (reason, told)
+    assert (answer.body.get("reason"), answer.body["message"]) == (reason, message)
     assert (await api.admin.get(api.path("configmaps", "a"))).status == 404
 
 
-async def test_a_denial_has_the_details_and_warnings_of_the_webhook(api: BareApi, hook: WebhookServer) -> None:
+async def test_denial_has_details_and_warnings(api: BareApi, hook: WebhookServer) -> None:
     details = {"name": "n", "causes": [{"field": "f", "message": "m", "reason": "r"}]}
     status = {"code": 422, "reason": "Invalid", "message": "bad", "details": details}
     hook.answers["/deny"] = {"allowed": False, "status": status, "warnings": ["w"]}
@@ -130,11 +130,11 @@ def failures() -> list[Any]:
         pytest.param(
             Whole(status=404, body=""), f"{CALL}the server could not find the requested resource", id="not found"
         ),
-        pytest.param(Whole(body="hello"), f"{CALL}couldn't get version/kind; json parse error: ", id="no JSON"),
+        pytest.param(Whole(body="hello"), f"{CALL}couldn't get version/kind; json parse error: ", id="not JSON"),
         pytest.param(
             Whole(body=""),
             f"{CALL}0-length response with status code: 200 and content type: text/plain; charset=utf-8",
-            id="nothing",
+            id="empty body",
         ),
         pytest.param(review(), f"{INVALID}webhook response was absent", id="no response"),
         pytest.param(
@@ -144,37 +144,35 @@ def failures() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("answer", "told"), failures())
-async def test_an_answer_that_is_none_fails_the_request(
-    api: BareApi, hook: WebhookServer, answer: Any, told: str
-) -> None:
-    hook.answers["/odd"] = answer
-    async with hook.configured(api, "/odd", failurePolicy="Fail"):
+@pytest.mark.parametrize(("answer", "message"), failures())
+async def test_invalid_review_fails_the_request(api: BareApi, hook: WebhookServer, answer: Any, message: str) -> None:
+    hook.answers["/invalid"] = answer
+    async with hook.configured(api, "/invalid", failurePolicy="Fail"):
         refused = await create(api)
     assert (refused.status, refused.body["reason"]) == (500, "InternalError")
-    assert refused.body["message"].startswith(f"Internal error occurred: {told}")
+    assert refused.body["message"].startswith(f"Internal error occurred: {message}")
     (cause,) = refused.body["details"]["causes"]
     assert f"Internal error occurred: {cause['message']}" == refused.body["message"]
 
 
-async def test_an_answer_that_is_none_can_be_ignored(api: BareApi, hook: WebhookServer) -> None:
-    hook.answers["/odd"] = Whole(status=500, body="boom")
-    async with hook.configured(api, "/odd", failurePolicy="Ignore"):
+async def test_failure_policy_ignore_allows_the_request(api: BareApi, hook: WebhookServer) -> None:
+    hook.answers["/invalid"] = Whole(status=500, body="boom")
+    async with hook.configured(api, "/invalid", failurePolicy="Ignore"):
         assert (await create(api)).status == 201
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-async def test_a_webhook_has_only_so_much_time(api: BareApi, hook: WebhookServer, policy: str) -> None:
+async def test_slow_webhook_times_out(api: BareApi, hook: WebhookServer, policy: str) -> None:
     async with hook.configured(api, "/slow", failurePolicy=policy, timeoutSeconds=1):
         answer = await create(api)
     if policy == "Ignore":
         assert answer.status == 201
     else:
-        told = f'Internal error occurred: {CALL}Post "{hook.url}/slow?timeout=1s": context deadline exceeded'
-        assert (answer.status, answer.body["message"]) == (500, told)
+        message = f'Internal error occurred: {CALL}Post "{hook.url}/slow?timeout=1s": context deadline exceeded'
+        assert (answer.status, answer.body["message"]) == (500, message)
 
 
-async def test_a_webhook_that_does_not_run(api: BareApi, hook: WebhookServer) -> None:
+async def test_unreachable_webhook_fails_the_request(api: BareApi, hook: WebhookServer) -> None:
     client = {"url": "https://127.0.0.1:1/x", "caBundle": hook.bundle()}
     async with hook.configured(api, "/", clientConfig=client, timeoutSeconds=5):
         answer = await create(api)
@@ -184,9 +182,9 @@ async def test_a_webhook_that_does_not_run(api: BareApi, hook: WebhookServer) ->
     )
 
 
-async def test_a_webhook_that_nobody_trusts(api: BareApi, hook: WebhookServer) -> None:
-    stranger = base64.b64encode(Authority(now=datetime.now(UTC)).certificate).decode()
-    client = {"url": f"{hook.url}/allow", "caBundle": stranger}
+async def test_untrusted_certificate_fails_the_request(api: BareApi, hook: WebhookServer) -> None:
+    bundle = base64.b64encode(Authority(now=datetime.now(UTC)).certificate).decode()
+    client = {"url": f"{hook.url}/allow", "caBundle": bundle}
     async with hook.configured(api, "/", clientConfig=client, timeoutSeconds=5):
         answer = await create(api)
     assert answer.status == 500
@@ -196,7 +194,7 @@ async def test_a_webhook_that_nobody_trusts(api: BareApi, hook: WebhookServer) -
     )
 
 
-async def test_a_webhook_behind_a_service_that_is_not_there(api: BareApi, hook: WebhookServer) -> None:
+async def test_missing_service_fails_the_request(api: BareApi, hook: WebhookServer) -> None:
     service = {"namespace": api.namespace, "name": "nosuch", "path": "/x"}
     async with hook.configured(api, "/", clientConfig={"service": service}, timeoutSeconds=5):
         answer = await create(api)
@@ -216,7 +214,7 @@ async def test_a_webhook_behind_a_service_that_is_not_there(api: BareApi, hook: 
         pytest.param(rule("pods", apiGroups=["apps"]), [], id="another group"),
     ],
 )
-async def test_rules_choose_requests(api: BareApi, hook: WebhookServer, given: dict[str, Any], seen: list[str]) -> None:
+async def test_rules_select_requests(api: BareApi, hook: WebhookServer, given: dict[str, Any], seen: list[str]) -> None:
     await api.admin.post(api.path("serviceaccounts"), {"metadata": {"name": "runner"}})
     spec = {"serviceAccountName": "runner", "containers": [{"name": "c", "image": "i"}]}
     path = api.path("pods")
@@ -238,12 +236,12 @@ async def test_rules_choose_requests(api: BareApi, hook: WebhookServer, given: d
         pytest.param(
             {"objectSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}},
             ["UPDATE", "UPDATE", "DELETE"],
-            id="labels that are not there",
+            id="absent labels",
         ),
         pytest.param({"namespaceSelector": {"matchLabels": {"no": "no"}}}, [], id="another namespace"),
     ],
 )
-async def test_selectors_and_conditions_choose_objects(
+async def test_selectors_select_objects(
     api: BareApi, hook: WebhookServer, given: dict[str, Any], seen: list[str]
 ) -> None:
     path = api.path("configmaps", "a")
@@ -284,7 +282,7 @@ async def test_selectors_and_conditions_choose_objects(
         ({"admissionReviewVersions": []}, "admissionReviewVersions", "Required value: must specify one of v1, v1beta1"),
     ],
 )
-async def test_a_configuration_that_makes_no_sense(
+async def test_invalid_webhook_configuration_is_refused(
     api: BareApi, more: dict[str, Any], field: str, message: str
 ) -> None:
     hook = {

@@ -1,4 +1,4 @@
-"""A cluster that kubectl can reach, empty for each test."""
+"""An empty cluster for each test of kubectl."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[kubectl.Cluster]:
-    """The embedded server or the real one."""
+    """Provide a cluster with the embedded or the real API server."""
     if tiers.server_of(request.node) == tiers.EMBEDDED:
         async with kubectl.embedded_cluster(tmp_path) as embedded:
             yield embedded

@@ -1,4 +1,4 @@
-"""kubectl apply, create and replace: from a manifest to a stored object."""
+"""kubectl apply, create, diff and replace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
-async def test_apply_creates_changes_and_leaves_alone(cluster: Cluster) -> None:
+async def test_apply_creates_changes_or_keeps_a_plan(cluster: Cluster) -> None:
     plan = manifest()
     created = await cluster.succeed("apply", "-f", "-", stdin=plan)
     assert created.out == "upgradeplan.management.harvesterhci.io/demo created\n"
@@ -28,13 +28,13 @@ async def test_apply_creates_changes_and_leaves_alone(cluster: Cluster) -> None:
     assert stored["metadata"]["generation"] == 2
 
 
-async def test_apply_removes_what_the_manifest_no_longer_says(cluster: Cluster) -> None:
+async def test_apply_removes_fields_dropped_from_the_manifest(cluster: Cluster) -> None:
     await cluster.succeed("apply", "-f", "-", stdin=manifest(version="v1.8.0", restoreVM=True))
     await cluster.succeed("apply", "-f", "-", stdin=manifest(version="v1.8.0"))
     assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec}")).json == {"version": "v1.8.0"}
 
 
-async def test_apply_merges_lists_of_built_in_kinds_by_their_keys(cluster: Cluster) -> None:
+async def test_apply_merges_lists_of_built_in_kinds_by_key(cluster: Cluster) -> None:
     containers = [{"name": "a", "image": "one"}, {"name": "b", "image": "one"}]
     deployment = {
         "apiVersion": "apps/v1",
@@ -53,20 +53,20 @@ async def test_apply_merges_lists_of_built_in_kinds_by_their_keys(cluster: Clust
     assert images.out == "one two"
 
 
-async def test_a_dry_run_on_the_server_stores_nothing(cluster: Cluster) -> None:
+async def test_server_side_dry_run_stores_nothing(cluster: Cluster) -> None:
     outcome = await cluster.succeed("apply", "--dry-run=server", "-f", "-", stdin=manifest())
     assert outcome.out == "upgradeplan.management.harvesterhci.io/demo created (server dry run)\n"
     assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
 
 
-async def test_a_difference_is_shown_before_it_is_applied(cluster: Cluster) -> None:
+async def test_diff_shows_a_changed_field(cluster: Cluster) -> None:
     await cluster.succeed("apply", "-f", "-", stdin=manifest())
     outcome = await cluster.kubectl("diff", "-f", "-", stdin=manifest(version="v1.8.0", force=True))
     assert outcome.code == 1
     assert "+  force: true" in outcome.lines
 
 
-async def test_create_with_a_generated_name(cluster: Cluster) -> None:
+async def test_create_generates_a_name(cluster: Cluster) -> None:
     plan = manifest()
     plan["metadata"] = {"generateName": "hvst-upgrade-"}
     outcome = await cluster.succeed("create", "-f", "-", stdin=plan)
@@ -76,21 +76,21 @@ async def test_create_with_a_generated_name(cluster: Cluster) -> None:
     assert len(rest.split()[0]) == len("hvst-upgrade-") + 5
 
 
-async def test_create_refuses_a_name_that_is_taken(cluster: Cluster) -> None:
+async def test_create_refuses_an_existing_name(cluster: Cluster) -> None:
     await cluster.plan()
     outcome = await cluster.kubectl("create", "-f", "-", stdin=manifest())
     assert outcome.code == 1
     assert 'upgradeplans.management.harvesterhci.io "demo" already exists' in outcome.err
 
 
-async def test_replace_takes_the_object_as_it_was_read(cluster: Cluster) -> None:
+async def test_replace_accepts_the_object_as_read(cluster: Cluster) -> None:
     plan = await cluster.plan()
     plan["spec"]["restoreVM"] = True
     outcome = await cluster.succeed("replace", "-f", "-", stdin=plan)
     assert outcome.out == "upgradeplan.management.harvesterhci.io/demo replaced\n"
 
 
-async def test_replace_refuses_an_object_that_was_changed_meanwhile(cluster: Cluster) -> None:
+async def test_replace_refuses_an_object_changed_meanwhile(cluster: Cluster) -> None:
     plan = await cluster.plan()
     await cluster.succeed("label", "up", "demo", "a=b")
     outcome = await cluster.kubectl("replace", "-f", "-", stdin=plan)
@@ -99,13 +99,13 @@ async def test_replace_refuses_an_object_that_was_changed_meanwhile(cluster: Clu
     assert "the object has been modified" in outcome.err
 
 
-async def test_several_objects_in_one_manifest(cluster: Cluster) -> None:
+async def test_apply_creates_all_objects_of_a_list(cluster: Cluster) -> None:
     maps = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")]
     outcome = await cluster.succeed("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": maps})
     assert outcome.lines == ["configmap/a created", "configmap/b created"]
 
 
-async def test_a_definition_can_be_applied_and_used_at_once(cluster: Cluster) -> None:
+async def test_definition_is_served_after_apply(cluster: Cluster) -> None:
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""Who may do what: kubectl as another user, and kubectl auth."""
+"""kubectl as other users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
-async def test_a_user_without_rights(cluster: Cluster) -> None:
+async def test_user_without_rights_cannot_get(cluster: Cluster) -> None:
     await cluster.plan()
     outcome = await cluster.kubectl("--context=bob", "get", "up", "demo")
     assert outcome.code == 1
@@ -24,7 +24,7 @@ async def test_a_user_without_rights(cluster: Cluster) -> None:
     )
 
 
-async def test_a_user_without_rights_in_a_namespace(cluster: Cluster) -> None:
+async def test_user_without_rights_cannot_list_in_a_namespace(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("--context=bob", "get", "pods", "-n", "kube-system")
     assert outcome.code == 1
     assert outcome.err == (
@@ -33,7 +33,7 @@ async def test_a_user_without_rights_in_a_namespace(cluster: Cluster) -> None:
     )
 
 
-async def test_a_user_with_rights_to_read_may_not_write(cluster: Cluster) -> None:
+async def test_user_with_read_rights_cannot_delete(cluster: Cluster) -> None:
     await cluster.plan()
     group = "management.harvesterhci.io"
     await grant(
@@ -45,20 +45,20 @@ async def test_a_user_with_rights_to_read_may_not_write(cluster: Cluster) -> Non
     assert 'User "bob" cannot delete resource "upgradeplans"' in outcome.err
 
 
-async def test_a_stranger(cluster: Cluster) -> None:
+async def test_unknown_token_is_unauthorized(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("--context=stranger", "get", "up")
     assert outcome.code == 1
     assert "You must be logged in to the server" in outcome.err
 
 
-async def test_as_somebody_else(cluster: Cluster) -> None:
+async def test_impersonated_user_has_its_own_rights(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("get", "up", "--as=bob")
     assert outcome.code == 1
     assert 'User "bob" cannot list resource "upgradeplans"' in outcome.err
 
 
-async def test_only_the_administrator_can_be_somebody_else(cluster: Cluster) -> None:
-    await cluster.succeed("get", "up")  # kubectl keeps what it discovers, and would show nothing of a refusal there
+async def test_impersonation_needs_a_rule(cluster: Cluster) -> None:
+    await cluster.succeed("get", "up")  # kubectl caches discovery, which would hide the refusal
     outcome = await cluster.kubectl("--context=bob", "get", "up", "--as=admin")
     assert outcome.code == 1
     assert 'users "admin" is forbidden: User "bob" cannot impersonate resource "users" in API group ""' in outcome.err

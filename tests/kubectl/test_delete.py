@@ -1,4 +1,4 @@
-"""kubectl delete: at once, held by finalizers, with dependents, by selection."""
+"""kubectl delete: finalizers, selection, dependents."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-async def test_an_object_is_deleted(cluster: Cluster) -> None:
+async def test_plan_is_deleted(cluster: Cluster) -> None:
     await cluster.plan()
     outcome = await cluster.succeed("delete", "up", "demo")
     assert outcome.out.startswith('upgradeplan.management.harvesterhci.io "demo" deleted')
     assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
 
 
-async def test_an_object_that_is_not_there(cluster: Cluster) -> None:
+async def test_missing_plan_is_not_found(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("delete", "up", "demo")
     assert outcome.code == 1
     assert 'upgradeplans.management.harvesterhci.io "demo" not found' in outcome.err
     assert (await cluster.succeed("delete", "up", "demo", "--ignore-not-found")).err == ""
 
 
-async def test_a_finalizer_holds_an_object_and_kubectl_waits_for_it(cluster: Cluster) -> None:
+async def test_delete_waits_for_finalizers(cluster: Cluster) -> None:
     plan = manifest()
     plan["metadata"]["finalizers"] = ["management.harvesterhci.io/upgradeplan-cleanup"]
     await cluster.wire.post(PLANS, plan)
@@ -44,7 +44,7 @@ async def test_a_finalizer_holds_an_object_and_kubectl_waits_for_it(cluster: Clu
     assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
 
 
-async def test_no_finalizer_is_added_to_what_is_going(cluster: Cluster) -> None:
+async def test_terminating_plan_takes_no_new_finalizer(cluster: Cluster) -> None:
     plan = manifest()
     plan["metadata"]["finalizers"] = ["example.com/one"]
     await cluster.wire.post(PLANS, plan)
@@ -58,7 +58,7 @@ async def test_no_finalizer_is_added_to_what_is_going(cluster: Cluster) -> None:
     ) in outcome.err
 
 
-async def test_all_objects_of_a_kind_or_a_selection(cluster: Cluster) -> None:
+async def test_plans_are_deleted_by_label_or_all(cluster: Cluster) -> None:
     for name in ("a", "b", "c"):
         await cluster.plan(name)
     await cluster.succeed("label", "up", "a", "team=blue")
@@ -66,7 +66,7 @@ async def test_all_objects_of_a_kind_or_a_selection(cluster: Cluster) -> None:
     assert len((await cluster.succeed("delete", "up", "--all")).lines) == 2
 
 
-async def test_dependents_go_with_their_owner(cluster: Cluster) -> None:
+async def test_dependents_are_deleted_with_their_owner(cluster: Cluster) -> None:
     plan = await cluster.plan()
     owner = {
         "apiVersion": plan["apiVersion"],

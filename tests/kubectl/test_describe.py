@@ -1,4 +1,4 @@
-"""kubectl describe and events: what a plan is, and what happened to it."""
+"""kubectl describe and events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVENTS = "/api/v1/namespaces/default/events"
 
 
 def event(plan: dict[str, Any], name: str, *, reason: str, message: str, count: int = 1, **more: Any) -> dict[str, Any]:
-    """An Event about a plan as the manager records it: in default, with the plan's uid and no namespace."""
+    """Build an Event about a plan as the manager records it."""
     return {
         "metadata": {"name": f"demo.{name}"},
         "involvedObject": {
@@ -38,7 +38,7 @@ def event(plan: dict[str, Any], name: str, *, reason: str, message: str, count: 
     }
 
 
-async def test_a_plan_is_described_with_its_events(cluster: Cluster) -> None:
+async def test_describe_shows_a_plan_with_its_events(cluster: Cluster) -> None:
     plan = await cluster.plan(status={"currentPhase": "Initializing"})
     await cluster.wire.post(EVENTS, event(plan, "1", reason="Initialized", message="the plan is initialized"))
     await cluster.wire.post(EVENTS, event(plan, "2", reason="Waiting", message="for the image", count=3))
@@ -53,12 +53,12 @@ async def test_a_plan_is_described_with_its_events(cluster: Cluster) -> None:
     assert "(x3" in rows[3]
 
 
-async def test_a_plan_without_events(cluster: Cluster) -> None:
+async def test_describe_shows_a_plan_without_events(cluster: Cluster) -> None:
     await cluster.plan()
     assert (await cluster.succeed("describe", "up", "demo")).rows[-1] == ["Events:", "<none>"]
 
 
-async def test_an_event_about_an_earlier_plan_of_the_same_name_is_not_shown(cluster: Cluster) -> None:
+async def test_describe_hides_events_of_an_earlier_plan(cluster: Cluster) -> None:
     plan = await cluster.plan()
     await cluster.wire.post(EVENTS, event(plan, "1", reason="Initialized", message="old"))
     await cluster.wire.delete(f"{PLANS}/demo")
@@ -66,7 +66,7 @@ async def test_an_event_about_an_earlier_plan_of_the_same_name_is_not_shown(clus
     assert (await cluster.succeed("describe", "up", "demo")).rows[-1] == ["Events:", "<none>"]
 
 
-async def test_an_event_in_the_wrong_namespace_is_refused(cluster: Cluster) -> None:
+async def test_event_in_a_wrong_namespace_is_refused(cluster: Cluster) -> None:
     plan = await cluster.plan()
     body = event(plan, "1", reason="Initialized", message="")
     answer = await cluster.wire.post("/api/v1/namespaces/kube-public/events", body)
@@ -84,7 +84,7 @@ async def test_events_are_listed(cluster: Cluster) -> None:
     assert listed.rows[0][1:] == ["Normal", "Initialized", "UpgradePlan/demo", "the", "plan", "is", "initialized"]
 
 
-async def test_events_are_selected_by_what_they_are_about(cluster: Cluster) -> None:
+async def test_events_are_selected_by_type(cluster: Cluster) -> None:
     plan = await cluster.plan()
     await cluster.wire.post(EVENTS, event(plan, "1", reason="Initialized", message="a"))
     await cluster.wire.post(EVENTS, event(plan, "2", reason="Failed", message="b", type="Warning"))

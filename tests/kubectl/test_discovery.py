@@ -1,4 +1,4 @@
-"""What kubectl learns from discovery and OpenAPI: kinds, short names, explanations, versions."""
+"""kubectl api-resources, api-versions, explain and version."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ async def test_versions_are_listed(cluster: Cluster) -> None:
     assert lines == sorted(lines)
 
 
-async def test_the_server_has_a_version(cluster: Cluster) -> None:
+async def test_server_version_is_shown(cluster: Cluster) -> None:
     version = (await cluster.succeed("version", "-o", "json")).json["serverVersion"]
     assert (version["major"], version["minor"], version["gitVersion"]) == ("1", "35", "v1.35.4")
 
 
-async def test_the_server_says_that_it_is_ready(cluster: Cluster) -> None:
+async def test_readiness_is_shown(cluster: Cluster) -> None:
     assert (await cluster.succeed("get", "--raw", "/readyz")).out == "ok"
 
 
 @pytest.mark.rule("api: the kind is UpgradePlan, with the names upgradeplans, up and ups")
 @pytest.mark.parametrize("name", ["upgradeplans", "upgradeplan", "up", "ups", "UpgradePlan"])
-async def test_a_kind_goes_by_all_its_names(cluster: Cluster, name: str) -> None:
+async def test_plans_are_found_by_every_name(cluster: Cluster, name: str) -> None:
     await cluster.plan()
     outcome = await cluster.succeed("get", name, "-o", "name")
     assert outcome.out == "upgradeplan.management.harvesterhci.io/demo\n"
 
 
 @pytest.mark.rule("api: kubectl explain describes every field")
-async def test_a_field_is_explained(cluster: Cluster) -> None:
+async def test_explain_shows_a_field(cluster: Cluster) -> None:
     text = (await cluster.succeed("explain", "upgradeplans.spec.nodeUpgradeOption.pauseNodes")).out
     assert "FIELD: pauseNodes <[]string>" in text
     assert "Names of nodes to pause before their upgrade." in " ".join(text.split())
 
 
 @pytest.mark.rule("api: kubectl explain describes every field")
-async def test_every_field_of_spec_and_status_has_an_explanation(cluster: Cluster) -> None:
+async def test_every_field_of_spec_and_status_is_described(cluster: Cluster) -> None:
     for part in ("spec", "status"):
         text = (await cluster.succeed("explain", f"upgradeplans.{part}")).out
         assert "<no description>" not in text
 
 
 @pytest.mark.rule("api: kubectl explain describes every field")
-async def test_the_whole_tree_is_explained(cluster: Cluster) -> None:
+async def test_explain_shows_all_fields(cluster: Cluster) -> None:
     lines = (await cluster.succeed("explain", "upgradeplans", "--recursive")).lines
     assert lines[0].split() == ["GROUP:", "management.harvesterhci.io"]
     assert "      pauseNodes\t<[]string>" in lines
@@ -73,11 +73,11 @@ async def test_the_whole_tree_is_explained(cluster: Cluster) -> None:
     assert "  metadata\t<ObjectMeta>" in lines
 
 
-async def test_a_built_in_kind_is_explained_as_far_as_it_is_known(cluster: Cluster) -> None:
+async def test_explain_shows_a_built_in_kind(cluster: Cluster) -> None:
     assert "KIND:       Job" in (await cluster.succeed("explain", "jobs")).lines
 
 
-async def test_a_field_that_is_not_there(cluster: Cluster) -> None:
+async def test_explain_refuses_an_unknown_field(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("explain", "upgradeplans.spec.nosuch")
     assert outcome.code == 1
     assert 'field "nosuch" does not exist' in outcome.err

@@ -1,4 +1,4 @@
-"""kubectl get: tables, whole objects, selections, watches."""
+"""kubectl get: tables, full objects, selectors, watches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STATUS = {
 
 
 @pytest.mark.rule("api: kubectl get shows VERSION, CURRENTPHASE, AVAILABLE, PROGRESSING, DEGRADED and AGE")
-async def test_a_plan_is_shown_with_its_columns(cluster: Cluster) -> None:
+async def test_get_shows_the_columns_of_a_plan(cluster: Cluster) -> None:
     await cluster.plan(status=STATUS)
     rows = (await cluster.succeed("get", "upgradeplans")).rows
     assert rows[0] == ["NAME", "VERSION", "CURRENTPHASE", "AVAILABLE", "PROGRESSING", "DEGRADED", "AGE"]
@@ -45,24 +45,24 @@ async def test_a_plan_is_shown_with_its_columns(cluster: Cluster) -> None:
 
 
 @pytest.mark.rule("api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET and MESSAGE")
-async def test_wide_output_adds_the_columns_of_lower_priority(cluster: Cluster) -> None:
+async def test_wide_output_adds_columns(cluster: Cluster) -> None:
     await cluster.plan(image="iso", status=STATUS)
     rows = (await cluster.succeed("get", "up", "demo", "-o", "wide")).rows
     assert rows[0][7:] == ["IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
     assert rows[1][-4:] == ["iso", "v1.7.1", "v1.8.0", "waiting"]
 
 
-async def test_a_plan_without_status_has_empty_cells(cluster: Cluster) -> None:
+async def test_plan_without_status_has_empty_cells(cluster: Cluster) -> None:
     await cluster.plan()
     assert len((await cluster.succeed("get", "ups", "--no-headers")).rows[0]) == 3
 
 
-async def test_nothing_there_is_said_so(cluster: Cluster) -> None:
+async def test_empty_list_is_reported(cluster: Cluster) -> None:
     outcome = await cluster.succeed("get", "ups")
     assert (outcome.out, outcome.err) == ("", "No resources found\n")
 
 
-async def test_whole_objects_come_as_yaml_and_json(cluster: Cluster) -> None:
+async def test_objects_are_printed_as_yaml_and_json(cluster: Cluster) -> None:
     plan = await cluster.plan()
     plan["metadata"].pop("managedFields", None)  # kubectl does not show them
     assert yaml.safe_load((await cluster.succeed("get", "up", "demo", "-o", "yaml")).out) == plan
@@ -72,7 +72,7 @@ async def test_whole_objects_come_as_yaml_and_json(cluster: Cluster) -> None:
     assert listed["items"] == [plan]
 
 
-async def test_names_and_single_fields(cluster: Cluster) -> None:
+async def test_names_and_single_fields_are_printed(cluster: Cluster) -> None:
     await cluster.plan()
     named = await cluster.succeed("get", "up", "-o", "name")
     assert named.out == "upgradeplan.management.harvesterhci.io/demo\n"
@@ -81,19 +81,19 @@ async def test_names_and_single_fields(cluster: Cluster) -> None:
     assert columns.rows == [["N", "V"], ["demo", "v1.8.0"]]
 
 
-async def test_an_object_that_is_not_there(cluster: Cluster) -> None:
+async def test_missing_plan_is_not_found(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("get", "up", "demo")
     assert outcome.code == 1
     assert outcome.err == ('Error from server (NotFound): upgradeplans.management.harvesterhci.io "demo" not found\n')
 
 
-async def test_a_kind_that_is_not_there(cluster: Cluster) -> None:
+async def test_unknown_kind_is_refused(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("get", "nosuchkinds")
     assert outcome.code == 1
     assert outcome.err == 'error: the server doesn\'t have a resource type "nosuchkinds"\n'
 
 
-async def test_labels_and_fields_select(cluster: Cluster) -> None:
+async def test_label_and_field_selectors_select(cluster: Cluster) -> None:
     for name in ("a", "b", "c"):
         await cluster.plan(name)
     await cluster.succeed("label", "up", "a", "b", "team=blue")
@@ -109,27 +109,27 @@ async def test_labels_and_fields_select(cluster: Cluster) -> None:
     assert [row[-1] for row in shown.rows][:2] == ["blue", "blue"]
 
 
-async def test_a_field_that_cannot_select_is_refused(cluster: Cluster) -> None:
+async def test_unsupported_field_selector_is_refused(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("get", "up", "--field-selector", "spec.version=v1")
     assert outcome.code == 1
     assert "field label not supported: spec.version" in outcome.err
 
 
-async def test_long_lists_come_in_chunks(cluster: Cluster) -> None:
+async def test_long_list_is_read_in_chunks(cluster: Cluster) -> None:
     for number in range(7):
         await cluster.plan(f"plan-{number}")
     rows = (await cluster.succeed("get", "up", "--chunk-size", "3", "--no-headers")).rows
     assert [row[0] for row in rows] == [f"plan-{number}" for number in range(7)]
 
 
-async def test_rows_are_sorted_on_request(cluster: Cluster) -> None:
+async def test_sort_by_sorts_rows(cluster: Cluster) -> None:
     await cluster.plan("a", version="v2")
     await cluster.plan("b", version="v1")
     rows = (await cluster.succeed("get", "up", "--sort-by", ".spec.version", "--no-headers")).rows
     assert [row[0] for row in rows] == ["b", "a"]
 
 
-async def test_a_watch_prints_each_change_as_it_happens(cluster: Cluster) -> None:
+async def test_watch_prints_each_change(cluster: Cluster) -> None:
     await cluster.plan()
     async with cluster.running("get", "up", "-w") as output:
         assert (await output.readline()).split()[0] == b"NAME"
@@ -140,7 +140,7 @@ async def test_a_watch_prints_each_change_as_it_happens(cluster: Cluster) -> Non
         assert (await output.readline()).split()[0] == b"other"
 
 
-async def test_a_watch_can_tell_what_kind_of_change_it_was(cluster: Cluster) -> None:
+async def test_watch_prints_event_types(cluster: Cluster) -> None:
     async with cluster.running("get", "up", "-w", "--output-watch-events") as output:
         await cluster.plan()
         assert (await output.readline()).split()[:2] == [b"EVENT", b"NAME"]
@@ -149,7 +149,7 @@ async def test_a_watch_can_tell_what_kind_of_change_it_was(cluster: Cluster) -> 
         assert (await output.readline()).split()[:2] == [b"DELETED", b"demo"]
 
 
-async def test_built_in_kinds_have_their_usual_columns(cluster: Cluster) -> None:
+async def test_namespaces_have_their_columns(cluster: Cluster) -> None:
     names = ("default", "kube-node-lease", "kube-public", "kube-system")
     rows = (await cluster.succeed("get", "namespaces", *names)).rows
     assert rows[0] == ["NAME", "STATUS", "AGE"]

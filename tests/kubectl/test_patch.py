@@ -1,4 +1,4 @@
-"""kubectl patch, label, annotate, edit, scale and set: changes to one object."""
+"""kubectl patch, label, annotate, edit and cordon."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
         pytest.param("json", '[{"op":"add","path":"/spec/force","value":true}]', id="json"),
     ],
 )
-async def test_a_patch_changes_one_field(cluster: Cluster, kind: str, patch: str) -> None:
+async def test_patch_changes_one_field(cluster: Cluster, kind: str, patch: str) -> None:
     await cluster.plan()
     outcome = await cluster.succeed("patch", "up", "demo", f"--type={kind}", "-p", patch)
     assert outcome.out == "upgradeplan.management.harvesterhci.io/demo patched\n"
@@ -27,20 +27,20 @@ async def test_a_patch_changes_one_field(cluster: Cluster, kind: str, patch: str
     assert spec.json == {"version": "v1.8.0", "force": True}
 
 
-async def test_a_patch_that_changes_nothing_says_so(cluster: Cluster) -> None:
+async def test_no_op_patch_is_reported(cluster: Cluster) -> None:
     await cluster.plan()
     outcome = await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"spec":{"version":"v1.8.0"}}')
     assert outcome.out == "upgradeplan.management.harvesterhci.io/demo patched (no change)\n"
 
 
-async def test_a_strategic_merge_patch_is_not_for_custom_kinds(cluster: Cluster) -> None:
+async def test_custom_kind_refuses_a_strategic_merge_patch(cluster: Cluster) -> None:
     await cluster.plan()
     outcome = await cluster.kubectl("patch", "up", "demo", "-p", '{"spec":{"force":true}}')
     assert outcome.code == 1
     assert "application/strategic-merge-patch+json is not supported" in outcome.err
 
 
-async def test_a_json_patch_whose_test_fails(cluster: Cluster) -> None:
+async def test_json_patch_with_a_failing_test_is_refused(cluster: Cluster) -> None:
     await cluster.plan()
     patch = '[{"op":"test","path":"/spec/version","value":"v9"},{"op":"add","path":"/spec/force","value":true}]'
     outcome = await cluster.kubectl("patch", "up", "demo", "--type=json", "-p", patch)
@@ -49,7 +49,7 @@ async def test_a_json_patch_whose_test_fails(cluster: Cluster) -> None:
 
 
 @pytest.mark.rule("api: pauseNodes may change while the plan runs")
-async def test_the_pause_list_can_change_while_a_plan_runs(cluster: Cluster) -> None:
+async def test_pause_list_can_change_while_a_plan_runs(cluster: Cluster) -> None:
     await cluster.plan(version="v1.8.0", nodeUpgradeOption={"pauseNodes": ["node-0", "node-1"]})
     patch = '[{"op":"remove","path":"/spec/nodeUpgradeOption/pauseNodes/0"}]'
     await cluster.succeed("patch", "up", "demo", "--type=json", "-p", patch)
@@ -58,7 +58,7 @@ async def test_the_pause_list_can_change_while_a_plan_runs(cluster: Cluster) -> 
 
 
 @pytest.mark.rule("api: status is a subresource")
-async def test_the_status_is_patched_at_its_own_address(cluster: Cluster) -> None:
+async def test_status_is_patched_at_its_subresource(cluster: Cluster) -> None:
     await cluster.plan()
     patch = '{"status":{"currentPhase":"Initializing"},"spec":{"force":true}}'
     await cluster.succeed("patch", "up", "demo", "--subresource=status", "--type=merge", "-p", patch)
@@ -68,7 +68,7 @@ async def test_the_status_is_patched_at_its_own_address(cluster: Cluster) -> Non
     assert stored["metadata"]["generation"] == 1
 
 
-async def test_annotations_and_labels_come_and_go(cluster: Cluster) -> None:
+async def test_annotations_and_labels_are_set_and_removed(cluster: Cluster) -> None:
     await cluster.plan()
     key = "management.harvesterhci.io/allow-deletion"
     annotated = await cluster.succeed("annotate", "up", "demo", f"{key}=true")
@@ -85,7 +85,7 @@ async def test_annotations_and_labels_come_and_go(cluster: Cluster) -> None:
     assert not metadata.keys() & {"annotations", "labels"}
 
 
-async def test_a_label_is_not_overwritten_by_accident(cluster: Cluster) -> None:
+async def test_label_is_overwritten_only_with_the_flag(cluster: Cluster) -> None:
     await cluster.plan()
     await cluster.succeed("label", "up", "demo", "team=blue")
     outcome = await cluster.kubectl("label", "up", "demo", "team=red")
@@ -94,13 +94,13 @@ async def test_a_label_is_not_overwritten_by_accident(cluster: Cluster) -> None:
     await cluster.succeed("label", "up", "demo", "team=red", "--overwrite")
 
 
-async def test_labels_and_annotations_do_not_count_as_a_new_generation(cluster: Cluster) -> None:
+async def test_label_change_keeps_the_generation(cluster: Cluster) -> None:
     await cluster.plan()
     await cluster.succeed("label", "up", "demo", "team=blue")
     assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata.generation}")).out == "1"
 
 
-async def test_an_editor_changes_an_object(cluster: Cluster) -> None:
+async def test_edit_changes_a_plan(cluster: Cluster) -> None:
     await cluster.plan(version="v1.8.0", force=True)
     editor = "sed -i 's/force: true/force: false/'"
     outcome = await cluster.succeed("edit", "up", "demo", EDITOR=editor)
@@ -108,21 +108,21 @@ async def test_an_editor_changes_an_object(cluster: Cluster) -> None:
     assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec.force}")).out == "false"
 
 
-async def test_an_editor_that_changes_nothing(cluster: Cluster) -> None:
+async def test_edit_without_changes_is_cancelled(cluster: Cluster) -> None:
     await cluster.plan()
     outcome = await cluster.succeed("edit", "up", "demo", EDITOR="true")
     assert outcome.err + outcome.out == "Edit cancelled, no changes made.\n"
 
 
 @pytest.mark.rule("api: CEL rules of the schema enforce this without a webhook")
-async def test_an_editor_that_breaks_a_rule_is_told_so(cluster: Cluster) -> None:
+async def test_edit_that_violates_a_rule_is_refused(cluster: Cluster) -> None:
     await cluster.plan()
     outcome = await cluster.kubectl("edit", "up", "demo", EDITOR="sed -i 's/version: v1.8.0/version: v1.9.0/'")
     assert outcome.code == 1
     assert 'upgradeplans.management.harvesterhci.io "demo" is invalid' in outcome.err
 
 
-async def test_a_node_is_cordoned(cluster: Cluster) -> None:
+async def test_node_is_cordoned_and_uncordoned(cluster: Cluster) -> None:
     await cluster.wire.post("/api/v1/nodes", {"metadata": {"name": "node-0"}, "status": {"conditions": []}})
     assert (await cluster.succeed("cordon", "node-0")).out == "node/node-0 cordoned\n"
     assert (await cluster.succeed("get", "nodes", "--no-headers")).rows[0][1] == "Unknown,SchedulingDisabled"

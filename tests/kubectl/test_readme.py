@@ -1,4 +1,4 @@
-"""The README's commands, run in order as they are written, against a simulated cluster."""
+"""The README's commands, run in order against a simulated cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMANDS = [
 ]
 #: Manifests by file name.
 FILES = {name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# (\S+)\n(.*?)```", README, re.DOTALL)}
-#: Commands that are not run, by their beginning, with the reason.
+#: Prefix of a command that is not run -> reason.
 NOT_RUN = {
     "make demo": "takes minutes; .ci/run runs it",
     "make test": "would run this test",
@@ -38,7 +38,7 @@ NOT_RUN = {
     "kubectl -n harvester-system port-forward": "simulated Pods have no ports",
     "kubectl -n harvester-system logs deployment/harvester-upgrade-manager": "simulated Pods have no logs",
 }
-#: What a command must print, where that shows that it did what the README says.
+#: Prefix of a command -> text that its output must contain.
 OUTPUT = {
     "kubectl get up -o wide -w": "MESSAGE",
     "kubectl describe up/to-v1.8.0": "Phase Transition Timestamps",
@@ -49,7 +49,7 @@ OUTPUT = {
     "kubectl delete -k deploy": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
 }
 #: Seconds for one command.
-TIMEOUT = 120.0
+COMMAND_TIMEOUT = 120.0
 
 
 def is_run(command: str) -> bool:
@@ -57,7 +57,7 @@ def is_run(command: str) -> bool:
 
 
 class Terminal:
-    """Runs commands in a directory, with kubectl set up for the simulated cluster."""
+    """Run commands in a directory with a kubeconfig of the simulated cluster."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -80,11 +80,11 @@ class Terminal:
         )
 
     async def run(self, line: str) -> str:
-        """Run a command line; return its output. It must succeed; a watch is stopped once the plan is accepted."""
+        """Run a command that must succeed and return its output; stop a watch once the plan is accepted."""
         process = await self.start(*shlex.split(line, comments=True))
         assert process.stdout is not None
         watch = line.endswith(" -w")
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(COMMAND_TIMEOUT):
             shown = await process.stdout.readuntil(b"  True  ") if watch else b""
             if watch:
                 process.terminate()
@@ -109,7 +109,7 @@ async def python(
 
 @pytest.mark.real_loop
 @pytest.mark.timeout(200)
-async def test_every_command_runs_as_written(tmp_path: Path) -> None:
+async def test_readme_commands_run_as_written(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")
     cluster = ("hack.cluster", "--kubeconfig", str(terminal.kubeconfig), "--time-scale", "0.05")
@@ -128,7 +128,7 @@ async def test_every_command_runs_as_written(tmp_path: Path) -> None:
         for command in filter(is_run, COMMANDS):
             outputs[command] = await terminal.run(command)
             if "rollout status" in command:
-                # The process that the Deployment's Pods stand for.
+                # Simulated Pods run no process.
                 flags = ("--repo-url", ready["repo-url"], "--metrics-bind-address=0", "--health-probe-bind-address=0")
                 await stack.enter_async_context(python(terminal, "upgrade_manager", "run", *flags, stdout=log))
     for start, text in OUTPUT.items():
@@ -136,18 +136,18 @@ async def test_every_command_runs_as_written(tmp_path: Path) -> None:
         assert text in output, start
 
 
-def test_every_exception_names_a_command() -> None:
+def test_every_exception_matches_a_command() -> None:
     assert [start for start in (*NOT_RUN, *OUTPUT) if not any(map(re.compile(re.escape(start)).match, COMMANDS))] == []
 
 
-def test_the_image_name_goes_into_the_kustomization() -> None:
+def test_pushed_image_matches_the_kustomization() -> None:
     (image,) = FILES["deploy/kustomization.yaml"]["images"]
     (stored,) = yaml.safe_load((ROOT / "deploy/kustomization.yaml").read_text())["images"]
     assert (image["name"], image["newTag"]) == (stored["name"], stored["newTag"])
     assert f"docker push {image['newName']}:{image['newTag']}" in COMMANDS
 
 
-def test_every_annotation_of_the_readme_is_known() -> None:
+def test_readme_annotations_are_defined() -> None:
     keys = (ROOT / "upgrade_manager/api/keys.py").read_text()
     table = README.split("| annotation on the plan")[1].split("\n\n")[0]
     named = re.findall(r"^\| `([a-z-]+): ", table, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Bad input: what kubectl users are told, and that they are told all of it."""
+"""Error messages for invalid input."""
 
 from __future__ import annotations
 
@@ -75,23 +75,23 @@ async def refused(cluster: Cluster, verb: str, document: dict[str, Any], *option
         ),
     ],
 )
-async def test_a_plan_that_breaks_its_schema(cluster: Cluster, spec: dict[str, Any], expected: str) -> None:
-    told = await refused(cluster, "create", manifest(**spec))
-    assert told.startswith('The UpgradePlan "demo" is invalid: ')
-    assert expected in told
+async def test_plan_that_violates_its_schema_is_refused(cluster: Cluster, spec: dict[str, Any], expected: str) -> None:
+    message = await refused(cluster, "create", manifest(**spec))
+    assert message.startswith('The UpgradePlan "demo" is invalid: ')
+    assert expected in message
 
 
-async def test_all_findings_are_told_at_once(cluster: Cluster) -> None:
-    told = await refused(cluster, "create", manifest(version="", image=""))
-    assert {line.partition(":")[0] for line in told.splitlines()[1:]} == {"* spec.version", "* spec.image"}
+async def test_all_violations_are_reported(cluster: Cluster) -> None:
+    message = await refused(cluster, "create", manifest(version="", image=""))
+    assert {line.partition(":")[0] for line in message.splitlines()[1:]} == {"* spec.version", "* spec.image"}
 
 
-async def test_after_a_wrong_type_the_rules_are_not_run_and_that_is_said(cluster: Cluster) -> None:
-    told = await refused(cluster, "create", manifest(force="yes"))
-    assert "some validation rules were not checked because the object was invalid" in told
+async def test_skipped_rules_are_reported_after_a_type_error(cluster: Cluster) -> None:
+    message = await refused(cluster, "create", manifest(force="yes"))
+    assert "some validation rules were not checked because the object was invalid" in message
 
 
-async def test_a_plan_without_a_spec(cluster: Cluster) -> None:
+async def test_plan_without_a_spec_is_refused(cluster: Cluster) -> None:
     plan = manifest()
     del plan["spec"]
     assert "spec: Required value" in await refused(cluster, "create", plan)
@@ -112,47 +112,47 @@ async def test_a_plan_without_a_spec(cluster: Cluster) -> None:
         pytest.param({"version": "v1", "upgrade": "t"}, {"version": "v1"}, "upgrade", id="the tag removed"),
     ],
 )
-async def test_what_is_fixed_at_creation(
+async def test_immutable_field_cannot_change(
     cluster: Cluster, before: dict[str, Any], after: dict[str, Any], field: str
 ) -> None:
     await cluster.succeed("apply", "-f", "-", stdin=manifest(**before))
-    told = await refused(cluster, "apply", manifest(**after))
-    assert told.startswith(f'The UpgradePlan "demo" is invalid: spec.{field}: Forbidden: spec.{field} is immutable')
+    message = await refused(cluster, "apply", manifest(**after))
+    assert message.startswith(f'The UpgradePlan "demo" is invalid: spec.{field}: Forbidden: spec.{field} is immutable')
 
 
 @pytest.mark.rule("api: the spec has seven fields")
-async def test_an_unknown_field_is_refused(cluster: Cluster) -> None:
-    told = await refused(cluster, "apply", manifest(version="v1", pauseNode=["a"]))
-    assert "(BadRequest)" in told
-    assert 'strict decoding error: unknown field "spec.pauseNode"' in told
+async def test_unknown_field_is_refused(cluster: Cluster) -> None:
+    message = await refused(cluster, "apply", manifest(version="v1", pauseNode=["a"]))
+    assert "(BadRequest)" in message
+    assert 'strict decoding error: unknown field "spec.pauseNode"' in message
 
 
-async def test_all_unknown_fields_are_named(cluster: Cluster) -> None:
+async def test_all_unknown_fields_are_reported(cluster: Cluster) -> None:
     plan = manifest(version="v1", pauseNode=["a"])
     plan["metadata"]["lables"] = {}
     plan["extra"] = 1
-    told = await refused(cluster, "create", plan)
+    message = await refused(cluster, "create", plan)
     assert (
         'UpgradePlan in version "v1beta1" cannot be handled as a UpgradePlan: strict decoding error: '
         'unknown field "metadata.lables", unknown field "extra", unknown field "spec.pauseNode"'
-    ) in told
+    ) in message
 
 
-async def test_an_unknown_field_can_be_a_warning(cluster: Cluster) -> None:
+async def test_unknown_field_can_be_a_warning(cluster: Cluster) -> None:
     plan = manifest(version="v1", pauseNode=["a"])
     outcome = await cluster.succeed("create", "--validate=warn", "-f", "-", stdin=plan)
     assert outcome.err == 'Warning: unknown field "spec.pauseNode"\n'
     assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec}")).json == {"version": "v1"}
 
 
-async def test_an_unknown_field_can_be_ignored(cluster: Cluster) -> None:
+async def test_unknown_field_can_be_ignored(cluster: Cluster) -> None:
     plan = manifest(version="v1", pauseNode=["a"])
     outcome = await cluster.succeed("create", "--validate=ignore", "-f", "-", stdin=plan)
     assert outcome.err == ""
 
 
 @pytest.mark.rule("api: status fields of a newer version survive every write")
-async def test_an_unknown_field_of_the_status_is_kept(cluster: Cluster) -> None:
+async def test_unknown_status_field_is_kept(cluster: Cluster) -> None:
     await cluster.plan()
     patch = '{"status":{"currentPhase":"Initializing","newer":{"a":1}}}'
     await cluster.succeed("patch", "up", "demo", "--subresource=status", "--type=merge", "-p", patch)
@@ -160,43 +160,43 @@ async def test_an_unknown_field_of_the_status_is_kept(cluster: Cluster) -> None:
     assert kept.json == {"a": 1}
 
 
-async def test_a_bad_name(cluster: Cluster) -> None:
-    told = await refused(cluster, "create", manifest("Demo_1"))
+async def test_invalid_name_is_refused(cluster: Cluster) -> None:
+    message = await refused(cluster, "create", manifest("Demo_1"))
     assert (
         'metadata.name: Invalid value: "Demo_1": a lowercase RFC 1123 subdomain must consist of lower case '
         "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
         "'example.com', regex used for validation is "
         "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-    ) in told
+    ) in message
 
 
-async def test_a_label_value_that_is_too_long(cluster: Cluster) -> None:
+async def test_overlong_label_value_is_refused(cluster: Cluster) -> None:
     plan = manifest()
     plan["metadata"]["labels"] = {"a": "x" * 64}
-    told = await refused(cluster, "create", plan)
-    assert f'metadata.labels: Invalid value: "{"x" * 64}": must be no more than 63 bytes' in told
+    message = await refused(cluster, "create", plan)
+    assert f'metadata.labels: Invalid value: "{"x" * 64}": must be no more than 63 bytes' in message
 
 
-async def test_a_label_that_is_no_string(cluster: Cluster) -> None:
+async def test_non_string_label_value_is_refused(cluster: Cluster) -> None:
     plan = manifest()
     plan["metadata"]["labels"] = {"a": 1}
-    told = await refused(cluster, "create", plan, "--validate=false")
-    assert "cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string" in told
+    message = await refused(cluster, "create", plan, "--validate=false")
+    assert "cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string" in message
 
 
-async def test_a_kind_that_the_server_does_not_have(cluster: Cluster) -> None:
-    told = await refused(cluster, "apply", manifest() | {"kind": "UpgradePlam"})
-    assert 'no matches for kind "UpgradePlam" in version "management.harvesterhci.io/v1beta1"' in told
+async def test_unknown_kind_is_refused(cluster: Cluster) -> None:
+    message = await refused(cluster, "apply", manifest() | {"kind": "UpgradePlam"})
+    assert 'no matches for kind "UpgradePlam" in version "management.harvesterhci.io/v1beta1"' in message
 
 
-async def test_a_job_without_a_restart_policy(cluster: Cluster) -> None:
+async def test_job_without_a_restart_policy_is_refused(cluster: Cluster) -> None:
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "j"},
         "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
     }
-    told = await refused(cluster, "create", job)
-    assert told == (
+    message = await refused(cluster, "create", job)
+    assert message == (
         'The Job "j" is invalid: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"\n'
     )

@@ -1,4 +1,4 @@
-"""kubectl wait: on conditions, on fields, on deletion, and for not too long."""
+"""kubectl wait: conditions, fields, deletion, timeout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def progressing(status: str) -> dict[str, Any]:
         pytest.param("--for=jsonpath={.status.currentPhase}=Succeeded", id="a field"),
     ],
 )
-async def test_waiting_ends_when_it_comes_true(cluster: Cluster, what: str) -> None:
+async def test_wait_returns_when_the_condition_is_met(cluster: Cluster, what: str) -> None:
     await cluster.plan()
     await cluster.wire.patch(f"{PLANS}/demo/status", progressing("True"))
     async with cluster.running("wait", what, "up/demo", "--timeout=30s") as output:
@@ -49,20 +49,20 @@ async def test_waiting_ends_when_it_comes_true(cluster: Cluster, what: str) -> N
         pytest.param("--for=jsonpath={.status.currentPhase}=Succeeded", id="a field"),
     ],
 )
-async def test_waiting_has_an_end(cluster: Cluster, what: str) -> None:
+async def test_wait_times_out(cluster: Cluster, what: str) -> None:
     await cluster.plan()
     outcome = await cluster.kubectl("wait", what, "up/demo", "--timeout=1s")
     assert outcome.code == 1
     assert outcome.err == "error: timed out waiting for the condition on upgradeplans/demo\n"
 
 
-async def test_waiting_for_what_is_not_there(cluster: Cluster) -> None:
+async def test_wait_for_a_missing_plan_is_refused(cluster: Cluster) -> None:
     outcome = await cluster.kubectl("wait", "--for=condition=Available", "up/demo", "--timeout=1s")
     assert outcome.code == 1
     assert 'upgradeplans.management.harvesterhci.io "demo" not found' in outcome.err
 
 
-async def test_waiting_for_a_deletion(cluster: Cluster) -> None:
+async def test_wait_returns_after_a_deletion(cluster: Cluster) -> None:
     await cluster.plan()
     async with cluster.running("wait", "--for=delete", "up/demo", "--timeout=30s") as output:
         await cluster.wire.delete(f"{PLANS}/demo")

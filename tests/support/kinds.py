@@ -62,7 +62,7 @@ async def until(
     raise AssertionError(f"{path} is still {answer.status}: {answer.body}")
 
 
-def is_gone(answer: JsonResponse) -> bool:
+def is_not_found(answer: JsonResponse) -> bool:
     """Whether there is nothing at a path."""
     return answer.status == _NOT_FOUND
 

@@ -1,4 +1,4 @@
-"""What a write passes through before it is stored: an ordered list of stages, each a plain function."""
+"""The ordered stages of a write before it is stored."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of one write request, as far as stages need them."""
+    """The options of one write request that stages read."""
 
     user: User
     subresource: str = ""
     dry_run: bool = False
     #: The fieldValidation parameter: Ignore, Warn, Strict; empty means the server's default, Warn.
     field_validation: str = ""
-    #: Whether the object comes from a patch; what cannot be decoded is then the patch's fault and told in other words.
+    #: Whether the object comes from a patch; decoding errors are then worded for the patch.
     patch: bool = False
-    #: Whether the body is so large that what comes of it might not fit into the store.
+    #: Whether the body is so large that the object may exceed the size limit of etcd.
     bulky: bool = False
-    #: What a stage puts here reaches the client as Warning headers (code 299).
+    #: Sent to the client as Warning headers (code 299).
     warnings: list[str] = field(default_factory=list)
 
 
 class Stage(Protocol):
-    """Looks at, and perhaps changes, an object that is about to be stored.
+    """One admission step: check an object before it is stored, and return it or a changed copy.
 
-    `new` is the stage's own to change at its top level only: nested values may be shared with the stored object and
-    must be copied before a change. Never waits. Raises StatusError to refuse.
+    `new` may be changed at its top level only: nested values may be shared with the stored object and must be copied
+    before a change. Never waits. Raises StatusError to refuse.
     """
 
     def __call__(
         self, row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions
     ) -> Object:
-        """The object to go on with."""
+        """Return the object for the next stage."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Chain:
-    """The stages of a server, in two groups around the server's own preparation of an object.
+    """The stages of a server, in two groups around the server's preparation of an object.
 
     Order of a write: `mutating` (unknown fields, pruning, defaulting) on the object as it was sent or patched; then
     the server carries metadata over and drops what the endpoint may not write (status, or all but status); then
@@ -57,13 +57,13 @@ class Chain:
     validating: list[Stage] = field(default_factory=list)
 
     def mutate(self, row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-        """Run the first group."""
+        """Run the mutating stages."""
         return _run(self.mutating, row, new, old, operation, options)
 
     def validate(
         self, row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions
     ) -> Object:
-        """Run the second group."""
+        """Run the validating stages."""
         return _run(self.validating, row, new, old, operation, options)
 
 

@@ -9,7 +9,7 @@ _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
 _YEAR = 365 * _DAY
 
-#: Up to so many seconds, two units are shown in these sizes; the names follow. Past the last, years alone.
+#: Limit in seconds, the larger unit and the smaller one, if shown. Beyond the last limit only years are shown.
 _STEPS = (
     (2 * _MINUTE, (1, "s"), None),
     (10 * _MINUTE, (_MINUTE, "m"), (1, "s")),
@@ -23,7 +23,7 @@ _STEPS = (
 
 
 def age(timestamp: object, now: datetime) -> str:
-    """How long ago an RFC 3339 time was; `<unknown>` when there is none."""
+    """Return how long ago an RFC 3339 time was; `<unknown>` without one."""
     if not timestamp:
         return "<unknown>"
     try:
@@ -36,7 +36,7 @@ def age(timestamp: object, now: datetime) -> str:
 
 
 def human_duration(seconds: int) -> str:
-    """A duration in at most two units, after apimachinery's HumanDuration; slightly negative ones count as none."""
+    """Return a duration in at most two units, as apimachinery's HumanDuration; -1 counts as 0."""
     if seconds < -1:
         return "<invalid>"
     seconds = max(seconds, 0)

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class Authenticator:
-    """Knows the tokens; one per server."""
+    """The bearer tokens of one server."""
 
     def __init__(self) -> None:
         self._users: dict[str, User] = {}
 
     def register(self, token: str, user: User) -> None:
-        """Let a token stand for a user."""
+        """Add a token of a user."""
         self._users[token] = user
 
     def forget(self, token: str) -> None:
-        """Let a token stand for nobody, as one that has expired."""
+        """Remove a token, as when it expires."""
         self._users.pop(token, None)
 
     def identify(self, request: Request) -> User:
-        """The user behind a request. Raises StatusError 401 for a token that is not known.
+        """Return the user of a request. Raises StatusError 401 for an unknown token.
 
-        No authorization header at all is the process itself: ADMIN. An empty one is ANONYMOUS.
+        A request without an authorization header comes from this process: ADMIN. An empty header is ANONYMOUS.
         """
         header = request.headers.get("authorization")
         if header is None:
@@ -42,5 +42,5 @@ class Authenticator:
         return user
 
     def review(self, token: str) -> User | None:
-        """The user behind a token, for TokenReview."""
+        """Return the user of a token, for TokenReview."""
         return self._users.get(token)

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from hack.apiserver.identity import Attributes, User
     from hack.apiserver.storage import Storage
 
-#: Members may do everything, whatever the store says.
+#: Members are allowed everything.
 MASTERS = "system:masters"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a user may do it, and why, in RBAC's words."""
+    """An RBAC decision with its reason."""
 
     allowed: bool
     reason: str
 
 
 def decide(user: User, attributes: Attributes, store: Storage) -> Verdict:
-    """Judge one request; the first rule that allows it wins, nothing denies."""
+    """Decide one request; RBAC has no rules that deny."""
     if MASTERS in user.groups:
         return Verdict(allowed=True, reason="")
     missing = []
@@ -41,14 +41,14 @@ def decide(user: User, attributes: Attributes, store: Storage) -> Verdict:
 
 
 def authorize(user: User, attributes: Attributes, store: Storage) -> None:
-    """Return when the user may do it. Raises StatusError 403."""
+    """Return when the user is allowed. Raises StatusError 403."""
     verdict = decide(user, attributes, store)
     if not verdict.allowed:
         raise refusal(user, attributes, verdict.reason)
 
 
 def refusal(user: User, attributes: Attributes, reason: str) -> StatusError:
-    """The 403, in kube-apiserver's words."""
+    """Return the 403 with the message of kube-apiserver."""
     what = _sentence(user, attributes) + (f": {reason}" if reason else "")
     if not attributes.is_resource:
         return StatusError(code=403, reason="Forbidden", message=f"forbidden: {what}", details={})

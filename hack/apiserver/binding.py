@@ -1,4 +1,4 @@
-"""Bindings: how a scheduler gives a Pod its node. They are answered, and only the Pod changes."""
+"""Bindings, with which a scheduler assigns a Pod to a node. A Binding is not stored; the Pod is updated."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Suc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binder:
-    """Answers creations of Bindings."""
+    """Handler of POST requests for Bindings."""
 
     table: ResourceTable
     writer: Writer
     now: Callable[[], datetime]
 
     async def respond(self, route: Route, request: Request, user: User) -> Response:
-        """Bind. Raises StatusError: 404 without the Pod, 409 when it has a node."""
+        """Bind a Pod. Raises StatusError: 404 without the Pod, 409 when it is assigned already."""
         binding = object_body(request, route.row)
         name, node = (binding.get("metadata") or {}).get("name"), (binding.get("target") or {}).get("name")
         pods = self.table.find("", "v1", "pods")
@@ -52,7 +52,7 @@ class Binder:
         return Response(status=201, headers=JSON_HEADERS, body=encode(_SUCCESS))
 
     def _scheduled(self, pod: Object) -> Object:
-        """The Pod with the condition that says so."""
+        """Return the Pod with the condition PodScheduled."""
         status = pod.get("status") or {}
         at = format_time(self.now())
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": at}
@@ -61,7 +61,7 @@ class Binder:
 
 
 def _bound(pod: Object, node: str) -> Object:
-    """The Pod with its node."""
+    """Return the Pod with its node."""
     spec, name = pod["spec"], pod["metadata"]["name"]
     if pod["metadata"].get("deletionTimestamp"):
         raise conflict(_BINDINGS, name, f"pod {name} is being deleted, cannot be assigned to a host")

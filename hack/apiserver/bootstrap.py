@@ -1,4 +1,4 @@
-"""What is there before the first request: the namespaces of every cluster."""
+"""The initial objects of a cluster: its namespaces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 def bootstrap(storage: Storage, *, now: Callable[[], datetime], random: Random) -> None:
-    """Fill an empty store."""
+    """Write the initial namespaces."""
     for name in FIRST_NAMESPACES:
         metadata = {
             "name": name,

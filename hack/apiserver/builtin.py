@@ -9,7 +9,7 @@ from hack.apiserver.columns import columns_of
 from hack.apiserver.resources import REVIEW_VERBS, Row
 from upgrade_manager.kube.resources import Resource
 
-#: The finalizer that holds a CustomResourceDefinition until all objects of its kind are deleted.
+#: Holds a CustomResourceDefinition until all objects of its kind are deleted.
 INSTANCES = "customresourcecleanup.apiextensions.k8s.io"
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _EVENT_FIELDS = (*(f"involvedObject.{field}" for field in _INVOLVED), "reason", "reportingComponent", "source", "type")

@@ -8,7 +8,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def _pull_policy(container: dict[str, Any]) -> str | None:
-    """Return Always for the tag latest, given or implied."""
+    """Return Always for the tag latest, explicit or implied."""
     image = container.get("image")
     if not image:
         return None
@@ -67,7 +67,7 @@ _POD_SPEC = {
 _TEMPLATE = {"metadata": {}, "spec": _POD_SPEC}
 _BINDING = {"roleRef?": {"apiGroup": _RBAC}, "subjects[]": {"apiGroup": _subject_group}}
 
-#: By plural.group.
+#: Keyed by plural.group.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "pods": {"spec": _POD_SPEC | {"enableServiceLinks": True}},
     "secrets": {"type": "Opaque"},

@@ -1,7 +1,7 @@
-"""The garbage collector: an object whose owners are all gone goes too, and what is deleted in the foreground goes last.
+"""The garbage collector: deletes objects without existing owners, and owners after their dependents.
 
-The rules are those of kube-controller-manager's garbage collector; a dependency counts by the owner's UID, and an owner
-in another namespace does not exist.
+The rules are those of kube-controller-manager. Owners are identified by UID; an owner in another namespace counts as
+absent.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ COLLECTOR = User(
     name="system:serviceaccount:kube-system:generic-garbage-collector",
     groups=("system:serviceaccounts", "system:masters", "system:authenticated"),
 )
-#: How an owner is: there, deleted in the foreground and waiting for its dependents, or not there.
+#: The state of an owner: solid, deleted in the foreground (waiting for its dependents), or absent.
 Standing = Literal["solid", "waiting", "absent"]
 
 
 class GarbageCollector:
-    """Follows every change in the store, and deletes what nobody owns any more."""
+    """Watches every change in the store and deletes objects whose owners are absent."""
 
     def __init__(self, storage: Storage, *, table: ResourceTable, writer: Writer) -> None:
         self._storage = storage
         self._table = table
         self._writer = writer
-        #: Where the object of a UID is; of all objects that exist.
+        #: UID -> the place of its object; all existing objects.
         self._places: dict[str, Place] = {}
-        #: UID of an owner, existing or not -> the objects that name it, in the order in which they did.
+        #: UID of an owner, existing or not -> its dependents in insertion order.
         self._dependents: dict[str, dict[Place, None]] = {}
         self._worker: Worker[Place] = Worker(self._look)
         storage.observers.append(self._observe)
 
     async def run(self) -> None:
-        """Collect, for ever."""
+        """Collect until cancelled."""
         await self._worker.run()
 
     def _observe(self, collection: str, entry: Entry) -> None:
@@ -84,7 +84,7 @@ class GarbageCollector:
             self._worker.add(place)
 
     def _waiting_owners(self, uids: list[str]) -> list[Place]:
-        """The owners that are deleted in the foreground."""
+        """Return the owners that are deleted in the foreground."""
         places = [self._places[uid] for uid in uids if uid in self._places]
         found = [(place, self._storage.get(*place)) for place in places]
         return [place for place, stored in found if stored is not None and _collecting(stored.object)]
@@ -126,7 +126,7 @@ class GarbageCollector:
                 self._without_finalizer(place[0], current.object, FOREGROUND)
 
     async def _judge(self, place: Place, stored: Stored) -> None:
-        """Decide by the owners what becomes of an object."""
+        """Delete an object or drop its absent owners, depending on its owners."""
         standings = {
             reference["uid"]: self._standing(reference, stored.namespace)
             for reference in stored.object["metadata"].get("ownerReferences", [])
@@ -142,7 +142,7 @@ class GarbageCollector:
         await self._delete(place, stored, "Foreground" if waiting else "Background")
 
     def _standing(self, reference: Object, namespace: str) -> Standing:
-        """How an owner is; one of a kind that this server does not know is left in peace."""
+        """Return the state of an owner; an owner of an unknown kind counts as solid."""
         group, _, version = reference["apiVersion"].rpartition("/")
         row = self._table.by_kind(group, version, reference["kind"])
         if row is None:
@@ -186,7 +186,7 @@ def _owner_uids(stored: Stored | None) -> list[str]:
 
 
 def _collecting(obj: Object) -> bool:
-    """Whether an object waits for the collector before it goes."""
+    """Return whether the collector must finish the deletion of an object."""
     metadata = obj["metadata"]
     finalizers = metadata.get("finalizers", [])
     return "deletionTimestamp" in metadata and (FOREGROUND in finalizers or ORPHAN in finalizers)

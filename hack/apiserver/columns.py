@@ -1,7 +1,7 @@
-"""The printer columns of built-in kinds, as `kubectl get` users know them.
+"""The printer columns of built-in kinds, as `kubectl get` shows them.
 
-A column's path is JSONPath as in a CustomResourceDefinition, or, with `=` in front, a CEL expression over `self` for
-what JSONPath cannot compute. An expression about something absent has no value; the column's word for that is shown.
+A column's path is JSONPath as in a CustomResourceDefinition, or a CEL expression over `self` after a `=`. Where an
+expression has no value, the column's `absent` text is shown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hack.apiserver.resources import Row
 
 NAME = Column(name="Name", type="string", json_path=".metadata.name", format="name", description="Name of the object")
-#: What custom kinds show; built-in ones call the same column a string.
+#: Custom columns have the type date; built-in ones declare the same column as string.
 AGE = Column(
     name="Age", type="date", json_path=".metadata.creationTimestamp", description="Time since the object was created"
 )
@@ -58,7 +58,7 @@ _POD_READY = (
 
 
 def _why(state: str) -> str:
-    """What a container's state says that is neither running nor done well."""
+    """Return why a container is waiting or failed."""
     return (
         f"(has({state}.waiting) ? {state}.waiting.reason"
         f" : has({state}.terminated.reason) && {state}.terminated.reason != '' ? {state}.terminated.reason"
@@ -106,7 +106,7 @@ _CONTAINERS = "=self.spec.template.spec.containers.map(c, c.name).join(',')"
 
 
 def _pairs(path: str) -> str:
-    """A map as a=b,c=d."""
+    """Format a map as a=b,c=d."""
     return f"{path}.map(k, k + '=' + {path}[k]).sort()"
 
 
@@ -136,7 +136,7 @@ _EVENT_COUNT = (
 
 
 def _modes(path: str) -> str:
-    """Access modes by their initials."""
+    """Abbreviate access modes by their initials."""
     short = (
         "m == 'ReadWriteOnce' ? 'RWO' : m == 'ReadOnlyMany' ? 'ROX' : m == 'ReadWriteMany' ? 'RWX'"
         " : m == 'ReadWriteOncePod' ? 'RWOP' : m"
@@ -149,7 +149,7 @@ def _subjects(kind: str, shown: str = "s.name") -> str:
 
 
 def _count(field: str) -> str:
-    """A number in status that is 0 until someone has written it."""
+    """Return a number of status, with 0 as the default."""
     return f"=has(self.status) && has(self.status.{field}) ? self.status.{field} : 0"
 
 
@@ -171,7 +171,7 @@ _BINDING = (
 )
 _DATA = _number("Data", "=(has(self.data) ? self.data.size() : 0)", declared="string")
 
-#: By plural and group. The name's column comes first unless it is among them; kinds not here show name and age.
+#: Keyed by plural.group. The name comes first unless it is among the columns; other kinds show name and age.
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "nodes": (
         _text("Status", _READY_NODE),

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: each served version of one is a row of the table while the definition is there."""
+"""CustomResourceDefinitions: each served version becomes a row of the resource table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def crd_stage(row: Row, new: Object, old: Object | None, operation: Operation, o
 
 
 def rows(definition: Object) -> list[Row]:
-    """The rows of a definition's served versions."""
+    """Return the rows of the served versions."""
     spec = definition["spec"]
     return [_row(spec, version) for version in spec["versions"] if version.get("served")]
 
@@ -85,20 +85,20 @@ def _column(column: Object) -> Column:
 
 
 class DefinitionController:
-    """Keeps the table in step with the definitions, says so in their status, and cleans up after deleted ones."""
+    """Syncs the resource table with the definitions, updates their status, and cleans up after deleted ones."""
 
     def __init__(self, storage: Storage, *, table: ResourceTable, writer: Writer, now: Callable[[], datetime]) -> None:
         self._storage = storage
         self._table = table
         self._writer = writer
         self._now = now
-        #: Definitions that are going; they have the same names as the collections that they define.
+        #: Names of definitions that are being deleted, which are also the names of their collections.
         self._going: set[str] = set()
         self._worker: Worker[str] = Worker(self._clean)
         storage.observers.append(self._observe)
 
     async def run(self) -> None:
-        """Clean up after deleted definitions, for ever; all else happens at once."""
+        """Clean up after deleted definitions until cancelled; all else is done synchronously."""
         await self._worker.run()
 
     def _observe(self, collection: str, entry: Entry) -> None:
@@ -145,7 +145,7 @@ class DefinitionController:
         ]
 
     async def _clean(self, name: str) -> None:
-        """Delete the objects of a kind; without any left, let its definition go."""
+        """Delete the objects of a kind; without any left, remove the finalizer of its definition."""
         row = self._table.stored(name)
         remaining = 0
         for state in self._storage.collection(name).states() if row is not None else ():

@@ -1,6 +1,6 @@
-"""The values that the server fills in for fields of built-in kinds which a client leaves out.
+"""The default values of fields of built-in kinds.
 
-A manager that compares what it wants with what is stored meets them on every real server, so it must meet them here.
+A real server adds them to stored objects, so controllers that compare objects must handle them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def defaults_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Fill a built-in object in; a mutating stage."""
+    """Add the defaults of a built-in kind; a mutating stage."""
     _ = (old, operation, options)
     template = None if row.custom else DEFAULTS.get(row.resource.name)
     return new if template is None else filled(new, template)
 
 
 def filled(value: Any, template: dict[str, Any]) -> Any:
-    """The value with what the template adds; the same value when that is nothing.
+    """Return the value with the defaults of the template; the same value when none applies.
 
-    A key of the template that ends in [] describes each item of a list, one that ends in ? a member that stays absent
-    when it is. A function makes the default out of the members next to it; None is no default.
+    A key of the template that ends in [] describes each item of a list; one that ends in ? applies only if the member
+    exists. A function computes the default from the neighbouring members; None means no default.
     """
     if not isinstance(value, dict):
         return value
@@ -47,7 +47,7 @@ def _items(known: Any, template: dict[str, Any]) -> Any:
 
 
 def _member(around: Object, key: str, known: Any, default: Any) -> Any:
-    # An empty text is what Go has where a text is left out, and writes for some fields.
+    # Go does not distinguish an empty string from an absent one.
     if (known is None or (known == "" and not isinstance(default, dict))) and not key.endswith("?"):
         if callable(default):
             return default(around)

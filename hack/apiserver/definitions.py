@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition means to writes of its kind."""
+"""Checks of a kind's CustomResourceDefinition at writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFINITIONS = Resource(
 
 
 def check_definition(storage: Storage, row: Row) -> None:
-    """Refuse to create objects of a kind whose definition is going. Raises StatusError 405."""
+    """Refuse creations of a kind whose definition is being deleted. Raises StatusError 405."""
     found = storage.get(DEFINITIONS.name, ("", row.storage)) if row.custom else None
     if found is None or "deletionTimestamp" not in found.object["metadata"]:
         return

@@ -1,4 +1,4 @@
-"""What a delete request wants, and what it makes of an object."""
+"""Delete options, and the state of an object after a delete request."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
 _POLICIES = ("Foreground", "Background", "Orphan")
-#: Finalizers by which the garbage collector is made to act before the object goes.
+#: Finalizers that the garbage collector handles.
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
-#: Seconds that a running Pod gets when neither it nor the request says.
+#: The grace period of a running Pod in seconds, if neither it nor the request sets one.
 DEFAULT_GRACE = 30
 
 
@@ -41,7 +41,7 @@ class DeleteOptions:
     """DeleteOptions, from the body or the query."""
 
     propagation: str = ""
-    #: The older way to say whether dependents stay; None where it is not used.
+    #: The deprecated orphanDependents; None if not set.
     orphan_dependents: bool | None = None
     uid: str = ""
     resource_version: str = ""
@@ -50,19 +50,19 @@ class DeleteOptions:
 
     @property
     def says_propagation(self) -> bool:
-        """Whether the client said what becomes of the dependents."""
+        """Return whether the client chose a propagation policy."""
         return bool(self.propagation) or self.orphan_dependents is not None
 
     @property
     def policy(self) -> str:
-        """What becomes of the dependents, in either way to say it."""
+        """Return the propagation policy, from either field."""
         if self.orphan_dependents is None:
             return self.propagation
         return "Orphan" if self.orphan_dependents else "Background"
 
 
 def _body(request: Request) -> Any:
-    """What the client wants: a body leaves no room for the query. Raises StatusError 400."""
+    """Return the options in the body; a body replaces the query. Raises StatusError 400."""
     if not request.body.strip():
         return _query(request)
     try:
@@ -92,7 +92,7 @@ def _query(request: Request) -> dict[str, Any]:
 
 
 def delete_options(request: Request) -> DeleteOptions:
-    """Read them. Raises StatusError 400 or 422."""
+    """Parse the options. Raises StatusError 400 or 422."""
     try:
         given = decode(_body(request), delete_options_type(), unknown=[])
     except DecodingError as error:
@@ -119,9 +119,9 @@ def delete_options(request: Request) -> DeleteOptions:
 
 
 def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:
-    """Refuse to delete another object of the same name, or another state. Raises StatusError 409."""
+    """Check the preconditions uid and resourceVersion. Raises StatusError 409."""
     metadata = obj["metadata"]
-    # The one refusal that names the kind where all others name the plural.
+    # This message names the kind; all others name the plural.
     resource = replace(row.resource, plural=row.resource.kind)
     if options.uid and options.uid != metadata["uid"]:
         why = (
@@ -139,7 +139,7 @@ def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:
 
 
 def dying(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> tuple[Object, bool]:
-    """The object with its deletion under way, and whether anything holds it; else it goes at once."""
+    """Return the object with its deletion recorded, and whether finalizers or a grace period hold it."""
     metadata = obj["metadata"]
     finalizers = _finalizers(row, metadata.get("finalizers", []), options.policy)
     if row.deletion_finalizer and "deletionTimestamp" not in metadata:
@@ -159,7 +159,7 @@ def dying(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> tu
 
 
 def finished(obj: Object) -> bool:
-    """Whether an update took away the last thing that held a dying object."""
+    """Return whether an update removed the last finalizer of an object that is being deleted."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False
@@ -169,16 +169,16 @@ def finished(obj: Object) -> bool:
 
 
 def settle(storage: Storage, row: Row, obj: Object) -> Stored:
-    """Store an object's new state, or remove it when that state holds nothing back from its deletion."""
+    """Store an object's new state, or remove it when its deletion is complete."""
     key = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
     if finished(obj):
-        # Nobody sees the state without its last finalizer but who asked for it: watchers get the state before.
+        # Watchers get the previous state; only the caller gets the one without the last finalizer.
         return stamped(obj, storage.remove(row.storage, key).revision)
     return storage.write(row.storage, key, obj)
 
 
 def _contents(obj: Object) -> bool:
-    """Whether it is a namespace that has not been emptied yet."""
+    """Return whether this is a namespace with finalizers in its spec."""
     return obj["kind"] == "Namespace" and bool(obj.get("spec", {}).get("finalizers"))
 
 
@@ -196,7 +196,7 @@ def _grace(row: Row, obj: Object, options: DeleteOptions) -> int:
     if not row.graceful or not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
         return 0
     if options.grace_seconds is not None:
-        # Less than nothing is as soon as possible, which is not at once.
+        # A negative grace period means one second.
         return options.grace_seconds if options.grace_seconds >= 0 else 1
     already = obj["metadata"].get("deletionGracePeriodSeconds")
     return int(already if already is not None else spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE))

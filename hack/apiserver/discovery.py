@@ -1,6 +1,6 @@
 """Discovery documents: /api, /apis, /apis/GROUP, /apis/GROUP/VERSION, plain and aggregated, and /version.
 
-The aggregated form (apidiscovery.k8s.io/v2) is what kubectl asks for first: two requests tell it everything.
+kubectl prefers the aggregated form (apidiscovery.k8s.io/v2), which needs two requests only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hack.apiserver.resources import ResourceTable, Row
     from upgrade_manager.kube.transport import Request
 
-#: What /version says. Clients compare major and minor with their own.
+#: The response of /version. Clients compare major and minor with their version.
 VERSION = {
     "major": "1",
     "minor": "35",
@@ -34,7 +34,7 @@ VERSION = {
     "platform": "linux/amd64",
 }
 
-#: Versions of the aggregated format; v2beta1 is gone from 1.35.
+#: Versions of the aggregated format; Kubernetes 1.35 removed v2beta1.
 AGGREGATED = ("v2",)
 
 #: Depth of /apis/GROUP/VERSION.
@@ -91,7 +91,7 @@ def _group(table: ResourceTable, group: str) -> dict[str, Any]:
 
 
 def _resources(table: ResourceTable, group: str, version: str) -> Response:
-    """The plain list of one version of a group."""
+    """Return the APIResourceList of one version of a group."""
     rows = table.rows(group, version)
     if not rows:
         raise no_such_path()
@@ -114,7 +114,7 @@ def _resources(table: ResourceTable, group: str, version: str) -> Response:
 
 
 def subresources(row: Row) -> list[tuple[str, dict[str, str]]]:
-    """The subresources of a kind: name, and what kind of object they take and give."""
+    """Return the subresources of a kind: name, and the kind of object."""
     found: list[tuple[str, dict[str, str]]] = []
     if row.status_subresource:
         found.append(("status", {"kind": row.resource.kind}))
@@ -139,7 +139,7 @@ def _resource(row: Row) -> dict[str, Any]:
 
 
 def _aggregated_version(request: Request) -> str:
-    """Which version of the aggregated format the client prefers; empty for the plain documents.
+    """Return the version of the aggregated format that the client prefers; empty for the plain documents.
 
     Raises StatusError 406.
     """
@@ -185,7 +185,7 @@ def _discovered_group(table: ResourceTable, group: str) -> dict[str, Any]:
 
 def _discovered_resource(row: Row) -> dict[str, Any]:
     resource = row.resource
-    # Built-in kinds leave the group and version to what stands around.
+    # Built-in kinds omit the group and version of the enclosing entry.
     group, version = (resource.group, resource.version) if row.custom else ("", "")
     own = {"group": group, "version": version, "kind": resource.kind}
     entry: dict[str, Any] = {

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 class ExpressionError(Exception):
-    """The expression cannot be parsed, or has no value for this object."""
+    """The expression cannot be parsed or has no value for this object."""
 
 
-#: Functions that Kubernetes adds to CEL and the library does not bring.
+#: Functions that Kubernetes adds to CEL and the library lacks.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "isSorted": lambda items: all(a <= b for a, b in pairwise(items)),
 }
-#: Whatever is not part of the language itself; binding it costs more than most expressions.
+#: Names outside of the core language; binding them costs more than most expressions.
 _NAMES = frozenset(FUNCTIONS) | {name.rpartition(".")[2] for name in stdlib.STDLIB_FUNCTIONS}
 
 
 @lru_cache(maxsize=1024)
 def compiled(source: str) -> cel.Program:
-    """The program of an expression. Raises ExpressionError for a syntax error."""
+    """Return the program of an expression. Raises ExpressionError for a syntax error."""
     try:
         return cel.compile(source)
     except ValueError as error:
@@ -35,7 +35,7 @@ def compiled(source: str) -> cel.Program:
 
 
 def evaluate(source: str, variables: Mapping[str, Any]) -> Any:
-    """The value of an expression. Raises ExpressionError when it has none."""
+    """Return the value of an expression. Raises ExpressionError when it has none."""
     program = compiled(source)
     context = cel.Context(variables=dict(variables))
     if not _NAMES.isdisjoint(program.functions()):
@@ -53,5 +53,5 @@ def evaluate(source: str, variables: Mapping[str, Any]) -> Any:
 
 
 def uses(source: str, variable: str) -> bool:
-    """Whether the expression reads a variable. Raises ExpressionError for a syntax error."""
+    """Return whether the expression reads a variable. Raises ExpressionError for a syntax error."""
     return variable in compiled(source).variables()

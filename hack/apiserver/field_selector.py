@@ -1,4 +1,4 @@
-"""Field selectors as text: the grammar of apimachinery, and which fields a kind offers."""
+"""The grammar of field selectors, and the fields that a kind supports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPERATORS = {"=": "in", "==": "in", "!=": "notin"}
 
 
 def parse_fields(text: str, row: Row) -> tuple[Requirement, ...]:
-    """The terms of a fieldSelector, as far as the kind offers them. Raises StatusError 400."""
+    """Return the terms of a fieldSelector. Raises StatusError 400 for a field that the kind does not support."""
     terms = [_term(part) for part in _TERM_END.split(text) if part] if text else []
     return tuple(_offered(term, row) for term in terms)
 
@@ -40,7 +40,7 @@ def _unescaped(value: str) -> str:
 
 
 def _offered(term: Requirement, row: Row) -> Requirement:
-    """The term with the path under which the field is stored. Raises StatusError 400."""
+    """Return the term with the path of the stored field. Raises StatusError 400."""
     common = {"metadata.name", "metadata.namespace"}
     if row.selects_itself and not row.resource.namespaced:
         common = {"metadata.name"}

@@ -1,4 +1,4 @@
-"""Values as Go prints and names them in refusals."""
+"""JSON values as Go prints them in error messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def shown(value: Any) -> str:
-    """A JSON value as %v prints it: maps by their keys in order, no quotes anywhere."""
+    """Format a JSON value like %v: maps sorted by key, without quotes."""
     if isinstance(value, dict):
         return "map[" + " ".join(f"{key}:{shown(item)}" for key, item in sorted(value.items())) + "]"
     if isinstance(value, list):
@@ -17,7 +17,7 @@ def shown(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """What Go calls a JSON value."""
+    """Return the name of a JSON type in Go's decoder."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Paths that are answered by others: kubelets behind the node proxy, aggregated APIs."""
+"""Paths that other components serve: kubelets behind the node proxy, aggregated APIs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _PLACEHOLDER = re.compile(r"\{(\w+)(:rest)?\}")
 
 
 class Handlers:
-    """Patterns of paths and who answers them; asked before the resource table."""
+    """Handlers by path pattern; they precede the resource table."""
 
     def __init__(self) -> None:
         self._handlers: list[tuple[str, re.Pattern[str], Handler]] = []
 
     def register(self, pattern: str, handler: Handler, *, method: str = "GET") -> None:
-        """Answer a method on a path like /api/v1/nodes/{name}/proxy/{path:rest}.
+        """Register a handler for a method and a path like /api/v1/nodes/{name}/proxy/{path:rest}.
 
-        A placeholder takes one segment, with `:rest` all that follows, slashes included, perhaps nothing. The handler
-        gets the request and the unquoted values by name. Of several matching patterns the one registered last answers.
+        A placeholder matches one segment; with `:rest` it matches all that follows, slashes included, or nothing. The
+        handler gets the request and the unquoted values by name. The pattern registered last takes precedence.
         """
         parts = _PLACEHOLDER.split(pattern)
         expression = "".join(
@@ -36,7 +36,7 @@ class Handlers:
         self._handlers.insert(0, (method, re.compile(expression), handler))
 
     def find(self, request: Request) -> tuple[Handler, dict[str, str]] | None:
-        """Who answers a request, and the values of the placeholders."""
+        """Return the handler of a request, and the values of the placeholders."""
         for method, expression, handler in self._handlers:
             match = expression.fullmatch(request.path) if method == request.method else None
             if match is not None:

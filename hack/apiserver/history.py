@@ -1,7 +1,7 @@
-"""What happened to one collection lately, for watches that resume; a bounded memory, as the real watch cache has.
+"""The recent events of one collection, for watches that resume; bounded like the watch cache of kube-apiserver.
 
-Kept are the events of the last 75 seconds, never fewer than 100 and never more than 102 400 of them. Asking for what
-happened before that is answered with 410.
+The history keeps the events of the last 75 seconds, at least 100 and at most 102 400 of them. A watch from an older
+revision gets 410.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KEEP_SECONDS = 75.0
 KEEP_AT_LEAST = 100
 KEEP_AT_MOST = 102_400
-#: Dropped in batches, because deleting from the front of a list moves the rest.
+#: Entries are dropped in batches, because deleting from the front of a list moves the rest.
 BATCH = 64
 
 
@@ -25,7 +25,7 @@ class Entry:
     """One change of one object."""
 
     kind: Literal["ADDED", "MODIFIED", "DELETED"]
-    #: The state after the change; of a deleted object the last state, stamped with the revision of the deletion.
+    #: The state after the change; for a deleted object the last state, with the revision of the deletion.
     stored: Stored
     previous: Stored | None
     #: Seconds since the epoch.
@@ -33,39 +33,39 @@ class Entry:
 
 
 class History:
-    """Entries in the order of their revisions; a position counts entries from the beginning of time."""
+    """Entries in the order of their revisions; a position counts all entries ever appended."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         #: The position of the first entry that is kept.
         self._first = 0
-        #: The revision up to which entries are gone.
+        #: The revision of the last entry that was dropped.
         self.compacted = 0
 
     @property
     def end(self) -> int:
-        """The position behind the last entry."""
+        """Return the position behind the last entry."""
         return self._first + len(self._entries)
 
     def append(self, entry: Entry) -> None:
-        """Remember a change and forget what is due."""
+        """Append a change and drop expired entries."""
         self._entries.append(entry)
         if self._due(entry.time):
             self._forget(BATCH)
 
     def compact(self, revision: int) -> None:
-        """Forget everything up to a revision."""
+        """Drop everything up to a revision."""
         self._forget(self._index(revision))
         self.compacted = max(self.compacted, revision)
 
     def position(self, revision: int) -> int | None:
-        """Where the entries after a revision begin; None when some of them are gone."""
+        """Return the position of the entries after a revision; None when some of them were dropped."""
         if revision < self.compacted:
             return None
         return self._first + self._index(revision)
 
     def since(self, position: int) -> list[Entry] | None:
-        """The entries from a position on; None when some of them are gone."""
+        """Return the entries from a position on; None when some of them were dropped."""
         if position < self._first:
             return None
         return self._entries[position - self._first :]

@@ -1,4 +1,4 @@
-"""Validation of webhook configurations, and refusal of the features that this server does not offer."""
+"""Validation of webhook configurations; refuses features that this server does not support."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class HttpPoster:
-    """A `Poster` that sends; `services` gives the base URL of "namespace/name", as no cluster network does it here."""
+    """A `Poster` over HTTPS; `services` maps "namespace/name" to a base URL, as there is no cluster network."""
 
     def __init__(self, *, services: Mapping[str, str]) -> None:
         self._services = services
 
     async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109
-        """Send an AdmissionReview. Raises Transient when there is no answer in time."""
+        """Send an AdmissionReview. Raises Transient without a response in time."""
         url = target.url or self._service_url(target)
         try:
             async with (
@@ -54,7 +54,7 @@ def _trust(target: Target) -> ssl.SSLContext:
 
 
 def _told(error: Exception) -> str:
-    """Why there was no answer, in the words that users of the real server know."""
+    """Return the reason for a failed request, as Go's HTTP client words it."""
     match error:
         case TimeoutError():
             return "context deadline exceeded"

@@ -1,4 +1,4 @@
-"""Who asks, and what is asked: what authentication hands to authorization."""
+"""The user and the attributes of a request, passed from authentication to authorization."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-#: May do everything; the default of requests that carry no authorization header at all, as in-process ones do.
+#: The user of requests without an authorization header (in-process clients); allowed everything.
 ADMIN = User(name="system:admin", groups=("system:masters", "system:authenticated"))
-#: Whoever comes through a gateway without credentials: the header is there, and empty.
+#: The user of requests through a gateway without credentials: the header is empty.
 ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """What a request wants to do, in the terms of RBAC."""
+    """The attributes of a request that RBAC evaluates."""
 
     #: get, list, watch, create, update, patch, delete, deletecollection; or the HTTP method in lower case.
     verb: str
-    #: For requests about no resource.
+    #: Set for non-resource requests.
     path: str = ""
     group: str = ""
     version: str = ""
@@ -42,5 +42,5 @@ class Attributes:
 
     @property
     def is_resource(self) -> bool:
-        """Whether `resource` counts, or `path`."""
+        """Return whether this is a resource request."""
         return bool(self.resource)

@@ -17,7 +17,7 @@ _AUTHENTICATED, _UNAUTHENTICATED = "system:authenticated", "system:unauthenticat
 
 
 def acting(user: User, request: Request, store: Storage) -> User:
-    """Return the user that a request impersonates, else the one who sends it. Raises StatusError 400 or 403."""
+    """Return the impersonated user, else the sender. Raises StatusError 400 or 403."""
     name = request.headers.get("impersonate-user", "")
     groups = tuple(group for group in request.headers.get("impersonate-group", "").split(",") if group)
     if any(header.startswith(("impersonate-uid", "impersonate-extra-")) for header in request.headers):

@@ -1,4 +1,4 @@
-"""What the server makes of a new Job: Pods that can be told from those of all other Jobs."""
+"""The labels and the selector that the server adds to a new Job."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def job_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Label the template of a new Job and select by the label, unless the Job selects by hand.
+    """Label the template of a new Job and select by the label, unless manualSelector is set.
 
-    It needs the UID, so it stands before the validating stages.
+    It needs the UID, so it is the first of the validating stages.
     """
     _ = (old, options)
     spec = new.get("spec")
@@ -32,7 +32,7 @@ def job_stage(row: Row, new: Object, old: Object | None, operation: Operation, o
 
 
 def job_labels_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Give a new Job without labels those of its template, once they have been judged there."""
+    """Copy the labels of a new Job's template to a Job without labels, after they were validated."""
     _ = (old, options)
     if row.resource.name != JOBS.name or operation != "CREATE" or new["metadata"].get("labels"):
         return new

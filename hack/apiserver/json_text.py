@@ -1,4 +1,4 @@
-"""Reads the JSON of request bodies."""
+"""The JSON parser of request bodies."""
 
 from __future__ import annotations
 

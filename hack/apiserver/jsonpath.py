@@ -1,4 +1,4 @@
-r"""The JSONPath of printer columns, as far as the simulated cluster's definitions use it.
+r"""The subset of JSONPath that printer columns of the simulated cluster use.
 
 Fields (`.a.b`, `['a.b']`, `.a\.b`), indices (`[0]`, `[-1]`), wildcards (`[*]`) and filters with == and !=
 (`[?(@.type=='Ready')]`).
@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 
 
 class PathError(ValueError):
-    """The path is not one that this module reads."""
+    """The path is outside of the supported subset."""
 
 
 def find(path: str, value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Label selectors as text: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
+"""The grammar of label selectors: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parameters of list and watch requests, and which of them go together."""
+"""The parameters of list and watch requests, and their valid combinations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
-    """What a list or watch asks for."""
+    """The options of a list or watch."""
 
     selector: Selector
     watch: bool
@@ -38,7 +38,7 @@ class ListOptions:
 
     @property
     def revision(self) -> int:
-        """The resourceVersion as a number; 0 when it is empty. Raises StatusError 400."""
+        """Return the resourceVersion as a number; 0 when it is empty. Raises StatusError 400."""
         text = self.resource_version
         if text and not text.isdigit():
             raise bad_request(f"invalid resource version: {not_a_version(text)}")
@@ -46,7 +46,7 @@ class ListOptions:
 
 
 def list_options(request: Request, row: Row) -> ListOptions:
-    """Read and check them. Raises StatusError 400 or 422."""
+    """Parse and validate the options. Raises StatusError 400 or 422."""
     query = dict(request.query)
     options = ListOptions(
         selector=Selector(
@@ -92,7 +92,7 @@ def _list_faults(options: ListOptions, query: dict[str, str]) -> list[FieldError
 
 
 def _watch_faults(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
-    """Streaming lists are refused as by a server whose WatchList feature gate is off."""
+    """Return errors of watch options; sendInitialEvents is refused as with the feature gate WatchList off."""
     field, initial = "resourceVersionMatch", "sendInitialEvents"
     faults: list[FieldError] = []
     if initial in query:

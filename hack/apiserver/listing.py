@@ -1,4 +1,4 @@
-"""Lists: of now, of a past revision, or page by page through one frozen state."""
+"""Lists: the current state, a past revision, or pages of one snapshot."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from hack.apiserver.storage import Collection, Storage
     from hack.apiserver.stored import Stored
 
-#: Seconds for which a continue token works, as etcd keeps its history.
+#: Lifetime of a continue token in seconds, as etcd compacts its history.
 TOKEN_SECONDS = 300.0
-#: Seconds for which a request waits for a revision that does not exist yet.
+#: Time-out in seconds of a request for a future revision.
 FUTURE_SECONDS = 3.0
 
 _FORMAT = "meta.k8s.io/v1"
@@ -35,18 +35,18 @@ _OUTDATED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a list answers."""
+    """The result of a list."""
 
     states: list[Stored]
-    #: The list's own metadata.
+    #: The ListMeta.
     metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Token:
-    """Which object the page before ended with; revision -1 for a list that is not consistent any more.
+    """A continue token: the last object of the previous page; revision -1 for an inconsistent list.
 
-    As text it is that of the real server: the key that follows that object's, below the path of the collection.
+    Its text is that of kube-apiserver: the key after that object's, below the path of the collection.
     """
 
     revision: int
@@ -74,26 +74,26 @@ def _bad_token(why: str) -> StatusError:
 
 
 class Lister:
-    """Answers lists; keeps the states that pages are still to be cut from."""
+    """Serves lists and keeps the snapshots of unfinished ones."""
 
     def __init__(self, storage: Storage, *, now: Callable[[], datetime]) -> None:
         self._storage = storage
         self._now = now
-        #: (collection, namespace, revision) -> when it expires and the states.
+        #: (collection, namespace, revision) -> its expiry and the states.
         self._frozen: dict[tuple[str, str, int], tuple[float, list[Stored]]] = {}
 
     def expire(self) -> None:
-        """Make every continue token too old."""
+        """Expire all continue tokens."""
         self._frozen.clear()
 
     async def page(self, collection: Collection, namespace: str, options: ListOptions) -> Page:
-        """One list or one page of it. Raises StatusError 400, 410 or 504."""
+        """Return a list or one page of it. Raises StatusError 400, 410 or 504."""
         if options.continue_token:
             return self._next(collection, namespace, options)
         revision = options.revision
         if revision > self._storage.revision and not await self._storage.reached(revision, timeout=FUTURE_SECONDS):
             raise too_large_version(revision, self._storage.revision)
-        # The watch cache answers resourceVersion=0 and has no pages.
+        # The watch cache serves resourceVersion=0, without pages.
         limit = 0 if options.resource_version == "0" else options.limit
         exact = options.match == "Exact" or (limit > 0 and revision > 0 and not options.match)
         if not exact or revision == self._storage.revision:

@@ -1,4 +1,4 @@
-"""Which requests an admission webhook wants to see."""
+"""Matching of requests against the rules and selectors of admission webhooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hack.apiserver.route import Route
     from hack.apiserver.storage import Storage
 
-#: Kinds that never reach a webhook, so that a broken one can be repaired.
+#: Kinds that are never sent to webhooks, so that a broken configuration can be repaired.
 CONFIGURATIONS = {"validatingwebhookconfigurations.admissionregistration.k8s.io"}
 _EXPRESSION_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
@@ -26,7 +26,7 @@ def wants(
     old: Object | None,
     storage: Storage,
 ) -> bool:
-    """Whether a webhook's rules and selectors match a request."""
+    """Return whether a webhook's rules and selectors match a request."""
     if not any(_rule_matches(rule, route, operation) for rule in webhook.get("rules") or ()):
         return False
     chosen = webhook.get("objectSelector") or {}
@@ -36,7 +36,7 @@ def wants(
 
 
 def label_selector_matches(selector: Object, labels: dict[str, str]) -> bool:
-    """Whether labels meet a metav1.LabelSelector; an empty one takes all."""
+    """Return whether labels match a metav1.LabelSelector; an empty one matches everything."""
     terms = [Requirement(key, "in", (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
     for expression in selector.get("matchExpressions") or ():
         operator = _EXPRESSION_OPERATORS[expression["operator"]]
@@ -76,7 +76,7 @@ def _labels(obj: Object) -> dict[str, str]:
 
 
 def _namespace_matches(selector: Object, route: Route, obj: Object, storage: Storage) -> bool:
-    """Cluster-scoped objects always match, except that a namespace goes by its own labels."""
+    """Match the namespaceSelector: a Namespace by its labels; other cluster-scoped objects always match."""
     if route.row.resource.name == NAMESPACES.name:
         return label_selector_matches(selector, _labels(obj))
     if not route.namespace:

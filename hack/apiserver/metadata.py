@@ -1,4 +1,4 @@
-"""What the server itself does to an object before it is stored: system fields, generation, status kept apart."""
+"""The server's changes to an object before it is stored: system fields, generation, separation of status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _LONGEST_PREFIX = 63 - _SUFFIX_LENGTH
-#: The fields of ObjectMeta that are kept, in their order; managedFields is not, as nobody applies on this server.
+#: The fields of ObjectMeta in their order, without managedFields, as there is no server-side apply.
 _FIELDS = (
     "name",
     "generateName",
@@ -41,14 +41,14 @@ _FIELDS = (
     "ownerReferences",
     "finalizers",
 )
-#: The fields of ObjectMeta that are the server's, whatever a client sends.
+#: The fields of ObjectMeta that only the server sets.
 _SYSTEM = ("generation", "creationTimestamp", "resourceVersion")
-#: The fields of ObjectMeta that a client may leave out and must not change.
+#: The fields of ObjectMeta that a client may omit and must not change.
 _KEPT = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def decoded(body: Any, route: Route) -> Object:
-    """A body as an object of the route's kind, with kind, apiVersion and metadata in front. Raises StatusError 400."""
+    """Decode a body as an object of the route's kind. Raises StatusError 400."""
     if not isinstance(body, dict):
         raise bad_request("the object provided is unrecognized (must be of type object)")
     row = route.row
@@ -70,7 +70,7 @@ def decoded(body: Any, route: Route) -> Object:
 
 
 def _foreign(row: Row, body: Object) -> str:
-    """What is wrong with an object of another kind than the endpoint's, which a built-in one need not name."""
+    """Return an error for an object of another kind; built-in kinds may omit kind and apiVersion."""
     kind, version = body.get("kind") or row.resource.kind, body.get("apiVersion") or row.resource.api_version
     if (kind, version) == (row.resource.kind, row.resource.api_version):
         return ""
@@ -84,7 +84,7 @@ def _foreign(row: Row, body: Object) -> str:
 def _ordered(body: Object, row: Row) -> Object:
     head = {"kind": row.resource.kind, "apiVersion": row.resource.api_version, "metadata": {}}
     if row.custom:
-        # Another kind is found out later, after the object's version.
+        # A wrong kind is reported after a wrong version.
         head |= {key: body[key] for key in ("kind", "apiVersion") if body.get(key)}
     return head | {key: value for key, value in body.items() if key not in head}
 
@@ -111,7 +111,7 @@ def _shapeless(given: Any, row: Row) -> StatusError:
 
 
 def tidy(metadata: Object) -> Object:
-    """ObjectMeta in its usual order, without empty and unknown fields; unchanged entries are shared."""
+    """Sort ObjectMeta and drop empty and unknown fields; unchanged entries are shared."""
     kept = {field: metadata[field] for field in _FIELDS if metadata.get(field)}
     for field in ("labels", "annotations"):
         if field in kept and isinstance(kept[field], dict) and None in kept[field].values():
@@ -122,7 +122,7 @@ def tidy(metadata: Object) -> Object:
 
 
 def born(row: Row, new: Object, *, now: datetime, random: Random) -> Object:
-    """A new object with its system fields, and without what it may not bring."""
+    """Return a new object with its system fields, without fields that a create must not set."""
     metadata = new["metadata"]
     if metadata.get("resourceVersion"):
         message = "resourceVersion should not be set on objects to be created"
@@ -150,7 +150,7 @@ def _generated(row: Row, prefix: str, random: Random) -> str:
 
 
 def check_name(route: Route, name: str) -> None:
-    """Refuse an object of another name than the path's. Raises StatusError 400."""
+    """Check the object's name against the path. Raises StatusError 400."""
     if not name:
         raise bad_request(
             f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
@@ -160,7 +160,7 @@ def check_name(route: Route, name: str) -> None:
 
 
 def check_current(row: Row, new: Object, old: Object, *, whole: bool) -> None:
-    """Compare what the request takes the object for with what it is; `whole` for a PUT. Raises 409, 422 or 500."""
+    """Check UID and resourceVersion against the stored object; `whole` for a PUT. Raises 409, 422 or 500."""
     name = old["metadata"]["name"]
     given, actual = new["metadata"], old["metadata"]
     if whole and given.get("uid") and given["uid"] != actual["uid"]:
@@ -182,18 +182,18 @@ def check_current(row: Row, new: Object, old: Object, *, whole: bool) -> None:
 
 
 def _stored_at(row: Row, metadata: Object) -> str:
-    """The key under which a real server keeps the object, which it tells in one refusal."""
+    """Return the etcd key, which one error message shows."""
     folder = f"{row.resource.group}/{row.resource.plural}" if row.custom else row.resource.plural
     return "/".join(filter(None, ["/registry", folder, metadata.get("namespace", ""), metadata["name"]]))
 
 
 def carried(row: Row, new: Object, old: Object, *, subresource: str) -> Object:
-    """An update with everything that this endpoint may not write taken from the old state."""
+    """Return an update in which fields that this endpoint must not write are taken from the old state."""
     if subresource:
         changed = _only(new, old, "spec" if subresource == "finalize" else "status")
         if row.custom or subresource == "finalize":
             return changed
-        # What metadata a status may bring along is a built-in kind's own choice, and nearly all of them take it.
+        # Writes of a built-in kind's status may change most of the metadata.
         kept = {field: old["metadata"].get(field) for field in row.status_keeps}
         return changed | {"metadata": tidy(_system(new["metadata"] | kept, old["metadata"]))}
     new = new | {"metadata": tidy(_system(new["metadata"], old["metadata"]))}
@@ -206,7 +206,7 @@ def carried(row: Row, new: Object, old: Object, *, subresource: str) -> Object:
 
 
 def _system(new: Object, old: Object) -> Object:
-    """New metadata with what only the server writes; what must not change is kept here only if it is left out."""
+    """Return new metadata with the server's fields; immutable fields are restored only if omitted."""
     metadata = dict(new)
     for field in _SYSTEM:
         metadata.pop(field, None)
@@ -219,7 +219,7 @@ def _system(new: Object, old: Object) -> Object:
 
 
 def _only(source: Object, target: Object, field: str) -> Object:
-    """The target with one field of the source."""
+    """Return the target with one field of the source."""
     merged = dict(target)
     merged.pop(field, None)
     if field in source:
@@ -228,7 +228,7 @@ def _only(source: Object, target: Object, field: str) -> Object:
 
 
 def _desired(row: Row, obj: Object) -> Object:
-    """What counts for the generation: all but metadata, and status where it has an endpoint of its own."""
+    """Return what metadata.generation counts: all but metadata, and but status if it is a subresource."""
     if not row.custom:
         fields = ("spec", "webhooks", "endpoints")
         annotations = obj["metadata"].get("annotations") if row.annotated_generation else None

@@ -1,4 +1,4 @@
-"""Namespaces go after what is in them."""
+"""The namespace controller: deletes the contents of namespaces that are being deleted."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ CONTROLLER = User(
 
 
 class NamespaceController:
-    """Empties namespaces that are being deleted, and lets them go when nothing is left in them."""
+    """Deletes the contents of terminating namespaces, then removes their finalizer."""
 
     def __init__(self, storage: Storage, *, table: ResourceTable, writer: Writer) -> None:
         self._storage = storage
         self._table = table
         self._writer = writer
-        #: The namespaces whose deletion has begun.
+        #: The namespaces that are terminating.
         self._terminating: set[str] = set()
         self._worker: Worker[str] = Worker(self._empty)
         storage.observers.append(self._observe)
 
     async def run(self) -> None:
-        """Work, for ever."""
+        """Run until cancelled."""
         await self._worker.run()
 
     def _observe(self, collection: str, entry: Entry) -> None:

@@ -1,4 +1,4 @@
-"""What namespaces mean to writes: what is in them needs them."""
+"""Admission of writes in namespaces, and of namespaces themselves."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from hack.apiserver.route import Route
     from hack.apiserver.storage import Storage
 
-#: The finalizer in a namespace's spec, taken away when it is empty.
+#: The finalizer in a namespace's spec, removed when the namespace is empty.
 CONTENTS = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
 IMMORTAL = {"default", "kube-system", "kube-public"}
 
 
 def check_namespace(storage: Storage, route: Route, name: str) -> None:
-    """Refuse to create in a namespace that is not there or is going. Raises StatusError 404 or 403."""
+    """Refuse creations in a missing or terminating namespace. Raises StatusError 404 or 403."""
     found = storage.get(NAMESPACES.name, ("", route.namespace))
     if found is None:
         raise not_found(NAMESPACES, route.namespace)
@@ -36,7 +36,7 @@ def check_namespace(storage: Storage, route: Route, name: str) -> None:
 
 
 def namespace_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Give a namespace its name label and, when it is new, its finalizer and phase, which only /finalize takes away."""
+    """Add the name label; for a new namespace also finalizer and phase, which only /finalize removes."""
     if row.resource.name != NAMESPACES.name:
         return new
     meta = new["metadata"]
@@ -50,6 +50,6 @@ def namespace_stage(row: Row, new: Object, old: Object | None, operation: Operat
 
 
 def check_immortal(route: Route) -> None:
-    """Refuse to delete the namespaces that every cluster needs. Raises StatusError 403."""
+    """Refuse deletions of the initial namespaces. Raises StatusError 403."""
     if route.row.resource.name == NAMESPACES.name and route.name in IMMORTAL:
         raise forbidden(route.row.resource, route.name, "this namespace may not be deleted")

@@ -1,9 +1,8 @@
-"""OpenAPI v3 documents: what `kubectl explain` shows, and where kubectl learns that the server validates fields.
+"""OpenAPI v3 documents, from which kubectl explain prints and kubectl learns that the server validates fields.
 
 A custom kind's document carries its CRD's schema with every description. Built-in kinds are described by the names
-and types of their fields; their paths do not offer strategic merge patches, so that kubectl computes those from the
-types it was compiled with. The v2 document is empty: kubectl asks for it where it cannot leave validation to the
-server, as for a List, and skips kinds that it does not find there.
+and types of their fields; their paths do not offer strategic merge patches, so that kubectl computes those from its
+compiled types. The v2 document is empty: kubectl reads it for Lists and skips the kinds that it lacks.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 _ROOT = "/openapi/v3"
 
-#: The v2 document as clients want it: JSON, or the same in protobuf (swagger is field 1, info is field 2).
+#: The empty v2 document: JSON, or the same in protobuf (swagger is field 1, info is field 2).
 _V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _V2 = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.35.4"}, "paths": {}}
 _V2_ENCODED = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.35.4"
@@ -43,12 +42,12 @@ _DRY_RUN = {
     "schema": {"type": "string", "uniqueItems": True},
 }
 
-#: The documents of a table by path, with the table's revision at which they were made.
+#: The documents of a table by path, with the table's revision.
 _CACHE: WeakKeyDictionary[ResourceTable, tuple[int, dict[str, bytes]]] = WeakKeyDictionary()
 
 
 def respond(request: Request, table: ResourceTable) -> Response:
-    """Answer a path under /openapi. Raises StatusError 404."""
+    """Return the document at a path under /openapi. Raises StatusError 404."""
     path = request.path.rstrip("/")
     if path == "/openapi/v2":
         return _version_2(request)
@@ -93,7 +92,7 @@ def _documents(table: ResourceTable) -> dict[str, bytes]:
 
 
 def document(rows: list[Row]) -> dict[str, Any]:
-    """The OpenAPI document of one version of a group."""
+    """Return the OpenAPI document of one version of a group."""
     schemas: dict[str, Any] = dict(DEFINITIONS)
     paths: dict[str, Any] = {}
     for row in rows:
@@ -109,7 +108,7 @@ def document(rows: list[Row]) -> dict[str, Any]:
 
 
 def schema_name(row: Row) -> str:
-    """The component's name: the group backwards, version and kind."""
+    """Return the component's name: the reversed group, version and kind."""
     resource = row.resource
     group = resource.group or "core.api.k8s.io"
     if resource.group and "." not in resource.group:
@@ -118,7 +117,7 @@ def schema_name(row: Row) -> str:
 
 
 def kind_schema(row: Row, schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a kind with what all kinds have; types that a built-in one refers to are added to `schemas`."""
+    """Return the schema of a kind; types that a built-in kind refers to are added to `schemas`."""
     described = {"type": "object", "description": f"{row.resource.kind} of {row.resource.api_version}."}
     own = described | (row.schema or {})
     kind = None if row.custom else type_of(row.resource.name)

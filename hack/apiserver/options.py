@@ -1,4 +1,4 @@
-"""The options of requests, whatever their kind: what is wrong with them, and how that is said."""
+"""Validation errors of request options."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def invalid_options(kind: str, faults: list[FieldError]) -> StatusError:
-    """The options of a request, by their kind, make no sense."""
+    """Return the error for invalid options of a kind."""
     return invalid(Resource(group="meta.k8s.io", version="v1", plural="options", kind=kind), "", faults)
 
 
 def dry_run_faults(given: list[str]) -> list[FieldError]:
-    """Findings about a dryRun parameter."""
+    """Return errors of a dryRun parameter."""
     return [not_supported("dryRun", given, ("All",))] if any(value != "All" for value in given) else []

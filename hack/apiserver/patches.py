@@ -1,4 +1,4 @@
-"""Patches, applied to a copy that shares with the original whatever the patch leaves alone."""
+"""Patches, applied to a copy that shares unchanged values with the original."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
-#: What the real server says it takes. Applying is refused here with the same words, as by a server that is older.
+#: The formats that kube-apiserver lists. Server-side apply is refused with the same text, as by an older server.
 _NAMED = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
 def patched(row: Row, obj: Object, *, media_type: str, body: bytes) -> Object:
-    """The object after the patch. Raises StatusError 400, 415, 422 or 500."""
+    """Return the object after the patch. Raises StatusError 400, 415, 422 or 500."""
     check_media_type(row, media_type)
     patch = _read(body, media_type)
     if media_type == JSON_PATCH:
@@ -42,7 +42,7 @@ def patched(row: Row, obj: Object, *, media_type: str, body: bytes) -> Object:
 
 
 def check_media_type(row: Row, media_type: str) -> None:
-    """Refuse a patch of a format that the kind does not take. Raises StatusError 415."""
+    """Refuse a patch format that the kind does not support. Raises StatusError 415."""
     if media_type in {JSON_PATCH, MERGE_PATCH} or (media_type == STRATEGIC_MERGE_PATCH and not row.custom):
         return
     if media_type == APPLY_PATCH or row.custom:
@@ -67,7 +67,7 @@ def _mistaken(value: Any, wanted: str, media_type: str) -> StatusError:
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """RFC 7386; as on the real server, the objects in a list lose their nulls too."""
+    """Merge by RFC 7386; like kube-apiserver, remove nulls from objects in lists too."""
     if isinstance(patch, list):
         return [merge(None, item) if isinstance(item, dict | list) else item for item in patch]
     if not isinstance(patch, dict):
@@ -98,7 +98,7 @@ def _json_patch(obj: Object, patch: Any) -> Object:
 
 
 def _usual(doc: Object, operation: Object) -> list[Object]:
-    """Return the operation as RFC 6902 knows it: kube-apiserver lets absent members be replaced and tested for null."""
+    """Return the operation in terms of RFC 6902: kube-apiserver replaces absent members and tests them for null."""
     if operation["op"] not in {"replace", "test"}:
         return [operation]
     pointer = jsonpointer.JsonPointer(operation["path"])

@@ -1,4 +1,4 @@
-"""How admission webhooks are reached; injected, because in process nothing is posted over a network."""
+"""The interface through which admission webhooks are called."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The clientConfig of a webhook: a URL, or a Service for which the poster knows one."""
+    """The clientConfig of a webhook: a URL, or a Service."""
 
     url: str = ""
     service_namespace: str = ""
     service_name: str = ""
     service_path: str = "/"
     service_port: int = 443
-    #: PEM; empty for the system's own trust.
+    #: PEM; empty to use the system's certificates.
     ca_bundle: bytes = b""
 
     @property
     def shown(self) -> str:
-        """The URL, also of a Service."""
+        """Return the URL, also for a Service."""
         if self.url:
             return self.url
         return f"https://{self.service_name}.{self.service_namespace}.svc:{self.service_port}{self.service_path}"
 
 
 class Poster(Protocol):
-    """Sends one AdmissionReview and brings the answer back."""
+    """Sends an AdmissionReview and returns the response."""
 
     async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109
-        """The answer of any status. Raises Transient when there is none in time."""
+        """Return the response, whatever its status. Raises Transient without one in time."""
         ...
 
 
 class NoPoster:
-    """Reaches no webhook."""
+    """A poster without network; every call fails."""
 
     async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109, ARG002
-        """Fail."""
+        """Raise Transient."""
         raise Transient(f"{target.shown}: nothing is reached from inside a simulation")

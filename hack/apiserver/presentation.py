@@ -1,4 +1,4 @@
-"""How objects go out: whole, as PartialObjectMetadata, or as rows of a Table; the Accept header decides."""
+"""The forms of a response: objects, PartialObjectMetadata or a Table, chosen by the Accept header."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _META = "meta.k8s.io/v1"
 
 
 class Form(Enum):
-    """The form of the answer."""
+    """The form of a response."""
 
     OBJECT = "object"
     METADATA = "metadata"
@@ -39,7 +39,7 @@ _FORMS = {
 
 
 def negotiate(accept: str) -> Form:
-    """The first form that an Accept header names and this server has. Raises StatusError 406."""
+    """Return the first supported form of an Accept header. Raises StatusError 406."""
     for clause in accept.split(","):
         media, *pairs = (part.strip() for part in clause.split(";"))
         parameters = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
@@ -54,7 +54,7 @@ def negotiate(accept: str) -> Form:
 
 
 def fitting(form: Form, *, many: bool) -> Form:
-    """The form, when an answer that is one object, or many, can have it. Raises StatusError 406."""
+    """Return the form if the response, one object or a list, can have it. Raises StatusError 406."""
     if form is Form.METADATA and many:
         raise not_acceptable("you requested PartialObjectMetadata, but the requested object is a list")
     if form is not Form.METADATA_LIST:
@@ -65,7 +65,7 @@ def fitting(form: Form, *, many: bool) -> Form:
 
 
 def included(form: Form, include: str) -> str:
-    """The includeObject parameter, checked where it counts. Raises StatusError 400."""
+    """Return the valid includeObject parameter of a Table. Raises StatusError 400."""
     if form is Form.TABLE and include not in {"", "None", "Metadata", "Object"}:
         fault = f"Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: includeObject: {fault}")
@@ -74,7 +74,7 @@ def included(form: Form, include: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """One client's way of looking at a kind."""
+    """The form in which one client receives objects of a kind."""
 
     row: Row
     form: Form
@@ -83,14 +83,14 @@ class View:
     now: Callable[[], datetime]
 
     def one(self, stored: Stored) -> bytes:
-        """One object."""
+        """Return one object."""
         if self.form is Form.TABLE:
             revision = str(stored.revision)
             return encode(self._table([stored], {"resourceVersion": revision}, columns=True))
         return self._encoded(stored)
 
     def listing(self, states: Sequence[Stored], metadata: dict[str, Any]) -> bytes:
-        """A list of objects."""
+        """Return a list of objects."""
         if self.form is Form.TABLE:
             return encode(self._table(states, metadata, columns=True))
         kind, version = self.row.list_kind, self.row.resource.api_version
@@ -101,7 +101,7 @@ class View:
         return head[:-1] + b',"items":[' + items + b"]}"
 
     def event(self, kind: str, stored: Stored, *, first: bool) -> bytes:
-        """One line of a watch."""
+        """Return one line of a watch."""
         if self.form is Form.TABLE:
             revision = str(stored.revision)
             body = encode(self._table([stored], {"resourceVersion": revision}, columns=first))
@@ -110,7 +110,7 @@ class View:
         return b'{"type":"' + kind.encode() + b'","object":' + body + b"}\n"
 
     def bookmark(self, revision: int) -> bytes:
-        """A line of a watch that says how far it has come."""
+        """Return a bookmark line of a watch."""
         metadata = {"resourceVersion": str(revision)}
         obj = {"kind": self.row.resource.kind, "apiVersion": self.row.resource.api_version, "metadata": metadata}
         if self.form is Form.METADATA:
@@ -125,7 +125,7 @@ class View:
         return stored.encoded("object", lambda obj: obj)
 
     def _item(self, stored: Stored) -> bytes:
-        """Built-in kinds come without kind and apiVersion inside of lists, as typed clients never look there."""
+        """Omit kind and apiVersion of built-in kinds in lists, as kube-apiserver does."""
         encoded = self._encoded(stored)
         if self.row.custom or self.form is not Form.OBJECT:
             return encoded

@@ -27,7 +27,7 @@ Rule = dict[str, Any]
 _PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 _DISCOVERY = [*_PUBLIC, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]
 
-#: ClusterRoles that exist without being stored.
+#: The ClusterRoles that need not be stored.
 DEFAULT_ROLES: dict[str, list[Rule]] = {
     "cluster-admin": [
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
@@ -40,7 +40,7 @@ DEFAULT_ROLES: dict[str, list[Rule]] = {
     "system:discovery": [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}],
     "system:public-info-viewer": [{"nonResourceURLs": _PUBLIC, "verbs": ["get"]}],
 }
-#: ClusterRoleBindings that exist without being stored: group to roles.
+#: The ClusterRoleBindings that need not be stored: group to roles.
 DEFAULT_BINDINGS = {
     "system:masters": ("cluster-admin",),
     "system:authenticated": ("system:discovery", "system:public-info-viewer"),
@@ -50,7 +50,7 @@ DEFAULT_BINDINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A rule that applies to a user, and where it comes from; `missing` names a role that is not there instead."""
+    """A rule that applies to a user, and its origin; `missing` names a role that does not exist."""
 
     rule: Rule
     because: str = ""
@@ -58,7 +58,7 @@ class Grant:
 
 
 def grants(user: User, namespace: str, store: Storage) -> Iterator[Grant]:
-    """What applies to a user in the whole cluster, and in a namespace if one is given."""
+    """Return the grants of a user in the whole cluster, and in a namespace if one is given."""
     for group in user.groups:
         for role in DEFAULT_BINDINGS.get(group, ()):
             because = f'allowed by ClusterRoleBinding "{role}" of ClusterRole "{role}" to Group "{group}"'
@@ -71,7 +71,7 @@ def grants(user: User, namespace: str, store: Storage) -> Iterator[Grant]:
 
 
 def allows(rule: Rule, attributes: Attributes) -> bool:
-    """Whether one rule covers one request."""
+    """Return whether one rule covers one request."""
     if not _has(rule.get("verbs"), attributes.verb):
         return False
     if not attributes.is_resource:
@@ -133,7 +133,7 @@ def _shown(subject: dict[str, Any]) -> str:
 
 
 def rules_of(store: Storage, kind: str, name: str, namespace: str) -> list[Rule] | None:
-    """The rules of a role; None when there is no such role."""
+    """Return the rules of a role; None when it does not exist."""
     stored = store.get(CLUSTER_ROLES, ("", name)) if kind == "ClusterRole" else store.get(ROLES, (namespace, name))
     if stored is not None:
         return stored.object.get("rules") or []

@@ -1,4 +1,4 @@
-"""Get, list and watch."""
+"""Get, list and watch requests."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from hack.apiserver.storage import Storage
     from upgrade_manager.kube.transport import Request
 
-#: Seconds after which the server ends a watch that names no time-out: this, up to twice as much.
+#: The minimum duration in seconds of a watch without timeoutSeconds; the maximum is twice as much.
 LEAST_WATCH_SECONDS = 1800.0
 
 
 def view(route: Route, request: Request, now: Callable[[], datetime]) -> View:
-    """How the client of a request wants to see objects. Raises StatusError 406."""
+    """Return the form in which the client wants objects. Raises StatusError 406."""
     form = fitting(negotiate(request.headers.get("accept", "")), many=route.verb in {"list", "deletecollection"})
     include = included(form, dict(request.query).get("includeObject", ""))
     return View(row=route.row, form=form, include_object=include, now=now)
@@ -34,7 +34,7 @@ def view(route: Route, request: Request, now: Callable[[], datetime]) -> View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Answers reading requests."""
+    """Handler of get, list and watch requests."""
 
     storage: Storage
     lister: Lister
@@ -42,7 +42,7 @@ class Reader:
     random: Random
 
     async def respond(self, route: Route, request: Request) -> Response:
-        """Answer a get or list. Raises StatusError."""
+        """Return the response to a get or list. Raises StatusError."""
         seen = view(route, request, self.now)
         if route.verb == "get":
             await self._reached(_revision(dict(request.query).get("resourceVersion", "")))
@@ -55,7 +55,7 @@ class Reader:
         return Response(status=200, headers=JSON_HEADERS, body=seen.listing(page.states, page.metadata))
 
     async def watch(self, route: Route, request: Request) -> Watch:
-        """A watch, which the caller must close. Raises StatusError."""
+        """Return a watch, which the caller must close. Raises StatusError."""
         seen = view(route, request, self.now)
         options = list_options(request, route.row)
         revision = _revision(options.resource_version)
@@ -69,7 +69,7 @@ class Reader:
         return Watch(self.storage, self.storage.collection(route.row.storage), seen, wanted)
 
     async def _reached(self, revision: int) -> None:
-        """Wait for a revision that does not exist yet. Raises StatusError 504."""
+        """Wait for a future revision. Raises StatusError 504."""
         if revision > self.storage.revision and not await self.storage.reached(revision, timeout=FUTURE_SECONDS):
             raise too_large_version(revision, self.storage.revision)
 
@@ -78,7 +78,7 @@ class Reader:
 
 
 def _revision(text: str) -> int:
-    """A resourceVersion as a number, 0 for none. Raises StatusError 500: only lists call it a bad request."""
+    """Parse a resourceVersion; 0 if empty. Raises StatusError 500: only lists report it as a bad request."""
     if text and not text.isdigit():
         raise StatusError(code=500, reason="", message=not_a_version(text))
     return int(text or 0)

@@ -1,4 +1,4 @@
-"""A request in the terms of authorization, from its path and query alone, as the real server's RequestInfo."""
+"""RBAC attributes of a request, from its path and query; compare RequestInfo of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
 _MANY = {"list", "watch", "deletecollection"}
-#: One term of a field selector that asks for one name; a comma that is escaped ends none.
+#: A field selector's term for metadata.name; an escaped comma does not end it.
 _NAME = re.compile(r"(?:^|(?<!\\),)metadata\.name==?([^,=\\]*)(?:$|,)")
 
 
 def attributes_of(request: Request) -> Attributes:
-    """What a request wants to do.
+    """Return the RBAC attributes of a request.
 
-    Only the first segment of a subresource counts (nodes/proxy, whatever is behind it). A list that asks for one name
-    by its field selector is about that name.
+    Only the first segment of a subresource counts (nodes/proxy). A list with a field selector for metadata.name has
+    that name.
     """
     call = call_of(request)
     if not call.resource:

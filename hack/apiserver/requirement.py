@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term: how the value of a key, None when it is absent, compares with the values."""
+    """One term: an operator that compares the value of a key (None when absent) with values."""
 
     key: str
     #: in, notin, exists or !.

@@ -1,4 +1,4 @@
-"""TokenReview and SubjectAccessReview: kinds that are answered and never stored."""
+"""TokenReview and SubjectAccessReview, which are not stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request asks for: the path and query, read by the rules of the Kubernetes API."""
+"""The resource, verb and name that a request path and query address."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _ITEM_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
-#: What may be done to a subresource.
+#: The verbs of a subresource.
 _SUBRESOURCE_VERBS = ("get", "update", "patch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A request for a kind that the table has."""
+    """A request for a kind in the resource table."""
 
     row: Row
     verb: str
@@ -37,29 +37,29 @@ class Route:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Where the object is in its collection."""
+        """The object's key in its collection."""
         return (self.namespace, self.name)
 
 
 def truthy(value: str) -> bool:
-    """A boolean parameter: `watch` alone means yes."""
+    """Parse a boolean parameter: `watch` without a value is true."""
     return value.lower() not in {"false", "0"}
 
 
 def flag(request: Request, name: str) -> bool:
-    """Whether a boolean parameter is given and true."""
+    """Return whether a boolean parameter is true."""
     return any(key == name and truthy(value) for key, value in request.query)
 
 
 def resolve(request: Request, table: ResourceTable) -> Route | None:
-    """The route of a request; None for paths that name no resource. Raises StatusError 404 or 405."""
+    """Return the route of a request; None for paths without a resource. Raises StatusError 404 or 405."""
     group, version, rest = _split(request.path)
     if not rest:
         return None
     namespace, rest = _namespace(rest)
     row = table.find(group, version, rest[0])
     if row is None:
-        # The groups that are built in know what is theirs; what is nobody's is not even refused in JSON.
+        # Unknown resources of built-in groups get a Status, unknown groups plain text.
         raise no_such_resource() if _is_builtin(group, table) else no_such_path()
     name = rest[1] if len(rest) > 1 else ""
     homeless = (
@@ -110,7 +110,7 @@ def _verb(request: Request, row: Row, name: str, subresource: str) -> str:
     if row.custom and not name and request.method in {"PUT", "PATCH"}:
         raise bad_request("name must be provided")
     if row.custom and name and request.method == "POST":
-        # The real server does not look at the name here.
+        # kube-apiserver does not validate the name here.
         verb = "create"
     allowed = _SUBRESOURCE_VERBS if subresource else row.verbs
     needs_namespace = verb in {"create", "deletecollection"} and row.resource.namespaced

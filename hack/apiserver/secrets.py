@@ -1,4 +1,4 @@
-"""What Secrets take and do not keep."""
+"""The write-only field stringData of Secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def secret_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Encode stringData into data, where it wins over what is there; a mutating stage after the schema's."""
+    """Encode stringData into data, where it takes precedence; a mutating stage after the schema's."""
     _ = (old, operation, options)
     plain = new.get("stringData")
     if row.resource.name != SECRETS.name or not isinstance(plain, dict):

@@ -1,4 +1,4 @@
-"""What a list or watch selects: labels and fields together."""
+"""Label and field selectors of a list or watch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Both kinds of selectors of a request."""
+    """The label and field selectors of a request."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -22,12 +22,12 @@ class Selector:
 
     @property
     def single_name(self) -> str:
-        """The one name that can match, when metadata.name is asked for."""
+        """The only name that can match, when metadata.name is selected."""
         names = [term.values[0] for term in self.fields if term.key == "metadata.name" and term.operator == "in"]
         return names[0] if names else ""
 
     def matches(self, obj: Object) -> bool:
-        """Whether an object meets all terms."""
+        """Return whether an object matches all terms."""
         if self.labels:
             labels = obj["metadata"].get("labels") or {}
             if not all(term.matches(labels.get(term.key)) for term in self.labels):
@@ -36,7 +36,7 @@ class Selector:
 
 
 def field_text(obj: Object, path: str) -> str:
-    """A field as field selectors compare it: as text, absent ones as the empty string."""
+    """Return a field as text for field selectors; empty if absent."""
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None

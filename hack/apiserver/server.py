@@ -1,4 +1,4 @@
-"""The API server as an object: requests go in, answers and streams come out, nothing else happens."""
+"""The API server as a Transport."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ _PROBES = {"/healthz", "/livez", "/readyz"}
 class ApiServer:
     """An embedded Kubernetes API server; a `Transport` itself.
 
-    Reproducible: times come from `now`, identifiers and generated names from `random`. `poster` reaches admission
-    webhooks. Garbage collection and the emptying of namespaces happen only while `run()` runs.
+    Reproducible: times come from `now`, identifiers and generated names from `random`. `poster` calls admission
+    webhooks. Garbage collection and cleanup of namespaces and definitions need `run()`.
     """
 
     def __init__(self, *, now: Callable[[], datetime], random: Random, poster: Poster) -> None:
@@ -81,13 +81,13 @@ class ApiServer:
         bootstrap(self.storage, now=now, random=random)
 
     async def run(self) -> None:
-        """Collect garbage, empty namespaces, clean up after definitions; for ever."""
+        """Run the garbage collector, the namespace controller and the definition controller until cancelled."""
         async with asyncio.TaskGroup() as group:
             for controller in self._controllers:
                 group.create_task(controller.run(), name=type(controller).__name__)
 
     async def send(self, request: Request) -> Response:
-        """Answer a request; a watch is collected until it ends. Raises Transient when it takes too long."""
+        """Return the response to a request; a watch is collected until it ends. Raises Transient at the time-out."""
         try:
             async with asyncio.timeout(request.timeout):
                 answer = await self._answer(request)
@@ -101,7 +101,7 @@ class ApiServer:
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """Answer a request piece by piece."""
+        """Return the response to a request as a stream."""
         answer = await self._answer(request)
         if isinstance(answer, Response):
             yield WholeStream(answer)
@@ -110,12 +110,12 @@ class ApiServer:
             yield stream
 
     def compact(self) -> None:
-        """Forget all history: older watches and continue tokens answer 410 from now on."""
+        """Drop all history: older watches and continue tokens get 410."""
         self.storage.compact()
         self.lister.expire()
 
     def close(self) -> None:
-        """End every open watch."""
+        """Close all open watches."""
         for collection in self.storage.collections():
             collection.close()
 
@@ -135,12 +135,12 @@ class ApiServer:
         route = resolve(request, self.table)
         if route is None:
             return self._document(request)
-        # Who cannot read the answer must not have changed anything.
+        # Negotiate first: a request whose response cannot be encoded must not change anything.
         negotiate(request.headers.get("accept", ""))
         return await self._respond(route, request, user)
 
     async def _respond(self, route: Route, request: Request, user: User) -> Response | Watch:
-        """What the kind's row asks for."""
+        """Route a request to the handler of its kind."""
         if route.row.resource.name == "bindings":
             return await self._binder.respond(route, request, user)
         if route.verb == "watch":

@@ -1,4 +1,4 @@
-"""Refusals, with the shapes and sentences of kube-apiserver, because clients and people match on both."""
+"""Errors with the Status objects and messages of kube-apiserver, on which clients match."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON_HEADERS = {"content-type": "application/json"}
 
 
 class StatusError(Exception):
-    """A request is refused; carries all that the Status object says."""
+    """The error response to a request, with the fields of its Status object."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class StatusError(Exception):
         self.headers = headers or {}
 
     def body(self) -> dict[str, Any]:
-        """The Status object."""
+        """Return the Status object."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -55,7 +55,7 @@ class StatusError(Exception):
         return status
 
     def response(self) -> Response:
-        """The same as an HTTP answer; retryAfterSeconds shows up as the header too."""
+        """Return the HTTP response; retryAfterSeconds is also sent as a header."""
         headers = JSON_HEADERS | self.headers
         retry_after = (self.details or {}).get("retryAfterSeconds")
         if retry_after:
@@ -64,105 +64,105 @@ class StatusError(Exception):
 
 
 def about(resource: Resource, name: str) -> dict[str, Any]:
-    """The `details` that name an object; `kind` holds the plural there."""
+    """Return the `details` that name an object; `kind` is the plural."""
     details = {"name": name, "group": resource.group, "kind": resource.plural}
     return {key: value for key, value in details.items() if value}
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
-    """There is no such object."""
+    """Return the error for a missing object."""
     return StatusError(
         code=404, reason="NotFound", message=f'{resource.name} "{name}" not found', details=about(resource, name)
     )
 
 
 class NoSuchPathError(StatusError):
-    """The one refusal that is no Status: nobody knows who would have to say it."""
+    """The 404 without a Status, for unknown paths."""
 
     def response(self) -> Response:
-        """Plain text, which clients put into words of their own."""
+        """Return a plain text response."""
         headers = {"content-type": "text/plain; charset=utf-8"}
         return Response(status=self.code, headers=headers, body=f"{self.message}\n".encode())
 
 
 def no_such_path() -> StatusError:
-    """There is no such kind or subresource, or a path that means nothing."""
+    """Return the error for an unknown path."""
     return NoSuchPathError(code=404, reason="NotFound", message="404 page not found")
 
 
 def no_such_resource() -> StatusError:
-    """There is no such kind or subresource in a group that is built in."""
+    """Return the error for an unknown kind or subresource in a built-in group."""
     message = "the server could not find the requested resource"
     return StatusError(code=404, reason="NotFound", message=message, details={})
 
 
 def not_acceptable(message: str) -> StatusError:
-    """The answer cannot have the form that the client wants."""
+    """Return the error for an unsupported Accept header."""
     return StatusError(code=406, reason="NotAcceptable", message=message)
 
 
 def invalid_patch(shown: str, fault: str) -> StatusError:
-    """What a patch makes cannot be decoded; `shown` is the object, or the patch."""
+    """Return the error for a patched object that cannot be decoded; `shown` is the object, or the patch."""
     error = field_error.invalid("patch", shown, fault)
     message = f' "" is invalid: {error}'
     return StatusError(code=422, reason="Invalid", message=message, details={"causes": [error.cause()]})
 
 
 def method_not_supported(resource: Resource, verb: str) -> StatusError:
-    """The kind exists, but not this verb for the subresource."""
+    """Return the error for a verb that the subresource does not support."""
     message = f'{verb} is not supported on resources of kind "{resource.name}"'
     return StatusError(code=405, reason="MethodNotAllowed", message=message, details=about(resource, ""))
 
 
 def already_exists(resource: Resource, name: str, *, dying: bool = False) -> StatusError:
-    """The name is taken, perhaps by an object whose deletion has begun."""
+    """Return the error for a name that exists, perhaps with its deletion pending."""
     message = f'{"object is being deleted: " if dying else ""}{resource.name} "{name}" already exists'
     return StatusError(code=409, reason="AlreadyExists", message=message, details=about(resource, name))
 
 
 def conflict(resource: Resource, name: str, why: str) -> StatusError:
-    """The request was made for another state of the object."""
+    """Return the error for a request that assumes another state of the object."""
     message = f'Operation cannot be fulfilled on {resource.name} "{name}": {why}'
     return StatusError(code=409, reason="Conflict", message=message, details=about(resource, name))
 
 
 def modified(resource: Resource, name: str) -> StatusError:
-    """The resourceVersion of the request is not the object's."""
+    """Return the conflict for an outdated resourceVersion."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, name, why)
 
 
 def bad_request(message: str) -> StatusError:
-    """The request cannot be understood."""
+    """Return the error for a malformed request."""
     return StatusError(code=400, reason="BadRequest", message=message)
 
 
 def forbidden(resource: Resource, name: str, why: str, *, causes: list[dict[str, str]] | None = None) -> StatusError:
-    """Authorization or admission says no."""
+    """Return the error for a request that authorization or admission denies."""
     subject = f'{resource.name} "{name}"' if name else resource.name
     details = about(resource, name) | ({"causes": causes} if causes else {})
     return StatusError(code=403, reason="Forbidden", message=f"{subject} is forbidden: {why}", details=details)
 
 
 def unauthorized() -> StatusError:
-    """The credentials are not known."""
+    """Return the error for unknown credentials."""
     return StatusError(code=401, reason="Unauthorized", message="Unauthorized")
 
 
 def method_not_allowed() -> StatusError:
-    """The kind exists, but not this verb for it."""
+    """Return the error for a verb that the kind does not support."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(code=405, reason="MethodNotAllowed", message=message, details={})
 
 
 def unsupported_media_type(accepted: tuple[str, ...]) -> StatusError:
-    """The body's format is not offered here: CBOR, server-side apply."""
+    """Return the error for an unsupported body format: CBOR, server-side apply."""
     message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
     return StatusError(code=415, reason="UnsupportedMediaType", message=message)
 
 
 def invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """The object breaks rules."""
+    """Return the error for an object that fails validation."""
     causes = [error.cause() for error in errors]
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": causes}
@@ -172,18 +172,18 @@ def invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> Stat
 
 
 def not_a_version(text: str) -> str:
-    """What is wrong with a resourceVersion that is no number."""
+    """Return the message for a resourceVersion that is not a number."""
     return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
 
 
 def expired(message: str, *, continue_token: str = "") -> StatusError:
-    """The resourceVersion or continue token is too old."""
+    """Return the error for an expired resourceVersion or continue token."""
     metadata = {"continue": continue_token} if continue_token else {}
     return StatusError(code=410, reason="Expired", message=message, metadata=metadata)
 
 
 def too_large_version(wanted: int, current: int) -> StatusError:
-    """The resourceVersion lies in the future."""
+    """Return the error for a resourceVersion in the future."""
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     return StatusError(
         code=504,
@@ -194,7 +194,7 @@ def too_large_version(wanted: int, current: int) -> StatusError:
 
 
 def internal(message: str) -> StatusError:
-    """The server, or something that it asked, failed."""
+    """Return the error for a failure of the server or of a backend."""
     return StatusError(
         code=500,
         reason="InternalError",

@@ -1,4 +1,4 @@
-"""Where objects are kept: one collection a kind, one revision counter for all, changes announced to whoever watches."""
+"""The object store: one collection per kind and one revision counter; watches are notified of changes."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class Collection:
         self.name = name
         self.objects: dict[Key, Stored] = {}
         self.history = History()
-        #: Set at each change, in the order of opening; one per open watch.
+        #: One per open watch, in the order of opening; set at each change.
         self.wakers: dict[asyncio.Event, None] = {}
-        #: Ends open watches.
+        #: Closes open watches.
         self.closed = False
-        #: The keys in order, or None after a creation or deletion.
+        #: The sorted keys; None after a creation or deletion.
         self._order: list[Key] | None = None
 
     def states(self, namespace: str = "") -> list[Stored]:
-        """The objects in the order of namespace and name, as etcd has them."""
+        """Return the objects in etcd's order: by namespace and name."""
         if self._order is None:
             self._order = sorted(self.objects)
         return [self.objects[key] for key in self._order if not namespace or key[0] == namespace]
 
     def put(self, key: Key, entry: Entry) -> None:
-        """Make a change visible."""
+        """Apply a change."""
         if entry.kind == "DELETED":
             del self.objects[key]
         else:
@@ -51,17 +51,17 @@ class Collection:
         self.wake()
 
     def wake(self) -> None:
-        """Let every open watch look."""
+        """Wake all open watches."""
         for waker in self.wakers:
             waker.set()
 
     def close(self) -> None:
-        """End every open watch, as a server that shuts down or a kind that goes away does."""
+        """Close all open watches, when the server shuts down or the kind is removed."""
         self.closed = True
         self.wake()
 
     def states_at(self, revision: int, namespace: str = "") -> list[Stored] | None:
-        """The objects as they were at a revision; None when that is forgotten."""
+        """Return the objects at a revision; None when its history was dropped."""
         position = self.history.position(revision)
         later = self.history.since(position) if position is not None else None
         if later is None:
@@ -77,40 +77,40 @@ class Collection:
 
 
 class Storage:
-    """All collections. Every change is one step of the revision, and no change is ever half visible."""
+    """All collections. Every change increments the revision and is atomic."""
 
     def __init__(self, *, now: Callable[[], datetime]) -> None:
         self._now = now
         self._collections: dict[str, Collection] = {}
-        #: The revision of the last change; starts at 1 because 0 means "any" in requests.
+        #: The revision of the last change; starts at 1, since 0 means "any" in requests.
         self.revision = 1
-        #: Told of every change, by the collection's name, at once and after it is visible.
+        #: Called synchronously after every change with the collection's name.
         self.observers: list[Callable[[str, Entry], None]] = []
         self._waiters: dict[asyncio.Event, None] = {}
 
     def collection(self, name: str) -> Collection:
-        """The collection of a kind, by plural.group; made when it is asked for first."""
+        """Return the collection of a kind, by plural.group; create it at first use."""
         found = self._collections.get(name)
         if found is None:
             found = self._collections[name] = Collection(name)
         return found
 
     def collections(self) -> list[Collection]:
-        """All that exist."""
+        """Return all existing collections."""
         return list(self._collections.values())
 
     def drop(self, name: str) -> None:
-        """Forget a collection and end the watches on it."""
+        """Remove a collection and close its watches."""
         gone = self._collections.pop(name, None)
         if gone is not None:
             gone.close()
 
     def objects(self, name: str, namespace: str = "") -> list[Object]:
-        """The objects of a kind by plural.group, in order; not to be changed."""
+        """Return the objects of a kind by plural.group, in order; callers must not change them."""
         return [stored.object for stored in self.collection(name).states(namespace)]
 
     def get(self, name: str, key: Key) -> Stored | None:
-        """The current state of one object."""
+        """Return the current state of one object."""
         return self.collection(name).objects.get(key)
 
     def write(self, name: str, key: Key, obj: Object) -> Stored:
@@ -127,19 +127,19 @@ class Storage:
         return stored
 
     def remove(self, name: str, key: Key) -> Stored:
-        """Delete an object; what comes back is its last state with the revision of the deletion."""
+        """Delete an object; return its last state with the revision of the deletion."""
         previous = self.collection(name).objects[key]
         stored = stamped(previous.object, self._step())
         self._commit(name, key, Entry(kind="DELETED", stored=stored, previous=previous, time=self._time()))
         return stored
 
     def compact(self) -> None:
-        """Forget the history of every collection: whoever resumes an older watch gets 410."""
+        """Drop the history of every collection: a watch from an older revision gets 410."""
         for collection in self._collections.values():
             collection.history.compact(self.revision)
 
     async def reached(self, revision: int, *, timeout: float) -> bool:  # noqa: ASYNC109  # the answer is a verdict
-        """Wait until a revision exists; False when it does not in so many seconds."""
+        """Wait until a revision exists; return False after the time-out."""
         waker = asyncio.Event()
         self._waiters[waker] = None
         try:

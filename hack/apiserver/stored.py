@@ -1,4 +1,4 @@
-"""One state of one object, with everything that is derived from it made at most once."""
+"""One immutable state of one object, with cached encodings."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class Stored:
-    """An object as it was at one revision; neither it nor anything in it is ever changed."""
+    """An object at one revision; immutable, including nested values."""
 
     __slots__ = ("_forms", "object", "revision")
 
     def __init__(self, obj: Object, revision: int) -> None:
         self.object = obj
         self.revision = revision
-        #: Encoded forms by their keys; watchers and lists share them.
+        #: Encoded forms by their keys; watches and lists share them.
         self._forms: dict[str, bytes] = {}
 
     @property
     def namespace(self) -> str:
-        """Empty for cluster-scoped objects."""
+        """The namespace; empty for cluster-scoped objects."""
         return str(self.object["metadata"].get("namespace", ""))
 
     @property
@@ -33,7 +33,7 @@ class Stored:
         return str(self.object["metadata"]["name"])
 
     def encoded(self, form: str, build: Callable[[Object], Object]) -> bytes:
-        """The JSON of one form of the object, built when it is asked for the first time."""
+        """Return the cached JSON of one form of the object."""
         known = self._forms.get(form)
         if known is None:
             known = self._forms[form] = encode(build(self.object))
@@ -41,11 +41,11 @@ class Stored:
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON in UTF-8."""
+    """Encode compact JSON in UTF-8."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def stamped(obj: Object, revision: int) -> Stored:
-    """A new state whose metadata carries its revision."""
+    """Return a new state whose metadata carries its revision."""
     metadata = obj["metadata"] | {"resourceVersion": str(revision)}
     return Stored(obj | {"metadata": metadata}, revision)

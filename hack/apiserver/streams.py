@@ -1,6 +1,6 @@
-"""Answers that are handed out piece by piece.
+"""Streamed responses.
 
-No generators: one that its reader leaves half-way would be finished by the event loop in a task of its own, some time.
+They are not generators, because the event loop finalizes an abandoned generator in a separate task.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Pieces(Protocol):
-    """Where the pieces of an answer come from."""
+    """The source of a response's chunks."""
 
     async def next(self) -> bytes | None:
-        """The next piece; None when there will be no more. Raises Transient when the source breaks."""
+        """Return the next chunk; None at the end. Raises Transient when the source breaks."""
         ...
 
 
 class ChunkStream:
-    """Pieces as a `Stream`."""
+    """Chunks as a `Stream`."""
 
     def __init__(self, pieces: Pieces, *, status: int, headers: Mapping[str, str]) -> None:
         self._pieces = pieces
@@ -33,7 +33,7 @@ class ChunkStream:
         self.headers = headers
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The pieces as they come."""
+        """Yield the chunks as they arrive."""
         return self
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -54,12 +54,12 @@ class WatchStream(ChunkStream):
         self._watch = watch
 
     def close(self) -> None:
-        """The reader has left."""
+        """Close the watch."""
         self._watch.close()
 
 
 class WholeStream:
-    """A complete answer as a `Stream`."""
+    """A complete response as a `Stream`."""
 
     def __init__(self, response: Response) -> None:
         self.status = response.status
@@ -67,7 +67,7 @@ class WholeStream:
         self._body = response.body
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body, once."""
+        """Yield the body."""
         return self
 
     def __aiter__(self) -> AsyncIterator[bytes]:

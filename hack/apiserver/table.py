@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def render(
     row: Row, objects: Sequence[Object], *, metadata: dict[str, Any], include_object: str, columns: bool, now: datetime
 ) -> Object:
-    """A meta.k8s.io/v1 Table of the objects.
+    """Return a meta.k8s.io/v1 Table of the objects.
 
-    `metadata` is the list's own (resourceVersion, continue, remainingItemCount). `include_object` is None, Metadata
-    (the default) or Object. `columns` is False from the second event of a watch on, when definitions are left out.
+    `metadata` is the ListMeta. `include_object` is None, Metadata (the default) or Object. `columns` is False from the
+    second event of a watch on, where definitions are omitted.
     """
     shown = row.columns or (AGE if row.custom else BUILTIN_AGE,)
     if all(column.name != NAME.name for column in shown):
@@ -65,7 +65,7 @@ def _included(item: Object, include_object: str) -> Object | None:
 
 
 def cell(column: Column, item: Object, now: datetime) -> Any:
-    """What a column shows for an object; None where there is nothing to show."""
+    """Return the value of a column for an object; None without one."""
     value = _value(column, item)
     shown = None if value is None else _shown(column.type, value, now)
     return column.absent if shown is None or (shown == "" and column.absent is not None) else shown
@@ -92,12 +92,12 @@ def _value(column: Column, item: Object) -> Any:
 
 
 def _text(value: Any) -> str:
-    """As JSONPath prints it: plain strings, everything else as JSON."""
+    """Format like JSONPath: plain strings, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def _typed(kind: str, value: Any) -> Any:
-    """A value of another type than its column is not shown."""
+    """Return the value if it has its column's type."""
     if kind == "boolean":
         return value if isinstance(value, bool) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -106,7 +106,7 @@ def _typed(kind: str, value: Any) -> Any:
 
 
 def _duration(status: Any, now: datetime) -> str | None:
-    """From a status' startTime to its completionTime, or to now."""
+    """Return the duration from a status' startTime to its completionTime, or to now."""
     if not isinstance(status, dict) or not status.get("startTime"):
         return None
     if not status.get("completionTime"):

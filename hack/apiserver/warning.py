@@ -1,4 +1,4 @@
-"""Warnings as clients get them: one header, code 299."""
+"""Warning headers, code 299."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def warning_header(warnings: Sequence[str]) -> dict[str, str]:
-    """The header, if there is anything to warn of."""
+    """Return the header of warnings, if there are any."""
     texts = [text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings]
     return {"warning": ", ".join(f'299 - "{text}"' for text in texts)} if texts else {}

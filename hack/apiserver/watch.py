@@ -1,7 +1,7 @@
-"""Watches: what happened since a revision, then what happens, until the deadline or until the client leaves.
+"""Watches: the events since a revision, then new events, until the deadline or until the client disconnects.
 
-A watch keeps no queue of its own: it reads the collection's history from its position, so a slow reader costs nothing
-and learns with 410 that it has fallen behind.
+A watch reads the collection's history from its position and has no queue, so a slow reader costs nothing and gets 410
+when it has fallen behind.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from hack.apiserver.selectors import Selector
     from hack.apiserver.storage import Collection, Storage
 
-#: Seconds between bookmarks, and how long before the deadline the last one is sent.
+#: Seconds between bookmarks, and between the last one and the deadline.
 BOOKMARK_SECONDS = 60.0
 LAST_BOOKMARK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchOptions:
-    """What one watch wants."""
+    """The options of one watch."""
 
     namespace: str
     selector: Selector
@@ -52,11 +52,11 @@ class Watch:
         self._told = False
         begin = asyncio.get_running_loop().time()
         self._deadline = begin + options.duration
-        #: When bookmarks are due, the next one last.
+        #: The times of the bookmarks, the next one last.
         self._marks = self._schedule(begin)
-        #: What there was at the beginning, until it is sent.
+        #: The initial state, until it is sent.
         self._present: list[Stored] = []
-        #: Where in the history it goes on; None when that is forgotten.
+        #: The position in the history; None when it was dropped.
         self._position: int | None
         if options.since is None:
             self._position = collection.history.end
@@ -66,7 +66,7 @@ class Watch:
         collection.wakers[self._waker] = None
 
     async def next(self) -> bytes | None:
-        """Complete lines, as many as there are; waits for the first. None when the stream has ended."""
+        """Wait for the next line and return all lines that are available; None at the end of the stream."""
         present, self._present = self._present, []
         batch = b"".join(
             self._line("ADDED", state) for state in present if self._options.selector.matches(state.object)
@@ -81,7 +81,7 @@ class Watch:
         return batch
 
     def close(self) -> None:
-        """Stop listening; the client has left."""
+        """Unregister after the client has disconnected."""
         self._collection.wakers.pop(self._waker, None)
 
     def _over(self) -> bool:
@@ -109,7 +109,7 @@ class Watch:
         return self._view.bookmark(self._storage.revision)
 
     def _batch(self) -> bytes:
-        """The lines of what happened since the last look; moves the position behind it."""
+        """Return the lines of new events, and advance the position."""
         position = self._position
         entries = self._collection.history.since(position) if position is not None else None
         if entries is None or position is None:
@@ -124,9 +124,9 @@ class Watch:
         return error_line(expired(f"too old resource version: {self._options.since} ({oldest})"))
 
     def _seen(self, entry: Entry) -> bytes:
-        """An event as this watch sees it: an object that enters or leaves the selection is added or deleted."""
+        """Return an event as this watch reports it: entering the selection is ADDED, leaving it DELETED."""
         namespace, selector = self._options.namespace, self._options.selector
-        # A watch may begin in the future: what happens until then is none of its business.
+        # A watch may start in the future: earlier events are skipped.
         early = entry.stored.revision <= (self._options.since or 0)
         if early or (namespace and entry.stored.namespace != namespace):
             return b""
@@ -149,5 +149,5 @@ class Watch:
 
 
 def error_line(error: StatusError) -> bytes:
-    """The last line of a watch that cannot go on."""
+    """Return the last line of a watch that fails."""
     return encode({"type": "ERROR", "object": error.body()}) + b"\n"

@@ -30,17 +30,17 @@ DEFAULT_TIMEOUT = 10
 _OK = 200
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
-#: How a failure begins: without an answer, and with one that is none.
+#: The beginning of the message, without a response and with an invalid one.
 _CALL, _ANSWER = "failed to call webhook", "received invalid webhook response"
 
 
 class _CallFailedError(Exception):
-    """The webhook gave no usable answer."""
+    """The webhook returned no valid response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhooks:
-    """Asks the webhooks of all ValidatingWebhookConfigurations, by name and in their order."""
+    """Calls the webhooks of all ValidatingWebhookConfigurations, sorted by name."""
 
     storage: Storage
     poster: Poster
@@ -49,7 +49,7 @@ class Webhooks:
     async def admit(
         self, route: Route, *, new: Object | None, old: Object | None, operation: Operation, options: WriteOptions
     ) -> None:
-        """Return when nobody objects. Raises StatusError."""
+        """Return when all webhooks allow the request. Raises StatusError."""
         if route.row.resource.name in CONFIGURATIONS:
             return
         for configuration in self.storage.objects(VALIDATING):
@@ -116,7 +116,7 @@ class Webhooks:
 
 
 def _trouble(response: Response) -> str:
-    """An answer that is none, in the words of the client that the real server asks with."""
+    """Return why a response is invalid, as kube-apiserver's client words it."""
     if response.status == _NOT_FOUND:
         return "the server could not find the requested resource"
     text = json.dumps(response.body.decode(errors="replace"))
@@ -140,7 +140,7 @@ def _verdict(body: bytes, uid: str) -> Object:
 
 
 def _denied(name: str, status: Object, warnings: list[str]) -> StatusError:
-    """The refusal, from what the webhook said; never a status below 400."""
+    """Return the error for a denial by the webhook; its code is at least 400."""
     why = status.get("message") or status.get("reason")
     told = f": {why}" if why else " without explanation"
     return StatusError(

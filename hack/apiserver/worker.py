@@ -1,4 +1,4 @@
-"""A queue of things to look at, and the loop that looks: the server's own controllers run on it."""
+"""A work queue with a loop, on which the server's controllers run."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 K = TypeVar("K", bound="Hashable")
 
-#: Seconds until a thing that could not be dealt with is looked at again.
+#: Seconds until an item is retried after an error.
 RETRY_SECONDS = 1.0
 
 
 class Worker(Generic[K]):
-    """Looks at each thing once after it was added, in the order of adding; a refused one again later."""
+    """A queue that handles each added item once, in the order of adding, and retries errors later."""
 
     def __init__(self, handle: Callable[[K], Awaitable[None]]) -> None:
         self._handle = handle
-        #: What to look at, and when, by the loop's clock; 0 for at once.
+        #: Item -> due time on the loop's clock; 0 for at once.
         self._due: dict[K, float] = {}
         self._waker = asyncio.Event()
 
     def add(self, thing: K) -> None:
-        """Have a thing looked at soon."""
+        """Add an item."""
         self._due[thing] = 0.0
         self._waker.set()
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Handle items until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             self._waker.clear()

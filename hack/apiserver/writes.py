@@ -1,4 +1,4 @@
-"""Create, update, patch and delete: from a body to a stored state."""
+"""Create, update, patch and delete: from a decoded body to a stored state."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from hack.apiserver.storage import Storage
     from hack.apiserver.webhooks import Webhooks
 
-#: How often a write that named no resourceVersion is tried again when another came in between.
+#: Retries of a write without a resourceVersion after a concurrent change.
 MOST_TRIES = 5
-#: How often a generated name may be taken.
+#: Attempts to generate a unique name.
 MOST_NAMES = 8
-#: Bytes of an object that etcd takes.
+#: etcd's limit of an object in bytes.
 MOST_STORED = 1536 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What became of a delete."""
+    """The result of a delete."""
 
     stored: Stored
-    #: False when finalizers or a grace period hold it.
+    #: False when finalizers or a grace period hold the object.
     gone: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """Runs writes through their stages; a state that was checked is the state that is stored."""
+    """Runs writes through the stages and stores the checked state."""
 
     storage: Storage
     chain: Chain
@@ -51,7 +51,7 @@ class Writer:
     random: Random
 
     def exists(self, route: Route) -> bool:
-        """Whether the object of a route is there."""
+        """Return whether the object of a route exists."""
         return self.storage.get(route.row.storage, route.key) is not None
 
     async def create(self, route: Route, body: object, options: WriteOptions) -> Stored:
@@ -82,9 +82,9 @@ class Writer:
     async def update(
         self, route: Route, make: Callable[[Object], object], options: WriteOptions, *, whole: bool
     ) -> Stored:
-        """Replace an object by what `make` makes of it; `whole` for a PUT, which must say what it replaces.
+        """Replace an object by the result of `make`; `whole` for a PUT, whose preconditions are checked.
 
-        Raises StatusError; a conflict only where the request named a resourceVersion or tries are used up.
+        Raises StatusError; a conflict only if the request named a resourceVersion or all attempts are used up.
         """
         row = route.row
         for _ in range(MOST_TRIES):
@@ -114,7 +114,7 @@ class Writer:
         return Stored(new, current.revision) if options.dry_run else settle(self.storage, route.row, new)
 
     async def delete(self, route: Route, wanted: DeleteOptions, options: WriteOptions) -> Deleted:
-        """Delete an object, or begin to. Raises StatusError."""
+        """Delete an object, or start its deletion. Raises StatusError."""
         row = route.row
         check_immortal(route)
         for _ in range(MOST_TRIES):
@@ -141,6 +141,6 @@ class Writer:
 
 
 def _check_size(obj: Object, options: WriteOptions) -> None:
-    """Refuse what etcd would not take, where the body makes that possible. Raises StatusError 500."""
+    """Refuse an object above etcd's limit, if the body is large enough. Raises StatusError 500."""
     if options.bulky and len(encode(obj)) > MOST_STORED:
         raise StatusError(code=500, reason="", message="etcdserver: request is too large")

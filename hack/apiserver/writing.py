@@ -1,4 +1,4 @@
-"""The HTTP half of writes: which body, which options, which answer."""
+"""Write requests over HTTP: body, options and response."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 YAML = "application/yaml"
-#: The real server's limit on a body.
+#: kube-apiserver's limit of a body.
 MOST_BYTES = 3 * 1024 * 1024
 _NOT_FOUND = 404
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
-#: The kind of a verb's options, as refusals name it.
+#: The kind of a verb's options in error messages.
 _OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """Answers writing requests."""
+    """Handler of write requests."""
 
     writer: Writer
     authenticator: Authenticator
     now: Callable[[], datetime]
 
     async def respond(self, route: Route, request: Request, user: User) -> Response:
-        """Answer a create, update, patch, delete or deletecollection. Raises StatusError."""
+        """Handle a create, update, patch, delete or deletecollection. Raises StatusError."""
         check_size(request)
         options = write_options(route, request, user)
         if route.verb == "delete":
@@ -71,7 +71,7 @@ class Writing:
         return Response(status=201 if created else 200, headers=_headers(options), body=body)
 
     async def _stored(self, route: Route, request: Request, options: WriteOptions) -> tuple[Stored, bool]:
-        """What a write leaves, and whether it is new."""
+        """Write, and return the state with whether it is new."""
         if route.verb == "patch":
             check_media_type(route.row, media_type(request))
 
@@ -147,7 +147,7 @@ def check_size(request: Request) -> None:
 
 
 def write_options(route: Route, request: Request, user: User) -> WriteOptions:
-    """The options of a write. Raises StatusError 422."""
+    """Parse the options of a write. Raises StatusError 422."""
     query = dict(request.query)
     dry_run = [value for key, value in request.query if key == "dryRun" and value]
     validation = query.get("fieldValidation", "") if route.verb in _OPTIONS else ""
@@ -169,7 +169,7 @@ def write_options(route: Route, request: Request, user: User) -> WriteOptions:
 
 
 def media_type(request: Request) -> str:
-    """The format of a request's body, without its parameters."""
+    """Return the format of a request's body, without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip()
 
 
@@ -191,7 +191,7 @@ def object_body(request: Request, row: Row) -> Object:
 
 
 def named(body: Object, route: Route) -> Object:
-    """An object that an update creates: it has the name of the path. Raises StatusError 400."""
+    """Return an object that an update creates, named by the path. Raises StatusError 400."""
     given = body.get("metadata")
     metadata = given if isinstance(given, dict) else {}
     check_name(route, metadata.get("name") or "")

@@ -1,1 +1,1 @@
-"""What objects must look like: structural schemas, defaults, pruning, CEL rules, metadata rules."""
+"""Schemas of objects: structural schemas, defaults, pruning, CEL rules, metadata validation."""

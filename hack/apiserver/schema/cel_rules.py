@@ -1,7 +1,7 @@
-"""Runs the x-kubernetes-validations rules of a custom resource's schema.
+"""Evaluation of the x-kubernetes-validations rules of a custom resource's schema.
 
 `self` is the value at the rule's node, `oldSelf` the value that an update replaces. A rule that reads oldSelf is a
-transition rule: it runs only where there is an old value. Other rules do not run on values that an update leaves alone.
+transition rule: it runs only if there is an old value. Other rules skip values that an update leaves unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FAULTS = {
 
 
 def validate_rules(value: Any, schema: Schema, *, field: str = "", old: Old = ABSENT) -> Iterator[FieldError]:
-    """Yield findings of all rules in the schema; the value must have passed the schema itself."""
+    """Yield errors of all rules in the schema; the value must be valid by the schema itself."""
     if value is None:
         return
     for rule in schema.get("x-kubernetes-validations") or ():
@@ -69,7 +69,7 @@ def _run(rule: dict[str, Any], value: Any, schema: Schema, field: str, old: Old)
 
 
 def _typed(value: Any, schema: Schema) -> Any:
-    """Return the value as CEL sees it: times as timestamps, numbers as doubles."""
+    """Return the value in CEL's types: times as timestamps, numbers as doubles."""
     if isinstance(value, dict):
         known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
         below = rest if isinstance(rest, dict) else {}

@@ -1,4 +1,4 @@
-"""Rules for built-in kinds that types cannot express, for the objects that the manager and the actors write."""
+"""Validation of built-in kinds beyond types, for the objects that the manager and the actors write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-#: Kinds whose names are not DNS subdomains -> the rule's name in names.py.
+#: Kinds whose names are not DNS subdomains -> the rule in names.py.
 _NAME_RULES = {
     "namespaces": "label",
     "services": "label-1035",
@@ -25,7 +25,7 @@ _NAME_RULES = {
 }
 _IMMUTABLE = "field is immutable"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-#: The label by which a Job selects its Pods.
+#: The label with which a Job selects its Pods.
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 
 
@@ -35,7 +35,7 @@ def _pod(new: Object, old: Object | None) -> Iterator[FieldError]:
 
 
 def _containers(spec: Object, field: str) -> Iterator[FieldError]:
-    """Yield findings about the containers of a Pod or of a Pod template."""
+    """Yield errors of the containers of a Pod or of a Pod template."""
     if not spec.get("containers"):
         yield required(f"{field}.containers")
     for kind in ("initContainers", "containers"):
@@ -74,7 +74,7 @@ def _deployment(new: Object, old: Object | None) -> Iterator[FieldError]:
 
 
 def _event(new: Object, old: Object | None) -> Iterator[FieldError]:
-    """Yield a finding when an Event is not in the namespace of its object."""
+    """Yield an error when an Event is not in the namespace of its object."""
     _ = old
     about = (new.get("involvedObject") or {}).get("namespace") or ""
     allowed = {about} if about else {"default", "kube-system"} if new.get("eventTime") else {"default"}
@@ -96,7 +96,7 @@ def _node(new: Object, old: Object | None) -> Iterator[FieldError]:
             yield not_supported(f"metadata.taints[{index}].effect", taint.get("effect") or "", _EFFECTS)
 
 
-#: plural.group -> the rules; each takes the new state and the old one, None at creation.
+#: plural.group -> the rules; each gets the new state and the old one, None at creation.
 CHECKS: dict[str, Callable[[Object, Object | None], Iterator[FieldError]]] = {
     "customresourcedefinitions.apiextensions.k8s.io": definition,
     "deployments.apps": _deployment,
@@ -109,11 +109,11 @@ CHECKS: dict[str, Callable[[Object, Object | None], Iterator[FieldError]]] = {
 
 
 def name_rule(row: Row) -> str:
-    """Return the rule of names.py that the names of a kind follow."""
+    """Return the rule of names.py for the names of a kind."""
     return _NAME_RULES.get(row.resource.name, "subdomain")
 
 
 def builtin_errors(row: Row, new: Object, old: Object | None) -> list[FieldError]:
-    """Return findings about an object of a built-in kind."""
+    """Return the errors of an object of a built-in kind."""
     check = CHECKS.get(row.resource.name)
     return [] if check is None else list(check(new, old))

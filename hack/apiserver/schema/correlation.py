@@ -1,7 +1,7 @@
-"""Finds the old value that a new one replaces, so that rules can compare the two.
+"""Correlation of new values with the old values that they replace, for transition rules.
 
-Objects correlate by key, list items only in map-lists, by their keys; items of other lists have no old value. An
-unchanged value keeps being accepted although a newer schema forbids it (validation ratcheting).
+Objects correlate by key, items of map-lists by their keys; items of other lists have no old value. An unchanged value
+stays valid although a newer schema forbids it (validation ratcheting).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """The value before the change. `ABSENT` stands where there is none to compare with."""
+    """The value before the change; `ABSENT` without one."""
 
     present: bool
     value: Any = None
 
     def child(self, key: str) -> Old:
-        """The old value of a property or of a map's entry."""
+        """Return the old value of a property or of a map's entry."""
         if self.present and isinstance(self.value, dict) and key in self.value:
             return Old(present=True, value=self.value[key])
         return ABSENT
 
     def item(self, item: Any, schema: Mapping[str, Any]) -> Old:
-        """The old value of a list's item."""
+        """Return the old value of a list's item."""
         keys = schema.get("x-kubernetes-list-map-keys") or []
         if not (keys and self.present and isinstance(self.value, list) and isinstance(item, dict)):
             return ABSENT
@@ -38,7 +38,7 @@ class Old:
         return ABSENT
 
     def same(self, value: Any) -> bool:
-        """Whether nothing has changed here, so that errors are forgiven."""
+        """Return whether the value is unchanged, so that its errors are dropped."""
         return self.present and _identical(self.value, value)
 
 
@@ -46,5 +46,5 @@ ABSENT = Old(present=False)
 
 
 def _identical(old: Any, new: Any) -> bool:
-    """Equality that tells true from 1."""
+    """Compare values; unlike ==, true differs from 1."""
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)

@@ -1,6 +1,6 @@
-"""Reads the JSON of a built-in kind as Go's decoder does: refuses wrong types, drops unknown fields, and tells of them.
+"""Decoder of built-in kinds, as in Go: refuses wrong types, drops and reports unknown fields.
 
-What comes out is what Go would write again: without nulls and empty members, and with those that it never leaves out.
+The result is what Go would encode: without nulls and empty members, and with those that Go never omits.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _BOUNDS = {"int32": 2**31, "int64": 2**63}
 
 
 class DecodingError(Exception):
-    """A value does not fit its field; says it in Go's words."""
+    """A value does not fit its field; formatted like Go's errors."""
 
     def __init__(self, text: str, kind: str = "") -> None:
         super().__init__(text)
         self.text = text
-        #: The Go type that was wanted; empty where the text says all.
+        #: The expected Go type; empty if the text is complete.
         self.kind = kind
         #: The innermost struct, and the fields that lead to the value.
         self.struct = ""
@@ -41,9 +41,9 @@ class DecodingError(Exception):
 
 
 def decode(value: Json, kind: Type, *, unknown: list[str], old: Json = None) -> Json:
-    """The value as Go would write it again, sharing what is unchanged; the paths of unknown fields go to `unknown`.
+    """Return the value as Go would encode it, sharing unchanged values; add paths of unknown fields to `unknown`.
 
-    What is shared with `old`, a state that was decoded before, is not looked at again. Raises DecodingError.
+    Values shared with `old`, which was decoded before, are skipped. Raises DecodingError.
     """
     if kind.form == "struct":
         return _struct(value, kind, unknown, old if isinstance(old, dict) else {})
@@ -59,7 +59,7 @@ def decode(value: Json, kind: Type, *, unknown: list[str], old: Json = None) -> 
 
 
 def completed(value: Json, kind: Type) -> Json:
-    """The object with the members at its top that Go never leaves out; the same object when it has them."""
+    """Return the object with the top-level members that Go never omits; the same object when it has them."""
     missing = {field.name: field.empty() for field in kind.shown if field.name not in value}
     return value | missing if missing else value
 
@@ -157,7 +157,7 @@ def _whole(value: Json, kind: Type) -> bool:
 
 
 def _special(value: Json, leaf: str, kind: Type) -> Json:
-    """The leaves that decode themselves."""
+    """Decode leaves with a custom decoder."""
     if leaf == "port":
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise DecodingError(go_text.word(value), "string")

@@ -1,4 +1,4 @@
-"""Fills in the defaults of a custom resource's schema, on write and for objects stored before a default existed."""
+"""Defaults of a custom resource's schema, applied at writes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Schema = dict[str, Any]
 
 
 def apply_defaults(value: Any, schema: Schema) -> Any:
-    """The value with every default that applies, sharing what is unchanged.
+    """Return the value with every default that applies, sharing unchanged values.
 
-    A null where the schema has a default and no `nullable` counts as absent; nulls without a default stay, for
-    validation to judge.
+    A null where the schema has a default and no `nullable` counts as absent; nulls without a default stay and are
+    validated.
     """
     if isinstance(value, dict):
         return _object(value, schema)
@@ -40,7 +40,7 @@ def _object(value: dict[str, Any], schema: Schema) -> dict[str, Any]:
 
 
 def without_nulls(value: Any, schema: Schema, *, old: Any = None) -> Any:
-    """The value without members that are null and must not be; what `old` shares with it is not looked at again."""
+    """Drop members that are null and not nullable; values shared with `old` are skipped."""
     if isinstance(value, list):
         below = schema.get("items")
         if not isinstance(below, dict):

@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition may use of this server; kube-apiserver's own checks of schemas are not repeated."""
+"""The features of CustomResourceDefinitions that this server supports, without the other checks of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _UNOFFERED = "not offered by the embedded API server"
 
 
 def definition(new: Object, old: Object | None) -> Iterator[FieldError]:
-    """Yield findings about a CustomResourceDefinition."""
+    """Yield the errors of a CustomResourceDefinition."""
     spec = new.get("spec") or {}
     if old is not None and spec == old.get("spec"):
         return

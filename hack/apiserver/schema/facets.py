@@ -1,4 +1,4 @@
-"""The parts of a schema that matter to one pass over an object, so that a pass goes only where it has work to do."""
+"""The parts of a schema that concern one pass over an object, so that a pass skips the rest."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-#: Schemas remembered at a time; more than any cluster has kinds.
+#: The size of the cache; more than any cluster has kinds.
 _MOST = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """One schema reduced to what a pass looks for; None where there is nothing."""
+    """The parts of one schema by pass; None if a pass has nothing to do."""
 
-    #: Kept for its identity: the cache's key must not be reused while the entry lives.
+    #: The schema itself; its identity is the cache key, so it must stay alive.
     schema: Schema
     lists: Schema | None
     rules: Schema | None
@@ -26,7 +26,7 @@ _CACHE: dict[int, Facets] = {}
 
 
 def facets(schema: Schema) -> Facets:
-    """The facets of a schema, which must not change afterwards."""
+    """Return the facets of a schema, which must not change afterwards."""
     known = _CACHE.get(id(schema))
     if known is not None:
         return known
@@ -43,9 +43,9 @@ def facets(schema: Schema) -> Facets:
 
 
 def reduced(schema: Schema, keyword: str) -> Schema | None:
-    """The schema without the branches in which the keyword does not occur; None when it occurs nowhere.
+    """Return the schema without branches that lack the keyword; None when it does not occur.
 
-    A node that has the keyword stays as it is, properties and all: CEL has to know their names.
+    A node that has the keyword is kept with its properties, because CEL needs their names.
     """
     properties = _reduced_properties(schema, keyword)
     below = {
@@ -58,7 +58,7 @@ def reduced(schema: Schema, keyword: str) -> Schema | None:
     if not properties and not below:
         return None
     own = {name: value for name, value in schema.items() if name not in {"properties", "items", "additionalProperties"}}
-    # Properties that need no look must not fall under additionalProperties; structural schemas never have both.
+    # A removed property must not fall under additionalProperties; structural schemas never have both.
     return own | ({"properties": properties} if properties else {}) | below
 
 

@@ -1,7 +1,7 @@
-"""The Go types of the built-in kinds, read from gotypes.json, which was derived from k8s.io/api v0.35.4.
+"""The Go types of the built-in kinds, read from gotypes.json, which is derived from k8s.io/api v0.35.4.
 
-A type is text: a leaf such as `string` or `time`, `[]T`, `map[string]T`, `*T`, `or T` for what may be something else
-too, `any` for what is stored unread, or the name of a struct. A field's type may be followed by `!` when Go writes the
+A type is text: a leaf such as `string` or `time`, `[]T`, `map[string]T`, `*T`, `or T` for a T or another JSON value,
+`any` for a value that is not decoded, or the name of a struct. A field's type may be followed by `!` when Go writes the
 field even if it is empty, by `~` when Go leaves an empty struct out, and by the merge key of a list: ` key`, or
 ` +` for a set.
 """
@@ -24,21 +24,21 @@ Form = Literal["struct", "list", "map", "leaf", "any", "loose"]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Type:
-    """One Go type; structs may contain themselves, so their fields come after them."""
+    """One Go type; its fields are added later, since structs may contain themselves."""
 
     form: Form
-    #: As Go's messages name it.
+    #: The name in Go's messages.
     name: str
-    #: Of a leaf: which one.
+    #: The kind of a leaf.
     leaf: str = ""
-    #: Of a list, a map, and of what may be something else too.
+    #: The element type of lists, maps and `or`.
     item: Type | None = None
     fields: dict[str, Field] = field(default_factory=dict)
     #: The fields that Go writes even when they are empty.
     shown: tuple[Field, ...] = ()
 
     def empty(self) -> Any:
-        """What Go writes for a value of the type when nothing is in it."""
+        """Return Go's encoding of the zero value."""
         if self.form == "struct":
             return {field.name: field.empty() for field in self.shown}
         return _EMPTY.get(self.leaf)
@@ -51,13 +51,13 @@ class Field:
     name: str
     type: Type
     pointer: bool
-    #: Whether Go leaves the field out when it is empty.
+    #: Whether Go omits the field when it is empty.
     droppable: bool
-    #: The key by which a strategic merge patch joins a list's items; `+` for a set, empty for one that is replaced.
+    #: The merge key of a list in strategic merge patches; `+` for a set, empty for a list that is replaced.
     merge_key: str
 
     def empty(self) -> Any:
-        """What Go writes for the field when nothing is in it."""
+        """Return Go's encoding of the field's zero value."""
         return None if self.pointer else self.type.empty()
 
 
@@ -66,7 +66,7 @@ _LEAVES = frozenset([*_EMPTY, "bytes", "time", "microtime", "quantity", "port"])
 
 
 class _Types:
-    """Makes each type once."""
+    """Creates each type once."""
 
     def __init__(self) -> None:
         table = json.loads(TABLE.read_text())
@@ -109,7 +109,7 @@ class _Types:
 
 
 def _is_shown(found: Field, text: str) -> bool:
-    """Go never takes a struct for empty, nor a time, which is one."""
+    """Return whether Go writes an empty value: structs, and times as they are structs."""
     if "~" in text or (found.name == "metadata" and found.type.name == "v1.ObjectMeta"):
         return False
     whole = found.type.form == "struct" or found.type.leaf in {"time", "microtime"}
@@ -123,7 +123,7 @@ def _types() -> _Types:
 
 @cache
 def type_of(resource: str) -> Type | None:
-    """The type of a built-in kind, by plural.group; None when the table does not have it."""
+    """Return the type of a built-in kind, by plural.group; None for an unknown kind."""
     types = _types()
     name = types.kinds.get(resource)
     return types.make(name) if name else None
@@ -131,17 +131,17 @@ def type_of(resource: str) -> Type | None:
 
 @cache
 def is_builtin(group: str, kind: str) -> bool:
-    """Whether the table has a kind."""
+    """Return whether a kind is built in."""
     return f"{group.partition('.')[0] or 'core'}.{kind}" in _types().kinds.values()
 
 
 @cache
 def delete_options_type() -> Type:
-    """The type of what comes with a delete."""
+    """Return the type of DeleteOptions."""
     return _types().make("meta.DeleteOptions")
 
 
 @cache
 def object_meta() -> Type:
-    """The type of metadata."""
+    """Return the type of ObjectMeta."""
     return _types().make("meta.ObjectMeta")

@@ -1,4 +1,4 @@
-"""Uniqueness in lists whose schema calls them a set or a map (x-kubernetes-list-type)."""
+"""Uniqueness in lists with x-kubernetes-list-type set or map."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 
 
 def validate_lists(value: Any, schema: Schema, *, field: str = "") -> Iterator[FieldError]:
-    """Findings about duplicates in the value and all below it; each duplicated entry is named once."""
+    """Return errors of duplicates in the value and all below it, one per duplicated entry."""
     if isinstance(value, dict):
         yield from _object(value, schema, field)
     elif isinstance(value, list):
@@ -51,7 +51,7 @@ def _list(value: list[Any], schema: Schema, field: str) -> Iterator[FieldError]:
 
 
 def _repeated(keys: Sequence[Any]) -> Iterator[int]:
-    """The position of the second appearance of each key that comes more than once."""
+    """Return the position of the second occurrence of each repeated key."""
     seen: dict[str, int] = {}
     for index, key in enumerate(keys):
         text = json.dumps(key, sort_keys=True)

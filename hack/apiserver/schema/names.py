@@ -1,7 +1,4 @@
-"""Which names, label keys and label values Kubernetes accepts, and what it says about the others.
-
-The texts are those of apimachinery 1.35: users and scripts know them.
-"""
+"""Validation of names, label keys and label values, with the messages of apimachinery 1.35."""
 
 from __future__ import annotations
 
@@ -36,13 +33,13 @@ _LABEL_1035_TEXT = (
 
 
 def _pattern_fault(text: str, pattern: str, *examples: str) -> str:
-    """The rule in words, examples, and the expression itself."""
+    """Return the message with the rule, examples and the regular expression."""
     shown = "  or ".join(f"'{example}'," for example in examples)  # two spaces, as everybody has come to know it
     return f"{text} (e.g. {shown} regex used for validation is '{pattern}')"
 
 
 def dns_subdomain(value: str) -> list[str]:
-    """What keeps the value from being an RFC 1123 subdomain, as most object names must be."""
+    """Return why the value is not an RFC 1123 subdomain, as most object names must be."""
     faults = []
     if len(value.encode()) > SUBDOMAIN_LENGTH:
         faults.append(f"must be no more than {SUBDOMAIN_LENGTH} characters")
@@ -52,7 +49,7 @@ def dns_subdomain(value: str) -> list[str]:
 
 
 def dns_label(value: str) -> list[str]:
-    """What keeps the value from being an RFC 1123 label, as namespace names must be."""
+    """Return why the value is not an RFC 1123 label, as namespace names must be."""
     faults = []
     if len(value.encode()) > LABEL_LENGTH:
         faults.append(f"must be no more than {LABEL_LENGTH} characters")
@@ -64,7 +61,7 @@ def dns_label(value: str) -> list[str]:
 
 
 def dns_1035_label(value: str) -> list[str]:
-    """What keeps the value from being a DNS-1035 label, as Service names must be."""
+    """Return why the value is not a DNS-1035 label, as Service names must be."""
     faults = []
     if len(value.encode()) > LABEL_LENGTH:
         faults.append(f"must be no more than {LABEL_LENGTH} characters")
@@ -74,13 +71,13 @@ def dns_1035_label(value: str) -> list[str]:
 
 
 def path_segment(value: str) -> list[str]:
-    """What keeps the value from being one segment of a URL path, as names of roles and bindings must be."""
+    """Return why the value is not a path segment, as names of roles and bindings must be."""
     if value in {".", ".."}:
         return [f"may not be '{value}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in value]
 
 
-#: The rule for the names of a kind, by the word that its row carries.
+#: The rule for the names of a kind, by the rule's name.
 NAME_RULES: dict[str, Callable[[str], list[str]]] = {
     "subdomain": dns_subdomain,
     "label": dns_label,
@@ -90,14 +87,14 @@ NAME_RULES: dict[str, Callable[[str], list[str]]] = {
 
 
 def mask_trailing_dash(prefix: str) -> str:
-    """A generateName as it is judged: it may end in a dash, since more will follow."""
+    """Return a generateName for validation: it may end in a dash."""
     if len(prefix) > 1 and prefix.endswith("-"):
         return prefix[:-2] + "a"
     return prefix
 
 
 def qualified_name(value: str) -> list[str]:
-    """What keeps the value from being a label or annotation key, or a finalizer."""
+    """Return why the value is not a label key, annotation key or finalizer."""
     rule = _pattern_fault(f"must consist of {_MIXED}", _KEY, "MyName", "my.name", "123-abc")
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
@@ -117,7 +114,7 @@ def qualified_name(value: str) -> list[str]:
 
 
 def label_value(value: str) -> list[str]:
-    """What keeps the value from being a label's value."""
+    """Return why the value is not a label value."""
     faults = []
     if len(value.encode()) > LABEL_LENGTH:
         faults.append(f"must be no more than {LABEL_LENGTH} bytes")

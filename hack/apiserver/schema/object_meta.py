@@ -1,7 +1,7 @@
-"""Rules for `metadata`, the same for every kind: names, namespace, labels, annotations, owners, finalizers.
+"""Validation of `metadata` for every kind: names, namespace, labels, annotations, owners, finalizers.
 
-After apimachinery's ValidateObjectMetaAccessor and ValidateObjectMetaAccessorUpdate, 1.35. It runs on objects whose
-metadata already has the right JSON types (decode.py).
+It follows ValidateObjectMetaAccessor and ValidateObjectMetaAccessorUpdate of apimachinery 1.35. The metadata must have
+been decoded.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hack.apiserver.schema.names import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: Bytes that all annotations of one object may have together.
+#: The limit in bytes of all annotations of one object.
 ANNOTATIONS_SIZE = 256 * 1024
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 
-#: Never change after creation, in the order in which they are reported.
+#: Immutable fields in the order in which they are reported.
 IMMUTABLE = (
     "name",
     "namespace",
@@ -38,7 +38,7 @@ IMMUTABLE = (
 
 
 def validate_create(meta: Mapping[str, Any], *, namespaced: bool, name_rule: str = "subdomain") -> list[FieldError]:
-    """Findings about a new object, whose generateName has been used already."""
+    """Return the errors of a new object, whose name has been generated already."""
     errors = [*_name(meta, name_rule), *_namespace(meta, namespaced=namespaced)]
     errors += _maps_and_owners(meta)
     errors += _finalizers(meta.get("finalizers") or [])
@@ -46,7 +46,7 @@ def validate_create(meta: Mapping[str, Any], *, namespaced: bool, name_rule: str
 
 
 def validate_update(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
-    """Findings about a changed object."""
+    """Return the errors of a changed object."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _no_new_finalizers(meta, old)
@@ -57,7 +57,7 @@ def validate_update(meta: Mapping[str, Any], old: Mapping[str, Any]) -> list[Fie
 
 
 def finalizer_warnings(meta: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> list[str]:
-    """Warnings about finalizers that a custom resource adds, for the Warning header."""
+    """Return warnings about finalizers that a custom resource adds."""
     known = set((old or {}).get("finalizers") or ())
     warnings = []
     for name in sorted(set(meta.get("finalizers") or ()) - known):
@@ -104,7 +104,7 @@ def _maps_and_owners(meta: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def validate_labels(labels: Mapping[str, str], field: str) -> Iterator[FieldError]:
-    """Findings about a map of labels, in metadata or in a template."""
+    """Return the errors of labels, in metadata or in a template."""
     for key, value in labels.items():
         for fault in qualified_name(key):
             yield invalid(field, key, fault)
@@ -113,7 +113,7 @@ def validate_labels(labels: Mapping[str, str], field: str) -> Iterator[FieldErro
 
 
 def validate_annotations(annotations: Mapping[str, str], field: str) -> Iterator[FieldError]:
-    """Findings about a map of annotations; their keys are judged without regard to case."""
+    """Return the errors of annotations; their keys are case-insensitive here."""
     for key in annotations:
         for fault in qualified_name(key.lower()):
             yield invalid(field, key, fault)
@@ -159,7 +159,7 @@ def _finalizers(finalizers: list[str]) -> Iterator[FieldError]:
 
 
 def standard_finalizers(meta: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Findings about finalizers without a domain, which only the well-known ones may be."""
+    """Return the errors of finalizers without a domain, which must be well-known."""
     for index, name in enumerate(meta.get("finalizers") or ()):
         if "/" not in name and name not in {FOREGROUND, ORPHAN, "kubernetes"}:
             detail = "name is neither a standard finalizer name nor is it fully qualified"

@@ -12,7 +12,7 @@ TIME = _PREFIX + "Time"
 
 
 def reference(name: str) -> dict[str, Any]:
-    """A place where another schema stands."""
+    """Return a reference to another schema."""
     return {"allOf": [{"$ref": f"#/components/schemas/{name}"}], "default": {}}
 
 
@@ -109,7 +109,7 @@ _LIST_META = {
     },
 }
 
-#: By the names that `reference` takes.
+#: Keyed by the names that `reference` takes.
 DEFINITIONS: dict[str, Any] = {
     OBJECT_META: _OBJECT_META,
     OWNER_REFERENCE: _OWNER_REFERENCE,

@@ -1,7 +1,7 @@
-"""Drops what a custom resource's schema does not name, and tells what it was.
+"""Removal of fields that a custom resource's schema does not define.
 
 Kept: apiVersion, kind and metadata at the root; everything below a node with
-x-kubernetes-preserve-unknown-fields, except inside its named properties, which are pruned by their own schemas.
+x-kubernetes-preserve-unknown-fields, except inside its defined properties, which are pruned by their schemas.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _ROOT = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def prune(obj: Any, schema: Schema, *, old: Any = None) -> tuple[Any, list[str]]:
-    """The object without unknown fields, sharing what is unchanged, and the paths of the fields dropped, sorted.
+    """Return the object without unknown fields, and the sorted paths of the removed fields.
 
-    What the object shares with `old`, a state that was pruned before, is not looked at again.
+    Values that the object shares with `old`, which was pruned before, are skipped.
     """
     unknown: list[str] = []
     pruned = _prune(obj, schema, "", unknown, old, root=True)
@@ -34,7 +34,7 @@ def _prune(value: Any, schema: Schema, path: str, unknown: list[str], old: Any, 
     return value
 
 
-def _object(  # a value, its schema, its place, what it replaces
+def _object(  # value, schema, path, old value
     value: dict[str, Any], schema: Schema, path: str, unknown: list[str], old: dict[str, Any], *, root: bool
 ) -> dict[str, Any]:
     known = schema.get("properties") or {}

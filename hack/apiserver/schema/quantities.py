@@ -1,4 +1,4 @@
-"""Quantities of resources: read in any form, written in the one that Kubernetes writes."""
+"""Parsing and canonical formatting of resource quantities."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _TEXT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([KMGTPE]i|[numkMGTPE]?)")
 _FORM = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
-#: The place of no suffix in the row above.
+#: The index of the empty suffix.
 _ONE = 3
 
 
 class QuantityError(ValueError):
-    """The text is no quantity."""
+    """The text is not a quantity."""
 
 
 @lru_cache(maxsize=1024)
 def canonical(text: str) -> str:
-    """The quantity with the largest suffix that leaves no fraction; exponents stay. Raises QuantityError."""
+    """Return the quantity with the largest suffix without a fraction; exponents stay. Raises QuantityError."""
     match = _TEXT.fullmatch(text)
     if match is None:
         if re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):

@@ -1,4 +1,4 @@
-"""The admission stages that know schemas."""
+"""The admission stages that use schemas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hack.apiserver.resources import Row
     from hack.apiserver.status import StatusError
 
-#: What fieldValidation means when a request does not say.
+#: The default of fieldValidation.
 DEFAULT_FIELD_VALIDATION = "Warn"
 
 _METADATA = object_meta()
@@ -42,7 +42,7 @@ _UNCHECKED = (
 
 
 def shape(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Types, unknown fields (fieldValidation), pruning and defaulting; a mutating stage. Raises StatusError 400."""
+    """Check types, prune and default by the schema; a mutating stage. Raises StatusError 400."""
     if operation == "DELETE":
         return new
     unknown: list[str] = []
@@ -57,7 +57,7 @@ def shape(row: Row, new: Object, old: Object | None, operation: Operation, optio
 
 
 def _sole_owners(new: Object, options: WriteOptions) -> Object:
-    """Name each owner once, and say so."""
+    """Drop duplicate owner references and warn of them."""
     owners = new["metadata"].get("ownerReferences") or []
     sole = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
     if len(sole) == len(owners):
@@ -88,7 +88,7 @@ def _shaped(row: Row, new: Object, old: Object | None, unknown: list[str]) -> Ob
 
 
 def _undecodable(row: Row, sent: Object, fault: str, options: WriteOptions) -> StatusError:
-    """A body that does not fit the kind is a bad request; a patch that makes such an object is an invalid patch."""
+    """Return the error for a body that cannot be decoded: 400, or 422 for a patch."""
     if options.patch:
         return invalid_patch(json.dumps(sent, separators=(",", ":")), fault)
     return bad_request(_unhandled(row, fault))
@@ -100,7 +100,7 @@ def _unhandled(row: Row, fault: str) -> str:
 
 
 def _report(row: Row, sent: Object, unknown: list[str], options: WriteOptions) -> None:
-    """Refuse, warn or be silent about fields that are lost, as the client asked."""
+    """Refuse, warn of or ignore dropped fields, by fieldValidation."""
     mode = options.field_validation or DEFAULT_FIELD_VALIDATION
     if mode == "Ignore" or not unknown:
         return
@@ -111,7 +111,7 @@ def _report(row: Row, sent: Object, unknown: list[str], options: WriteOptions) -
 
 
 def validate(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
-    """Structural schema and CEL rules; a validating stage. Raises StatusError 422."""
+    """Validate by structural schema and CEL rules; a validating stage. Raises StatusError 422."""
     if operation == "DELETE":
         return new
     new = _of_kind(row, new)
@@ -128,7 +128,7 @@ def validate(row: Row, new: Object, old: Object | None, operation: Operation, op
 
 
 def _of_kind(row: Row, new: Object) -> Object:
-    """A custom object must be of its kind by now; a built-in one gets the members that it always has."""
+    """Check the kind of a custom object; complete a built-in one."""
     if not row.custom:
         kind = type_of(row.resource.name)
         return new if kind is None else completed(new, kind)
@@ -167,7 +167,7 @@ def _schema(schema: dict[str, Any], new: Object, old: Object | None, options: Wr
 
 
 def _status(new: Object, schema: dict[str, Any], before: Old) -> list[FieldError]:
-    """Findings about the status alone, whose texts name fields relative to it, as the real server's do."""
+    """Return the errors of the status alone, with paths relative to it, as kube-apiserver does."""
     if "status" not in new:
         return []
     part = (schema.get("properties") or {}).get("status") or {}
@@ -176,7 +176,7 @@ def _status(new: Object, schema: dict[str, Any], before: Old) -> list[FieldError
 
 
 def _lists(schema: dict[str, Any] | None, new: Object, old: Object | None) -> list[FieldError]:
-    """Findings about sets and maps; none where the old state had some already."""
+    """Return the errors of sets and maps; none where the old state had some already."""
     if schema is None:
         return []
     errors = list(validate_lists(new, schema))

@@ -1,11 +1,11 @@
-"""Times as Go reads and writes them: UTC, in whole seconds or in microseconds."""
+"""Times as Go parses and formats them: UTC, in seconds or microseconds."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
 
-#: Moments that surely exist; the last days of a month are looked at more closely.
+#: Valid dates without a calendar check: days up to 28.
 _MOMENT = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d"
 _SECONDS = re.compile(_MOMENT + "Z")
 _MICROSECONDS = re.compile(_MOMENT + r"\.\d{6}Z")
@@ -13,11 +13,11 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"
 
 
 class TimeError(ValueError):
-    """The text is no time."""
+    """The text is not a time."""
 
 
 def rewritten(text: str, *, fine: bool) -> str:
-    """The time as it is stored; `fine` for microseconds. Raises TimeError."""
+    """Return the time as it is stored; `fine` for microseconds. Raises TimeError."""
     if (_MICROSECONDS if fine else _SECONDS).fullmatch(text):
         return text
     if not _RFC3339.fullmatch(text):

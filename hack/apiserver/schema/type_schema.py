@@ -1,4 +1,4 @@
-"""The Go types of built-in kinds as OpenAPI schemas: names and types, for whoever has kubectl explain them."""
+"""The Go types of built-in kinds as OpenAPI schemas, for kubectl explain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEAVES: Mapping[str, Schema] = {
 
 
 def members(kind: Type, components: dict[str, Schema]) -> dict[str, Schema]:
-    """The schemas of a struct's fields by name; what they refer to is added to `components`, each type once."""
+    """Return the schemas of a struct's fields by name; referenced types are added to `components` once."""
     return {name: _schema(field.type, components) for name, field in kind.fields.items()}
 
 

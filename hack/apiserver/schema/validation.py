@@ -1,7 +1,7 @@
-"""Checks a custom resource against the OpenAPI v3 schema of its CRD.
+"""Validation of a custom resource by the OpenAPI v3 schema of its CRD.
 
-The rules and texts are kube-openapi's validator's as kube-apiserver 1.35 shows them; findings about values that an
-update leaves as they were are dropped (validation ratcheting).
+The rules and messages are those of kube-openapi's validator in kube-apiserver 1.35; errors of values that an update
+leaves unchanged are dropped (validation ratcheting).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+
 
 
 def validate(value: Any, schema: Schema, *, field: str = "", old: Old = ABSENT) -> list[FieldError]:
-    """Findings about the value and all below it; `old` is what an update replaces."""
+    """Return the errors of the value and all below it; `old` is the value that an update replaces."""
     if old.same(value):
         return []
     errors = list(_node(value, schema, field))
@@ -46,7 +46,7 @@ def validate(value: Any, schema: Schema, *, field: str = "", old: Old = ABSENT) 
 
 
 def json_type(value: Any) -> str:
-    """The schema's word for the type of a JSON value."""
+    """Return the schema's name for the type of a JSON value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -61,7 +61,7 @@ def json_type(value: Any) -> str:
 
 
 def _node(value: Any, schema: Schema, field: str) -> Iterator[FieldError]:
-    """Findings about the value itself, without what is below it."""
+    """Return the errors of the value itself, without children."""
     yield from _type(value, schema, field)
     if schema.get("enum") is not None and not (value is None and schema.get("nullable")):
         allowed = schema["enum"]
@@ -118,7 +118,7 @@ def _is_time(value: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Go's `$` is the end of the text, Python's also stands before a last line feed."""
+    """Compile a pattern; Go's `$` is the end of the text, Python's also matches before a final newline."""
     return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.ASCII)
 
 

@@ -82,7 +82,7 @@ async def test_an_expired_continue_token_lists_everything_at_once() -> None:
     assert transport.queries[2] == {"resourceVersion": "3"}
 
 
-async def test_a_first_page_that_is_gone_raises_gone() -> None:
+async def test_expired_first_page_is_an_error() -> None:
     api, _ = client(failure(410, "Expired"))
     with pytest.raises(Gone):
         await api.list(NODES, resource_version="3")

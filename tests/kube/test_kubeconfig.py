@@ -219,9 +219,9 @@ after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 names = [name for name in sys.modules if "kubernetes" in name]
 assert names == [], names
 assert library.KubeConfigLoader
-ours = [name for name in imported if name.startswith("kubernetes_asyncio")]
-assert "kubernetes_asyncio.config.kube_config" in ours
-assert not [name for name in ours if ".models" in name or ".api" in name or ".rest" in name], ours
+loaded = [name for name in imported if name.startswith("kubernetes_asyncio")]
+assert "kubernetes_asyncio.config.kube_config" in loaded
+assert not [name for name in loaded if ".models" in name or ".api" in name or ".rest" in name], loaded
 print((after - before) // 1024)
 import kubernetes_asyncio
 assert kubernetes_asyncio.client.CoreV1Api

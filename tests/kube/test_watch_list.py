@@ -197,9 +197,9 @@ async def test_an_unavailable_version_is_skipped_for_one_list(reply: Reply) -> N
 
 
 async def test_an_unavailable_latest_state_falls_back_to_a_list() -> None:
-    gone = failure(410, "Expired")
+    expired = failure(410, "Expired")
     stream = FedStream(initial_end(9), error_event(410, "Expired"))
-    async with reflecting(streaming(stream, gone, gone), seconds=10, streaming=True) as run:
+    async with reflecting(streaming(stream, expired, expired), seconds=10, streaming=True) as run:
         assert run.requests() == [STREAM, "stream 9", STREAM, "list newest limit=500", "watch 5"]
 
 

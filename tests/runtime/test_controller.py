@@ -25,7 +25,7 @@ BUG = ValueError("x")
 
 
 def new_controller(reconcile: Callable[[str], Awaitable[Result]], *keys: str, seed: int = 1) -> Controller:
-    """A controller that ends after these keys."""
+    """Return a controller that ends after these keys."""
     metrics = Metrics(CollectorRegistry())
     queue = new_queue(metrics=metrics)
     for key in keys:

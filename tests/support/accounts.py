@@ -1,4 +1,4 @@
-"""The accounts that both API servers know in tests, besides an administrator, and how to grant them permissions."""
+"""The accounts besides the administrator on both API servers, and their permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster with nothing in it but what a test puts there, and the actors that it asks for."""
+"""A cluster with the objects and actors that a test adds."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Transport
 
 ISO_URL = "http://releases.simulator.internal/iso/harvester.iso"
-#: Nothing varies: a test's seconds are the scenario's.
+#: Durations equal those of the scenario.
 EXACT: dict[str, Any] = {"jitter": 0.0}
 
 
 class ActorCluster:
-    """The API server, a client around all latency, and what actors are made from."""
+    """An API server, a client without latency, and the context of actors."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ActorCluster:
             await self.client.create(NAMESPACES, body)
 
     async def add_node(self, name: str, **spec: Any) -> Object:
-        """A managed node that is Ready."""
+        """Create a managed node that is Ready."""
         labels = {"kubernetes.io/hostname": name, "harvesterhci.io/managed": "true"}
         body: Object = {
             "apiVersion": "v1",
@@ -82,7 +82,7 @@ class ActorCluster:
 
     @asynccontextmanager
     async def play(self, *actors: Actor) -> AsyncIterator[None]:
-        """Let the server's controllers, the caches and these actors run."""
+        """Run the server's controllers, the caches and these actors."""
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self.server.run(), name="server"),

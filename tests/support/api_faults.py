@@ -1,4 +1,4 @@
-"""Faults of an API server that an upgrade survives, by what goes wrong."""
+"""API server faults that an upgrade survives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BUSY = {"retry-after": "1"}
 
 
 def often(action: Action, *verbs: str, share: float = 0.2, **match: Any) -> Rule:
-    """A share of those requests is hit."""
+    """Return a rule that applies to a share of those requests."""
     return Rule(match=Match(verbs=verbs, probability=share, **match), action=action)
 
 

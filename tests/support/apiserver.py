@@ -11,7 +11,7 @@ from hack.virtual_time import virtual_now
 
 
 def make_server(seed: int = 1, *, poster: Poster | None = None) -> ApiServer:
-    """A fresh server; call it while a loop runs."""
+    """Return an empty server; call it while a loop runs."""
     return ApiServer(now=virtual_now, random=Random(seed), poster=poster or NoPoster())
 
 
@@ -25,7 +25,7 @@ _SCHEMA = {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}
 
 
 def definition(plural: str, kind: str, *, namespaced: bool, status: bool) -> dict[str, Any]:
-    """A definition with one version and an open schema."""
+    """Return a definition with one version and an open schema."""
     version: dict[str, Any] = {
         "name": "v1",
         "served": True,
@@ -54,10 +54,10 @@ ROBOT = definition("robots", "Robot", namespaced=False, status=False)
 
 
 def widget(name: str, **spec: Any) -> dict[str, Any]:
-    """A Widget."""
+    """Return a Widget."""
     return {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
 def robot(name: str, **more: Any) -> dict[str, Any]:
-    """A Robot."""
+    """Return a Robot."""
     return {"apiVersion": f"{GROUP}/v1", "kind": "Robot", "metadata": {"name": name}} | more

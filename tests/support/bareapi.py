@@ -1,4 +1,4 @@
-"""An API server with nothing on it, embedded or real, for tests of the API itself."""
+"""An API server without objects, embedded or real, for tests of the API itself."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class Compactable(Protocol):
-    """Can forget its history."""
+    """Storage that can be compacted."""
 
     def compact(self) -> None:
-        """Older watches and continue tokens get 410 from now on."""
+        """Compact the history: older watches and continue tokens get 410."""
         ...
 
 
@@ -36,7 +36,7 @@ class Compactable(Protocol):
 class BareApi:
     """The server as one test sees it.
 
-    The real one is shared by a worker's tests: keep to `namespace`, and to names of your own for what has none.
+    The real one is shared by a worker's tests: use `namespace`, and `word` in the names of cluster-scoped objects.
     """
 
     #: embedded or real.
@@ -47,7 +47,7 @@ class BareApi:
     open: Transport
     #: Exists, empty.
     namespace: str
-    #: A word that no other test uses, for names of cluster-scoped objects and for API groups.
+    #: Unique to the test, for names of cluster-scoped objects and API groups.
     word: str
     storage: Compactable = field(repr=False)
 
@@ -65,7 +65,7 @@ class BareApi:
         return RawClient(self.open, headers={"authorization": f"Bearer {token}" if token else ""})
 
     def path(self, plural: str, name: str = "", *, group: str = "", version: str = "v1") -> str:
-        """Of a collection or an object in the test's namespace."""
+        """Return the path of a collection or an object in the test's namespace."""
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
         whole = f"{root}/namespaces/{self.namespace}/{plural}"
         return f"{whole}/{name}" if name else whole

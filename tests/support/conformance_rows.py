@@ -1,7 +1,7 @@
-"""Rows of the conformance table: what is there, what is asked, and what every API server answers.
+"""Rows of the conformance table: existing objects, a request, and the response of every API server.
 
-In paths and bodies `$ns` stands for the test's namespace, `$word` for a word of the test's own, `$0.metadata.uid` for
-a value of the first given answer. In answers `$ns`, `$word`, `$uid`, `$time` and `$version` stand for what varies.
+Paths and bodies may contain `$ns` (the test's namespace), `$word` (unique to the test) and `$0.metadata.uid` (a value
+of the first response). Responses contain `$ns`, `$uid`, `$time` and `$version` instead of values that vary.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFUSED = 400
 _CREATED = 201
 _CONFLICT = 409
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#: What a cause's message begins with -> its reason.
+#: Beginning of a cause's message -> its reason.
 _REASONS = {
     "Duplicate value": "FieldValueDuplicate",
     "Forbidden": "FieldValueForbidden",
@@ -39,7 +39,7 @@ _REASONS = {
 }
 _VARIABLE = re.compile(r"\$(ns|word|\d+\.[A-Za-z.]+)")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-#: The object that a patch makes, where it cannot be decoded: each server writes its members in its own order.
+#: A patched object that cannot be decoded; the order of its fields differs between servers.
 _MADE = re.compile(r'patch: Invalid value: \\"\{.*?\}\\": ')
 _MADE_CAUSE = re.compile(r'"Invalid value: \\"\{.*?\}\\": (?=json|strict|illegal|parsing|unable|converting)')
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -51,7 +51,7 @@ class ApiCall:
 
     method: str
     path: str
-    #: Sent as JSON; bytes as they are; None for no body.
+    #: JSON, or bytes; None for no body.
     body: Any = None
     media_type: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
@@ -96,12 +96,12 @@ def get(path: str, **query: str) -> ApiCall:
 class Row:
     """One behaviour."""
 
-    #: A sentence.
+    #: One sentence.
     title: str
-    #: These must succeed first.
+    #: Requests that must succeed first.
     given: tuple[ApiCall, ...] = ()
     when: ApiCall
-    #: Which parts of an object that is answered count, as dotted paths; of a refusal all counts.
+    #: Dotted paths of the fields to compare; errors are compared whole.
     look: tuple[str, ...] = ()
     then: Any
 
@@ -110,19 +110,19 @@ class Row:
 
 
 def answered(code: int, /, **parts: Any) -> dict[str, Any]:
-    """An answer that is no refusal; `warnings` are the texts of the Warning headers."""
+    """Return an expected success; `warnings` are the texts of the Warning headers."""
     return {"code": code, **parts}
 
 
 def refused(code: int, reason: str, message: str, details: Any = None, **more: Any) -> dict[str, Any]:
-    """A refusal; without details the Status has none."""
+    """Return an expected error."""
     return {"code": code, "reason": reason, "message": message, "details": details, **more}
 
 
 def invalid(kind: str, *causes: tuple[str, ...], name: str = "one", **more: Any) -> dict[str, Any]:
-    """A refusal of an object that breaks rules, each cause a field and what is said of it.
+    """Return the expected error for an invalid object; a cause is field, message and, if unusual, reason.
 
-    The reason follows from how the message begins; a third part names another one. A kind has its group behind it.
+    `kind` is `Kind` or `Kind.group`.
     """
     texts = list(dict.fromkeys(f"{field}: {message}" for field, message, *_ in causes))
     found = [
@@ -136,13 +136,13 @@ def invalid(kind: str, *causes: tuple[str, ...], name: str = "one", **more: Any)
 
 
 def conflict(kind: str, message: str) -> dict[str, Any]:
-    """A refusal to write the object "one", which has another state than was thought. A kind has its group behind it."""
+    """Return the expected conflict for the object "one"; `kind` is `Kind` or `Kind.group`."""
     text = f'Operation cannot be fulfilled on {kind} "one": {message}'
     return refused(409, "Conflict", text, _object(kind, "one"))
 
 
 async def play(api: BareApi, row: Row) -> dict[str, Any]:
-    """What the server answers to a row, as `answered` and `refused` write it."""
+    """Send a row's requests and return the last response in the form of `answered` and `refused`."""
     if any(GROUP in ask.path for ask in (*row.given, row.when)):
         await shaped(api)
     answers: list[JsonResponse] = []
@@ -163,13 +163,13 @@ async def play(api: BareApi, row: Row) -> dict[str, Any]:
 
 
 def _object(kind: str, name: str) -> dict[str, Any]:
-    """How a refusal's details name it."""
+    """Return the object's part of an error's details."""
     plain, _, group = kind.partition(".")
     return {key: value for key, value in {"name": name, "group": group, "kind": plain}.items() if value}
 
 
 async def send(api: BareApi, ask: ApiCall, answers: list[JsonResponse]) -> JsonResponse:
-    """Send one request of a row after others were answered."""
+    """Send one request of a row; `answers` are the responses so far."""
     body = b""
     if ask.body is not None:
         text = ask.body if isinstance(ask.body, bytes) else json.dumps(ask.body).encode()
@@ -185,13 +185,13 @@ async def send(api: BareApi, ask: ApiCall, answers: list[JsonResponse]) -> JsonR
 
 
 async def shaped(api: BareApi) -> None:
-    """Have the custom kinds of `tests.support.shapes` served."""
+    """Create the custom kinds of `tests.support.shapes`."""
     for definition in SHAPES:
         await served(api, definition)
 
 
 async def served(api: BareApi, definition: dict[str, Any]) -> None:
-    """Have a definition's kind served."""
+    """Create a CustomResourceDefinition and wait until its kind is served."""
     spec = definition["spec"]
     path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
     if (await api.admin.get(path, limit="1")).status < _REFUSED:
@@ -227,7 +227,7 @@ def _blanked(text: str, api: BareApi, answers: list[JsonResponse]) -> str:
 
 
 def _at(value: Any, path: str) -> Any:
-    """The value at a dotted path; `absent` where there is none."""
+    """Return the value at a dotted path, or `absent`."""
     for key in path.split("."):
         if isinstance(value, dict) and key in value:
             value = value[key]
@@ -246,13 +246,12 @@ def _refusal(answer: JsonResponse) -> dict[str, Any]:
     seen["details"] = body.get("details")
     seen = {key: _terse(item) for key, item in seen.items()}
     _ordered(seen)
-    # Two more that must be as always.
     assert (body.get("status"), body.get("code")) == ("Failure", answer.status), body
     return seen
 
 
 def _terse(value: Any) -> Any:
-    """Without the values that a real server prints as they are in its memory, and without how they differ."""
+    """Mask Go values and diffs in messages, which differ between servers."""
     if isinstance(value, dict):
         return {key: _terse(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -274,7 +273,7 @@ def _terse(value: Any) -> Any:
 
 
 def _ordered(seen: dict[str, Any]) -> None:
-    """Put the causes in order, each once: a real server finds them in any order, and some of them twice."""
+    """Sort and deduplicate the causes: kube-apiserver's order is random, and some are repeated."""
     causes = (seen["details"] or {}).get("causes")
     if not causes:
         return
@@ -292,7 +291,7 @@ def _parts(answer: JsonResponse, look: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Without managedFields, which the embedded server does not keep."""
+    """Drop managedFields, which the embedded server does not have."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items() if key != "managedFields"}
     return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Checks that a disturbed upgrade did every step once."""
+"""Checks that an upgrade with faults ran every step once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CreateCounter:
 
 
 async def assert_succeeds_once(stage: UpgradeRun, witness: CreateCounter) -> None:
-    """Check the end of an upgrade that was disturbed."""
+    """Check that an upgrade succeeded and created each object and event once."""
     assert await stage.until_ended() == SUCCEEDED
     events = await _all_events(stage)
     plan = await stage.plan()

@@ -1,4 +1,4 @@
-"""A Harvester cluster without controllers, and one reconcile of a plan in it, for tests of single steps."""
+"""A Harvester cluster without controllers, for tests of single reconciles."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ RELEASE = {
 
 
 class Observed(PlanInformers):
-    """Answers every look with a list of that moment."""
+    """Informers that list at every read."""
 
     def __init__(self, group: asyncio.TaskGroup, client: Client) -> None:
         super().__init__(group, _no_informer)
@@ -80,16 +80,16 @@ class Observed(PlanInformers):
 
 
 class FakeEventRecorder(EventRecorder):
-    """Keeps reason and message of each event."""
+    """Records reason and message of each event."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, component="test", now=virtual_now, random=Random(1))
         self.recorded: list[tuple[str, str]] = []
-        #: The unique names, in the same order; empty where none was given.
+        #: Their unique names, or empty strings.
         self.names: list[str] = []
 
     def record(self, about: Object, *, type_: str, reason: str, message: str, name: str = "") -> None:
-        """Keep it."""
+        """Record it."""
         _ = (about, type_)
         self.recorded.append((reason, message))
         self.names.append(name)
@@ -97,13 +97,13 @@ class FakeEventRecorder(EventRecorder):
 
 @dataclass
 class Files:
-    """An upgrade repository: answers by the URL's path, 404 for others."""
+    """An upgrade repository: responses by the URL's path, 404 for others."""
 
     answers: dict[str, bytes | int | Exception] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
     async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # the protocol's
-        """Answer at once."""
+        """Return the response at once."""
         assert limit > 0
         assert timeout > 0
         self.asked.append(url)
@@ -114,7 +114,7 @@ class Files:
 
 
 class Harvester:
-    """The cluster."""
+    """The cluster and what a reconcile needs."""
 
     def __init__(self, group: asyncio.TaskGroup) -> None:
         self.server = make_server()
@@ -149,7 +149,7 @@ class Harvester:
         await self.client.update(resource, {**stored, "status": status}, subresource="status")
 
     async def nodes(self, *names: str, **labels: str) -> None:
-        """Managed nodes, Ready, that run the old system."""
+        """Create managed nodes that are Ready and run the old release."""
         for name in names:
             given = {MANAGED_LABEL: "true", "kubernetes.io/hostname": name, **labels}
             ready = {"type": "Ready", "status": "True"}
@@ -157,12 +157,12 @@ class Harvester:
             await self.put(NODES, {"metadata": {"name": name, "labels": given}}, status=status)
 
     async def plan(self, name: str = "up", *, spec: Object | None = None, status: Object | None = None) -> Object:
-        """An UpgradePlan."""
+        """Create an UpgradePlan."""
         manifest = {"metadata": {"name": name}, "spec": spec or {"version": "v1.7.0"}}
         return await self.put(UPGRADE_PLANS, manifest, status=status)
 
     def context(self, plan: Object) -> ReconcileContext:
-        """One reconcile of that plan."""
+        """Return the context of one reconcile."""
         return ReconcileContext(
             raw=plan,
             plan=parse_plan(plan),
@@ -182,11 +182,11 @@ class Harvester:
         )
 
     async def names(self, resource: Resource, namespace: str = "") -> list[str]:
-        """Names of all objects of a kind."""
+        """List the names of a kind's objects."""
         return [objects.name(item) for item in (await self.client.list(resource, namespace=namespace)).items]
 
     async def find(self, resource: Resource, name: str, namespace: str = "") -> Any:
-        """An object, or None."""
+        """Return an object, or None if it is not found."""
         try:
             return await self.client.get(resource, name, namespace=namespace)
         except NotFound:
@@ -195,7 +195,7 @@ class Harvester:
 
 @cache
 def _definitions() -> list[Any]:
-    """Read once: parsing takes longer than most tests."""
+    """Read the definitions once: parsing is slow."""
     files = [yaml.safe_load_all(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
     return [*(manifest for file in files for manifest in file), crd_manifest()]
 
@@ -205,7 +205,7 @@ def _no_informer(spec: InformerSpec) -> Any:
 
 
 def owned(plan: Object) -> Object:
-    """Owner reference of an object that the manager would have created for the plan."""
+    """Return an owner reference to the plan."""
     return {
         "apiVersion": UPGRADE_PLANS.api_version,
         "kind": UPGRADE_PLANS.kind,

@@ -1,4 +1,4 @@
-"""An admission webhook on this machine, over HTTPS, that says what its URL's path asks it to say."""
+"""An HTTPS admission webhook with a scripted response for each URL path."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 NAME = "check.example.io"
 CANARY = "/canary"
-#: Never answers in time.
+#: Its response always exceeds the timeout.
 SLOW = "/slow"
-#: Looks until a configuration is in force, and seconds between them.
-_LOOKS, _PAUSE = 300, 0.05
+#: Polls until a configuration is effective, and seconds between them.
+_POLLS, _INTERVAL = 300, 0.05
 
 
 @dataclass(slots=True)
 class WebhookServer:
-    """The webhook, and what it was asked."""
+    """The webhook and the reviews that it received."""
 
     url: str
-    #: PEM of whoever signed its certificate.
+    #: The CA's certificate in PEM.
     authority: bytes
-    #: Response by path, without the uid; or the whole answer.
+    #: Response by path, without the uid; or the whole body.
     answers: dict[str, dict[str, Any] | Whole] = field(default_factory=dict)
-    #: The reviews' requests, those of the canary left out.
+    #: The reviews' requests without the canary's.
     asked: list[dict[str, Any]] = field(default_factory=list)
     canaries: int = 0
-    #: Until then, what is slow takes.
+    #: Set when slow responses may end.
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, incoming: web.Request) -> web.Response:
-        """Answer a review, once a connection: an idle one would outlive the webhook."""
+        """Respond to a review and close the connection, so that none outlives the webhook."""
         answer = await self._answered(incoming)
         answer.force_close()
         return answer
@@ -65,12 +65,12 @@ class WebhookServer:
         return web.Response(text=_review({"response": {"uid": request["uid"]} | answer}))
 
     def bundle(self) -> str:
-        """The authority as a configuration carries it."""
+        """Return the caBundle."""
         return base64.b64encode(self.authority).decode()
 
     @asynccontextmanager
     async def configured(self, api: BareApi, path: str, **more: Any) -> AsyncIterator[None]:
-        """In force for the test's namespace; a second webhook, for Secrets, tells when."""
+        """Register the webhook for the test's namespace, and wait for it by a second webhook for Secrets."""
         where = {"matchLabels": {"kubernetes.io/metadata.name": api.namespace}}
         common = {"sideEffects": "None", "admissionReviewVersions": ["v1"], "namespaceSelector": where}
         hook = common | {"name": NAME, "clientConfig": self.client(path), "rules": [rule("configmaps")]} | more
@@ -81,39 +81,39 @@ class WebhookServer:
         }
         answer = await api.admin.post(VALIDATING, {"metadata": {"name": api.word}, "webhooks": [hook, canary]})
         assert answer.status == 201, answer.body
-        await self._in_force(api)
+        await self._until_effective(api)
         try:
             yield
         finally:
             await api.admin.delete(f"{VALIDATING}/{api.word}")
 
     def client(self, path: str) -> dict[str, str]:
-        """The clientConfig for a path."""
+        """Return the clientConfig for a path."""
         return {"url": f"{self.url}{path}", "caBundle": self.bundle()}
 
-    async def _in_force(self, api: BareApi) -> None:
-        for _ in range(_LOOKS):
+    async def _until_effective(self, api: BareApi) -> None:
+        for _ in range(_POLLS):
             await api.admin.post(api.path("secrets"), {"metadata": {"name": "canary"}}, dryRun="All")
             if self.canaries:
                 return
-            await asyncio.sleep(_PAUSE)
-        raise AssertionError("the webhook is never asked")
+            await asyncio.sleep(_INTERVAL)
+        raise AssertionError("the webhook receives no review")
 
 
 def rule(*resources: str, **more: Any) -> dict[str, Any]:
-    """A rule for all operations on resources of the core group."""
+    """Return a rule for all operations on resources of the core group."""
     return {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": [*resources]} | more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """A whole answer, whatever was asked."""
+    """A response that ignores the request."""
 
     body: str
     status: int = 200
 
     def response(self) -> web.Response:
-        """As the web server sends it, each time a new one."""
+        """Return a new aiohttp response."""
         return web.Response(status=self.status, text=self.body)
 
 
@@ -122,18 +122,18 @@ def _review(content: dict[str, Any]) -> str:
 
 
 def review(**content: Any) -> Whole:
-    """A whole answer of the right kind."""
+    """Return an AdmissionReview."""
     return Whole(body=_review(content))
 
 
 def other(kind: str, version: str) -> Whole:
-    """A whole answer of another kind."""
+    """Return a response of another kind."""
     return Whole(body=json.dumps({"kind": kind, "apiVersion": version}))
 
 
 @asynccontextmanager
 async def hook() -> AsyncIterator[WebhookServer]:
-    """A running webhook."""
+    """Run a webhook."""
     authority = Authority(now=datetime.now(UTC))
     with tempfile.TemporaryDirectory() as folder:
         tls = server_context(authority.server(), Path(folder))
@@ -149,5 +149,5 @@ async def hook() -> AsyncIterator[WebhookServer]:
     finally:
         made.closing.set()
         await runner.cleanup()
-        # The other side closes its end too.
-        await asyncio.sleep(_PAUSE)
+        # Let the client close its side.
+        await asyncio.sleep(_INTERVAL)

@@ -1,4 +1,4 @@
-"""Custom kinds of a test's own, on either API server."""
+"""A custom kind for one test, on either API server."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _CREATED = 201
 _OK = 200
 _NOT_FOUND = 404
-#: How often and after how many seconds a state is looked at again: some seconds altogether.
-_LOOKS = 200
-_PAUSE = 0.05
+#: The number of polls and the seconds between them.
+_POLLS, _INTERVAL = 200, 0.05
 
 
 async def define(
     api: BareApi, *, schema: dict[str, Any] | None = None, scope: str = "Namespaced", **version: Any
 ) -> str:
-    """A kind Widget in the group of the test, with columns or selectable fields if wanted; the path of its objects."""
+    """Create a kind Widget in the test's group with these fields of its version; return the path of its objects."""
     group = f"{api.word}.example.io"
     one = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema or _ANYTHING}} | version
     names = {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "categories": ["things"]}
@@ -46,24 +45,24 @@ async def drop(api: BareApi) -> None:
 
 
 def widget(api: BareApi, name: str, **content: Any) -> dict[str, Any]:
-    """An object of the kind."""
+    """Return an object of the kind."""
     return {"apiVersion": f"{api.word}.example.io/v1", "kind": "Widget", "metadata": {"name": name}} | content
 
 
 async def until(
     api: BareApi, path: str, is_so: Callable[[JsonResponse], bool], *, wire: RawClient | None = None
 ) -> JsonResponse:
-    """Look at a path, as an administrator or as somebody else, until its answer is as wanted."""
-    for _ in range(_LOOKS):
+    """Poll a path, as an administrator by default, until the response is as expected."""
+    for _ in range(_POLLS):
         answer = await (wire or api.admin).get(path)
         if is_so(answer):
             return answer
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(_INTERVAL)
     raise AssertionError(f"{path} is still {answer.status}: {answer.body}")
 
 
 def is_not_found(answer: JsonResponse) -> bool:
-    """Whether there is nothing at a path."""
+    """Whether the response is 404."""
     return answer.status == _NOT_FOUND
 
 

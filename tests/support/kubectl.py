@@ -1,4 +1,4 @@
-"""kubectl against an API server: the embedded one behind the HTTPS gateway, or the real one. What its users see."""
+"""kubectl against an API server: the embedded one behind the HTTPS gateway, or the real one."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-#: Seconds after which a program counts as hung.
+#: Seconds until a running kubectl is killed.
 TIMEOUT = 40.0
 
-#: What a test defines besides the UpgradePlan.
+#: The kind that a test may define.
 WIDGETS = f"{CRDS}/widgets.example.com"
 _CREATED, _EXISTS, _NOT_FOUND = 201, 409, 404
-#: Seconds in which a change of the kinds must show.
-_TIMEOUT = 20.0
+#: Seconds until a kind is served or deleted.
+_DISCOVERY_TIMEOUT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """What a program printed, and its exit status."""
+    """A program's exit status and output."""
 
     code: int
     out: str
@@ -64,7 +64,7 @@ class ProcessResult:
 
     @property
     def rows(self) -> list[list[str]]:
-        """The output as a table: cells of each line, without the spaces between them."""
+        """The output as cells of each line."""
         return [line.split() for line in self.lines]
 
     @property
@@ -77,14 +77,14 @@ class Cluster:
     """An API server with the UpgradePlan's definition, and kubectl set up to reach it."""
 
     def __init__(self, transport: Transport, *, program: Path, kubeconfig: Path, home: Path) -> None:
-        #: The same server without the detour.
+        #: The same server without kubectl.
         self.wire = RawClient(transport)
         self._program = program
         self._kubeconfig = kubeconfig
         self._home = home
 
     async def kubectl(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> ProcessResult:
-        """Run it to its end."""
+        """Run kubectl to its end."""
         process = await self._start(arguments, environment)
         given = stdin if isinstance(stdin, str) else json.dumps(stdin)
         try:
@@ -97,7 +97,7 @@ class Cluster:
         return ProcessResult(process.returncode or 0, out.decode(), err.decode())
 
     async def succeed(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> ProcessResult:
-        """Run it and insist that it succeeds."""
+        """Run kubectl and check that it succeeds."""
         outcome = await self.kubectl(*arguments, stdin=stdin, **environment)
         assert outcome.code == 0, outcome.err
         return outcome
@@ -113,7 +113,7 @@ class Cluster:
 
     @asynccontextmanager
     async def running(self, *arguments: str) -> AsyncIterator[asyncio.StreamReader]:
-        """The output of a kubectl that goes on until the context is left."""
+        """Run kubectl until the context ends, and yield its output."""
         process = await self._start(arguments, {})
         assert process.stdout is not None
         try:
@@ -138,13 +138,13 @@ class Cluster:
 
 
 def installed() -> Path:
-    """The kubectl on the PATH; else the one beside the interpreter, where `make test` installs it."""
+    """Return the kubectl on the PATH; else the one beside the interpreter, where `make test` installs it."""
     beside = Path(sys.executable).with_name("kubectl")
     return Path(shutil.which("kubectl") or beside)
 
 
 def manifest(name: str = "demo", **spec: Any) -> dict[str, Any]:
-    """An UpgradePlan to version v1.8.0, unless the spec says otherwise."""
+    """Return an UpgradePlan; its default version is v1.8.0."""
     return {
         "apiVersion": "management.harvesterhci.io/v1beta1",
         "kind": "UpgradePlan",
@@ -155,7 +155,7 @@ def manifest(name: str = "demo", **spec: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def embedded_cluster(folder: Path) -> AsyncIterator[Cluster]:
-    """A server of the test's own behind the gateway; its files are in the folder."""
+    """Run a server behind the gateway, with its files in the folder."""
     server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1), poster=NoPoster())
     tokens = {"admin": "admin"} | {account.name: account.token for account in ACCOUNTS}
     server.authenticator.register("admin", ADMIN)
@@ -176,7 +176,7 @@ async def embedded_cluster(folder: Path) -> AsyncIterator[Cluster]:
 
 @asynccontextmanager
 async def real_cluster(folder: Path, plane: ControlPlane, assets: Assets) -> AsyncIterator[Cluster]:
-    """The worker's control plane, empty but for what it came with; kubectl is its own."""
+    """Reset the worker's control plane and use its kubectl."""
     tokens = {"admin": kube.ADMIN.token} | {account.name: account.token for account in ACCOUNTS}
     async with direct(plane, token=kube.ADMIN.token) as transport:
         client = Client(transport, user_agent="kubectl-tests", random=Random(1))
@@ -191,23 +191,23 @@ async def real_cluster(folder: Path, plane: ControlPlane, assets: Assets) -> Asy
 
 
 async def _define(cluster: Cluster) -> None:
-    """Make UpgradePlans a kind, and wait until they are."""
+    """Create the UpgradePlan definition and wait until it is served."""
     answer = await cluster.wire.post(CRDS, crd_manifest())
     assert answer.status in {_CREATED, _EXISTS}, answer.body
 
     async def is_served() -> bool:
         return (await cluster.wire.get(PLANS)).status != _NOT_FOUND
 
-    await eventually(is_served, seconds=_TIMEOUT)
+    await eventually(is_served, seconds=_DISCOVERY_TIMEOUT)
 
 
 async def _undefine(cluster: Cluster) -> None:
-    """Delete the kind that a test may have defined, and wait for it."""
+    """Delete the test's kind and wait until it is deleted."""
 
     async def is_deleted() -> bool:
         return (await cluster.wire.delete(WIDGETS)).status == _NOT_FOUND
 
-    await eventually(is_deleted, seconds=_TIMEOUT)
+    await eventually(is_deleted, seconds=_DISCOVERY_TIMEOUT)
 
 
 async def _stopped(task: asyncio.Future[None]) -> None:
@@ -216,7 +216,7 @@ async def _stopped(task: asyncio.Future[None]) -> None:
 
 
 def _kubeconfig(folder: Path, url: str, authority: bytes, tokens: dict[str, str]) -> Path:
-    """One context for each user, and one for a stranger."""
+    """Write a kubeconfig with a context for each user and for an unknown one."""
     encoded = base64.b64encode(authority).decode()
     users = tokens | {"stranger": "stranger"}
     content = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.options import RunOptions
 
 
-#: Seconds before a Pod's first restart, doubled up to the last; quicker than a kubelet, which is harder on the server.
+#: Seconds until a Pod's first restart, doubled up to the last; shorter than a kubelet's to load the server more.
 _FIRST, _LAST = 1.0, 10.0
 
 
@@ -96,7 +95,7 @@ async def _keep(stage: UpgradeRun, options: RunOptions, restarts: Restarts) -> N
 
 
 class InClusterManager:
-    """Use `async with manager.running():`."""
+    """A manager whose node reboots; use `async with manager.running():`."""
 
     def __init__(self, stage: UpgradeRun, node: str) -> None:
         self._stage = stage
@@ -110,13 +109,8 @@ class InClusterManager:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Start the manager at each boot of its node, until the context ends."""
-        task = asyncio.create_task(self._live(), name="in-cluster manager")
-        try:
+        async with _background(self._live()):
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def _live(self) -> None:
         while True:

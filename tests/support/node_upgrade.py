@@ -35,7 +35,7 @@ COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
 class NodeUpgradeRun:
-    """A cluster in the phase; every reconcile is by a new process."""
+    """A cluster in the phase; every reconcile uses a new context."""
 
     def __init__(self, cluster: Harvester) -> None:
         self.cluster = cluster
@@ -96,8 +96,8 @@ class NodeUpgradeRun:
 
     def warned(self) -> list[tuple[str, str]]:
         """Return reasons and names of the Warning events."""
-        said = zip(self.cluster.recorder.recorded, self.cluster.recorder.names, strict=True)
-        return [(reason, name) for (reason, _), name in said if reason != "PhaseTransition"]
+        events = zip(self.cluster.recorder.recorded, self.cluster.recorder.names, strict=True)
+        return [(reason, name) for (reason, _), name in events if reason != "PhaseTransition"]
 
     async def states(self) -> dict[str, str]:
         plan = await self.cluster.client.get(UPGRADE_PLANS, "up")

@@ -18,11 +18,11 @@ class UnreliableServer(Protocol):
     """The test's API server, with a cluster on it."""
 
     def simulate(self) -> Simulation:
-        """The cluster, of three nodes."""
+        """Return a cluster of three nodes."""
         ...
 
     def simulate_in_real_time(self) -> Simulation:
-        """The same in real time, for tests with sockets."""
+        """Return the same cluster in real time, for tests with sockets."""
         ...
 
     async def outage(self, seconds: float) -> None:
@@ -41,11 +41,11 @@ class UnreliableEmbedded:
         self._backend: EmbeddedBackend
 
     def simulate(self) -> Simulation:
-        """In virtual time."""
+        """See UnreliableServer; in virtual time."""
         return Simulation("three-nodes", backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
-        """At the pace of the real server."""
+        """See UnreliableServer."""
         return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     async def outage(self, seconds: float) -> None:
@@ -69,11 +69,11 @@ class UnreliableReal:
         self._backend: SharedBackend
 
     def simulate(self) -> Simulation:
-        """In real time, and fast."""
+        """See UnreliableServer."""
         return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
-        """The same."""
+        """See UnreliableServer."""
         return self.simulate()
 
     async def outage(self, seconds: float) -> None:

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
 
 SCENARIOS = ("one-node", "two-nodes", "three-nodes", "witness")
-#: Writes of an upgrade at which a manager may die: of its beginning, of its first half, and more than any has.
+#: Upper bounds of the write at which a manager dies: the beginning, the first half, the whole upgrade.
 _WRITES = (12, 50, 110)
-#: Virtual seconds after a manager's death until there is another one.
+#: Virtual seconds until a dead manager is replaced.
 _GAPS = (0.0, 0.0, 3.0, 30.0)
 _LOST = "answers lost after the write"
-#: With these a kubelet may well seem dead for a minute, which is a final failure, as it has to be.
-_DEAFENING = {"429", "500", "503", "resets"}
+#: With these faults preflight may fail because a kubelet seems dead for a minute.
+_KUBELET_FAULTS = {"429", "500", "503", "resets"}
 _NO_DISKS = {ANNOTATION_SKIP_DISK_CHECK: "true"}
 #: Failures that an upgrade survives.
-_NUISANCES: tuple[dict[str, Any], ...] = (
+_TRANSIENT_FAILURES: tuple[dict[str, Any], ...] = (
     {"image_import": {"attempts": 1}},
     {"repository": {"failing_requests": 4}},
     {"nodes": {"disks": {"node-0": {"unreachable": 20}}}},
@@ -37,7 +37,7 @@ _NUISANCES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
-    """When a plan has recorded so many phase values, and some virtual seconds later."""
+    """Some virtual seconds after a plan has recorded so many phase values."""
 
     phases: int
     seconds: float
@@ -45,13 +45,13 @@ class Instant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """What makes the upgrade fail."""
+    """A cause of failure."""
 
     what: str
-    #: What that is in a scenario.
+    #: The scenario's changes.
     changes: dict[str, Any]
     phase: PhaseName
-    #: Of the plan that succeeds once it is repaired.
+    #: Spec changes of the plan that succeeds after the repair.
     cure: dict[str, Any] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
@@ -60,13 +60,13 @@ class Failing:
 class Following:
     """The plan after one that did not succeed."""
 
-    #: Whether it has the same name, once the other plan is deleted.
+    #: Whether it has the name of the deleted plan.
     same_name: bool
     #: Whether a failed plan is deleted only while this one runs.
     overlaps: bool
     spec: dict[str, Any]
     annotations: dict[str, str]
-    #: Virtual seconds before it is made.
+    #: Virtual seconds until its creation.
     pause: float
 
 
@@ -83,12 +83,12 @@ class RandomPlan:
     faults: tuple[str, ...]
     #: Of each manager.
     interruptions: tuple[Interruption, ...]
-    #: Seconds after which the list of nodes to hold back becomes this; in the end it is empty.
+    #: Seconds, and pauseNodes from then on; it is empty in the end.
     pauses: tuple[tuple[float, tuple[str, ...]], ...]
     failing: Failing | None
-    #: When the plan is deleted, if it is.
+    #: When the plan is deleted, or None.
     deleted: Instant | None
-    #: When there is a second plan, if there is; 0 phases: it is made in the same instant.
+    #: When a second plan is created, or None; 0 phases: at the same time.
     rival: Instant | None
     following: Following
 
@@ -97,7 +97,7 @@ class RandomPlan:
         interruptions = [
             f"dies {'after' if f.after else 'before'} write {f.die_at}" for f in self.interruptions if f.die_at
         ]
-        lost = [f"answer {f.lose_at} of the last life lost" for f in self.interruptions if f.lose_at]
+        lost = [f"response {f.lose_at} of the last manager lost" for f in self.interruptions if f.lose_at]
         happens = [
             *([f"fails for {self.failing.what}"] if self.failing else []),
             *([f"deleted after {self.deleted}"] if self.deleted else []),
@@ -110,7 +110,7 @@ class RandomPlan:
                 *(f"API server: {name}" for name in self.faults),
                 *interruptions,
                 *lost,
-                *([f"held back: {self.pauses}"] if self.pauses else []),
+                *([f"pauseNodes: {self.pauses}"] if self.pauses else []),
                 *happens,
             ]
         )
@@ -128,21 +128,21 @@ def draw(seed: int) -> RandomPlan:
         spec["nodeUpgradeOption"] = {"pauseNodes": _some(dice, (*names, "no-such-node"))}
     failing = dice.choice(_ways_to_fail(plain, spec, dice)) if dice.random() < 0.25 else None
     deleted = _instant(dice, len(PHASE_VALUES)) if dice.random() < 0.25 else None
-    # A rival of a plan that fails may come too late to be one.
+    # A plan that fails may end before its rival exists.
     rival = _instant(dice, PHASE_VALUES.index("NodeUpgrading")) if failing is None and dice.random() < 0.25 else None
     faults = _bearable(dice.sample(sorted(FAULTS), dice.choice([0, 0, 1, 1, 2])))
-    is_deaf = not _DEAFENING.isdisjoint(faults)
+    skip_disk_check = not _KUBELET_FAULTS.isdisjoint(faults)
     if failing is not None and failing.phase is PhaseName.INITIALIZE:
-        faults, is_deaf = (), False
+        faults, skip_disk_check = (), False
     if failing is not None:
         scenario = plain.changed(**failing.changes)
     else:
-        scenario = plain.changed(**dice.choice([{}, {}, *_NUISANCES]))
+        scenario = plain.changed(**dice.choice([{}, {}, *_TRANSIENT_FAILURES]))
     return RandomPlan(
         seed=seed,
         scenario=RepairableScenario.model_validate(scenario.model_dump()),
         spec=spec,
-        annotations=_NO_DISKS if is_deaf else {},
+        annotations=_NO_DISKS if skip_disk_check else {},
         faults=faults,
         interruptions=_interruptions(dice),
         pauses=tuple((dice.uniform(0, 20), tuple(_some(dice, names))) for _ in range(dice.choice([0, 0, 1, 2]))),
@@ -182,7 +182,7 @@ def _interruptions(dice: Random) -> tuple[Interruption, ...]:
 
 
 def _bearable(faults: list[str]) -> tuple[str, ...]:
-    """A clean-up that loses every third answer and more hardly ever gets through as a whole, as it has to."""
+    """Drop other faults when responses are lost: the cleanup would hardly ever succeed."""
     return (_LOST,) if _LOST in faults else tuple(faults)
 
 
@@ -212,9 +212,9 @@ def _ways_to_fail(scenario: Scenario, spec: dict[str, Any], dice: Random) -> lis
 
 def _work(work: str, node: str, phase: PhaseName) -> Failing:
     fault = {"work": work, "node": node}
-    # The controller as shipped tries a hundred times; that takes hours and shows nothing more.
+    # The default backoff limit of a hundred takes hours.
     changes = {"faults": [fault], "upgrade_controller": {"backoff_limit": 1}}
-    return Failing(what=f"{work} on {node or 'whichever node'}", changes=changes, phase=phase)
+    return Failing(what=f"{work} on {node or 'any node'}", changes=changes, phase=phase)
 
 
 def _scenario(dice: Random) -> Scenario:

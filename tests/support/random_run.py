@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from tests.support.random_plan import Instant
     from upgrade_manager.kube.objects import Object
 
-#: Virtual seconds after the end until events and cleanup are done, with API faults.
-_FAREWELL = 120.0
+#: Virtual seconds until events and cleanup are done, with API faults.
+_SETTLE_SECONDS = 120.0
 #: Virtual seconds between two polls of a plan.
-_LOOK = 0.1
-#: Virtual seconds between two tries of a user's request.
-_AGAIN = 1.0
+_INTERVAL = 0.1
+#: Virtual seconds between two attempts of a user's request.
+_RETRY_INTERVAL = 1.0
 RIVAL, NEXT = "rival", "next"
 
 
 @dataclass(kw_only=True)
 class RunResult:
-    """How it went."""
+    """The broken rules of a run."""
 
     draw: RandomPlan
     #: Broken rules, one sentence each.
@@ -59,7 +59,7 @@ class RunResult:
 
 
 def run_seed(seed: int) -> RunResult:
-    """RunResult the upgrade of a seed, in a new loop, and print the seed."""
+    """Run the upgrade of a seed, in a new loop, and print the seed."""
     drawn = draw(seed)
     print(RunResult(draw=drawn))  # noqa: T201  # shown with a failure only
     try:
@@ -70,7 +70,7 @@ def run_seed(seed: int) -> RunResult:
 
 
 async def run(drawn: RandomPlan) -> RunResult:
-    """RunResult the upgrade."""
+    """Run the upgrade."""
     result = RunResult(draw=drawn)
     backends: list[AuditedBackend] = []
 
@@ -81,22 +81,22 @@ async def run(drawn: RandomPlan) -> RunResult:
     async with Simulation(drawn.scenario, seed=drawn.seed, backend=backend) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         await end_state_checks.plant(simulation)
-        story = UserActions(stage, drawn, await end_state_checks.others(simulation))
+        users = UserActions(stage, drawn, await end_state_checks.others(simulation))
         for name in drawn.faults:
             simulation.middleware.add(FAULTS[name])
         try:
             async with restarted(stage, drawn.interruptions):
-                await story.run()
+                await users.run()
             # A manager that starts after the end changes nothing.
             async with stage.life(seed="life after the end"):
-                await asyncio.sleep(_FAREWELL)
-            await story.end()
+                await asyncio.sleep(_SETTLE_SECONDS)
+            await users.end()
         except TimeoutError:
             plans = (await simulation.client().list(UPGRADE_PLANS)).items
-            said = [f"{objects.name(plan)}: {json.dumps(objects.status(plan))}" for plan in plans]
-            result.faults.append(f"stuck: {'; '.join(said)}")
+            states = [f"{objects.name(plan)}: {json.dumps(objects.status(plan))}" for plan in plans]
+            result.faults.append(f"stuck: {'; '.join(states)}")
         result.faults += backends[0].audit.violations
-        result.faults += story.faults
+        result.faults += users.faults
     return result
 
 
@@ -114,7 +114,7 @@ class UserActions:
         self.faults: list[str] = []
 
     async def run(self) -> None:
-        """RunResult all plans to their end."""
+        """Run all plans to their end."""
         drawn = self._drawn
         first = await self._begin()
         async with _pausing(first, drawn):
@@ -132,7 +132,7 @@ class UserActions:
         if self._blocked is not None:
             self.faults += await end_state_checks.check_blocked(self._blocked)
             await _delete(self._blocked)
-        await asyncio.sleep(_FAREWELL)
+        await asyncio.sleep(_SETTLE_SECONDS)
 
     async def end(self) -> None:
         """Check the end state."""
@@ -179,25 +179,25 @@ class UserActions:
 
 async def _delete(stage: UpgradeRun) -> None:
     client = stage.simulation.client()
-    await _insist(lambda: client.delete(UPGRADE_PLANS, stage.name))
+    await _retry(lambda: client.delete(UPGRADE_PLANS, stage.name))
     await stage.until("deleted")
 
 
 async def _create(stage: UpgradeRun, spec: dict[str, Any], annotations: dict[str, str]) -> None:
-    await _insist(lambda: stage.create_plan(spec, annotations=annotations))
+    await _retry(lambda: stage.create_plan(spec, annotations=annotations))
 
 
 def _is_decided(plan: Object) -> bool:
     return objects.condition(plan, "Available") is not None
 
 
-async def _insist(act: Callable[[], Awaitable[object]]) -> None:
-    """Retry a user's request while the API server is away."""
+async def _retry(act: Callable[[], Awaitable[object]]) -> None:
+    """Retry a user's request while the API server is unavailable."""
     while True:
         try:
             await act()
         except Transient:
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(_RETRY_INTERVAL)
         else:
             return
 
@@ -219,13 +219,13 @@ async def _until_restored(stage: UpgradeRun) -> None:
 
 
 async def _until(stage: UpgradeRun, is_so: Callable[[Object], bool]) -> None:
-    """Poll the plan, also while the API server is away. Raises TimeoutError."""
+    """Poll the plan, also while the API server is unavailable. Raises TimeoutError."""
     async with asyncio.timeout(STUCK):
         while True:
             with suppress(Transient):
                 if is_so(await stage.plan()):
                     return
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_INTERVAL)
 
 
 @asynccontextmanager
@@ -245,7 +245,7 @@ async def _pause(stage: UpgradeRun, drawn: RandomPlan) -> None:
         await asyncio.sleep(seconds)
         patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": list(nodes)}}})
         try:
-            await _insist(partial(client.patch, UPGRADE_PLANS, stage.name, patch))
+            await _retry(partial(client.patch, UPGRADE_PLANS, stage.name, patch))
         except NotFound:
             return
 

@@ -1,4 +1,4 @@
-"""Requests to any Transport in one line, answers as parsed JSON, for tests of servers and what stands before them."""
+"""A client without retries or errors, for tests of API servers and transports."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Events:
         self._lines: list[bytes] = []
 
     async def next(self) -> dict[str, Any]:
-        """The next event. Raises StopAsyncIteration when the stream has ended."""
+        """Return the next event. Raises StopAsyncIteration when the stream has ended."""
         while not self._lines:
             self._rest += await anext(self._chunks)
             *self._lines, self._rest = self._rest.split(b"\n")
@@ -58,12 +58,12 @@ class Events:
         return event
 
     async def take(self, count: int) -> list[tuple[str, str]]:
-        """Type and name of so many events."""
+        """Return type and name of so many events."""
         events = [await self.next() for _ in range(count)]
         return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
     async def rest(self) -> list[dict[str, Any]]:
-        """All events until the stream ends."""
+        """Return all events until the stream ends."""
         events = []
         while True:
             try:
@@ -74,7 +74,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class RawClient:
-    """A client that hides nothing."""
+    """Sends requests and parses responses."""
 
     transport: Transport
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class RawClient:
         return parse(response)
 
     def request(self, method: str, path: str, body: Any = None, *, kind: str = "", **query: str) -> Request:
-        """The request itself."""
+        """Build a request."""
         media = {"content-type": PATCHES[kind] if kind else "application/json"} if body is not None else {}
         return Request(
             method=method,
@@ -123,7 +123,7 @@ class RawClient:
 
 
 def parse(response: Response) -> JsonResponse:
-    """The answer with its body parsed where it is JSON."""
+    """Parse the body if it is JSON."""
     try:
         body = json.loads(response.body)
     except ValueError:

@@ -54,7 +54,7 @@ class RecordingStore:
 
 
 @dataclass
-class Run:
+class ReflectorRun:
     """A running reflector and its effects."""
 
     transport: ScriptedTransport
@@ -87,10 +87,10 @@ async def reflecting(
     selection: Selection | None = None,
     streaming: bool = False,
     client: Client | None = None,
-) -> AsyncIterator[Run]:
+) -> AsyncIterator[ReflectorRun]:
     """Run a reflector for so many seconds; the server has no streaming lists by default."""
     random = Random(7)
-    run = Run(transport, client or Client(transport, user_agent="test", random=random))
+    run = ReflectorRun(transport, client or Client(transport, user_agent="test", random=random))
     others = transport.open_streams
     if not streaming:
         run.client.watch_list_support.mark_unsupported()
@@ -122,5 +122,5 @@ def scripted(*watches: Reply, lists: list[Reply] | None = None) -> ScriptedTrans
 
 
 def error_event(code: int, reason: str, **details: object) -> bytes:
-    """An ERROR event with a Status."""
+    """Return an ERROR event with a Status."""
     return event("ERROR", status_object(code, reason, message="no", details=details))

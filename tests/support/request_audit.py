@@ -1,6 +1,6 @@
-"""Audits every request of a simulated cluster, and which writes of the manager break a rule.
+"""Audits the requests of a simulated cluster for writes of the manager that break a rule.
 
-The rules hold after every write. A violation is recorded, not raised: the writer would take it for an API error.
+Violations are recorded, not raised, because the writer would handle an exception as an API error.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class RequestAudit:
         for tenant in self._tenure.living:
             if f"{LABEL_PLAN}={tenant.name}" in selector.split(","):
                 if not tenant.may_remove:
-                    self._broken(call, f"removes what {tenant.name} has made, which still runs")
+                    self._broken(call, f"removes objects of {tenant.name}, which still runs")
                 return
         self._broken(call, f"deletes unowned objects: {selector}")
 
@@ -122,7 +122,7 @@ class RequestAudit:
             return
         made = json.loads(answer.body)
         title = f"{call.resource} {call.namespace}/{objects.name(made)}"
-        # Another plan of the same name makes objects of the same names.
+        # Another plan of the same name creates objects of the same names.
         self._created[f"{title} {objects.owner_uid(made)}"] += 1
         if self._created[f"{title} {objects.owner_uid(made)}"] > 1:
             self._broken(call, f"{title} was created again")

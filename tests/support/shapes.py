@@ -1,4 +1,4 @@
-"""Custom kinds with a bit of everything that a schema can say, for the conformance table."""
+"""Custom kinds that use every feature of schemas, for the conformance table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 GROUP = "shapes.example.io"
 VERSION = f"{GROUP}/v1"
-#: Where the objects of each kind are.
+#: The path of each kind's objects.
 WIDGETS = f"/apis/{VERSION}/namespaces/$ns/widgets"
 PLAINS = f"/apis/{VERSION}/namespaces/$ns/plains"
 RULED = f"/apis/{VERSION}/namespaces/$ns/ruled"
@@ -26,7 +26,7 @@ def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
 def definition(
     plural: str, kind: str, schema: dict[str, Any], *, group: str = GROUP, status: bool = False
 ) -> dict[str, Any]:
-    """A namespaced kind with one version."""
+    """Return the definition of a namespaced kind with one version."""
     version: dict[str, Any] = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     if status:
         version["subresources"] = {"status": {}}
@@ -130,15 +130,15 @@ SHAPES = (WIDGET, PLAIN, RULE)
 
 
 def widget(name: str = "one", /, **spec: Any) -> dict[str, Any]:
-    """A Widget."""
+    """Return a Widget."""
     return {"apiVersion": VERSION, "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
 def plain(name: str = "one", /, **more: Any) -> dict[str, Any]:
-    """A Plain."""
+    """Return a Plain."""
     return {"apiVersion": VERSION, "kind": "Plain", "metadata": {"name": name}} | more
 
 
 def ruled(name: str = "one", /, **spec: Any) -> dict[str, Any]:
-    """A Rule."""
+    """Return a Rule."""
     return {"apiVersion": VERSION, "kind": "Rule", "metadata": {"name": name}, "spec": spec}

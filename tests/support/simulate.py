@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hack.control_plane.control_plane import ControlPlane
 
 
-#: The factor of durations on the real server, which pass in real time.
+#: The factor of durations on the real server.
 PACE = 0.02
 
 
@@ -28,7 +28,7 @@ class Simulate(Protocol):
     """Makes a cluster, as `Simulation` does."""
 
     def __call__(self, scenario: str | Scenario = "three-nodes", *, scale: float = 1.0, **more: Any) -> Simulation:
-        """On the test's API server."""
+        """Create it on the test's API server."""
         ...
 
 
@@ -46,7 +46,7 @@ class SharedBackend(RealBackend):
 
 
 def simulate_on(plane: ControlPlane) -> Simulate:
-    """On the real server, at its pace."""
+    """Return the factory for the real server, which runs at PACE."""
 
     def simulate(scenario: str | Scenario = "three-nodes", *, scale: float = 1.0, **more: Any) -> Simulation:
         return Simulation(scenario, scale=scale * PACE, backend=lambda _: SharedBackend(plane), **more)
@@ -57,7 +57,7 @@ def simulate_on(plane: ControlPlane) -> Simulate:
 embedded: Simulate = partial(Simulation)
 
 
-#: The second node that Rancher takes, with seed 0.
+#: The second node that Rancher upgrades with seed 0.
 SECOND = "node-2"
 #: The termination message of a container that fails.
 WORDS = "first line\nthe last words"

@@ -18,24 +18,29 @@ if TYPE_CHECKING:
 
 
 class StatusHistory:
-    """One status after the other."""
+    """Checks the successive statuses of a plan."""
 
     def __init__(self) -> None:
         self._entries: list[Object] = []
         self._nodes: dict[str, str] = {}
         self._conditions: dict[str, Object] = {}
-        #: Whether it was blocked by another plan, which is for good.
+        #: Whether another plan has blocked it; this is final.
         self.is_blocked = False
 
     @property
     def last(self) -> str:
-        """The phase value that was recorded last; empty where none was."""
+        """The last recorded phase value, or an empty string."""
         return (_values(self._entries) or [""])[-1]
 
     def see(self, plan: Object) -> list[str]:
-        """Take the next one; what is wrong with it, one sentence each."""
+        """Check the next status and return one sentence for each violation."""
         status = objects.status(plan)
-        faults = [*self._phases(status), *self._states(status), *self._said(plan, status), *self._blocked(status)]
+        faults = [
+            *self._phases(status),
+            *self._states(status),
+            *self._check_conditions(plan, status),
+            *self._blocked(status),
+        ]
         self._entries = status.get("phaseTransitionTimestamps") or []
         self._nodes = {name: entry["state"] for name, entry in (status.get("nodeUpgradeStatuses") or {}).items()}
         self._conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
@@ -45,7 +50,7 @@ class StatusHistory:
 
     def _blocked(self, status: Object) -> Iterator[str]:
         if self.is_blocked:
-            yield f"wrote the status of a plan that is blocked for good: {status}"
+            yield f"wrote the status of a plan that is blocked: {status}"
 
     def _phases(self, status: Object) -> Iterator[str]:
         entries = status.get("phaseTransitionTimestamps") or []
@@ -73,7 +78,7 @@ class StatusHistory:
             elif after is not before and after.group <= before.group:
                 yield f"node {name} went back from {before} to {after}"
 
-    def _said(self, plan: Object, status: Object) -> Iterator[str]:
+    def _check_conditions(self, plan: Object, status: Object) -> Iterator[str]:
         generation = objects.metadata(plan).get("generation") or 0
         for entry in status.get("conditions") or []:
             about, old = f"condition {entry['type']}", self._conditions.get(entry["type"], {})
@@ -150,7 +155,7 @@ class PlanRegistry:
         """Record a write of the plan's status and yield its violations."""
         tenant = self._tenant(plan)
         yield from tenant.history.see(plan)
-        self._look(tenant, plan)
+        self._update(tenant, plan)
         holders = [one.name for one in self._tenants.values() if one.has_cluster]
         if len(holders) > 1:
             yield f"plans {holders} have the cluster at the same time"
@@ -159,14 +164,14 @@ class PlanRegistry:
         """Record another write of the plan and yield its violations."""
         tenant = self._tenant(plan)
         if tenant.history.is_blocked and not tenant.is_deleting:
-            yield "touches a plan that is blocked for good"
-        self._look(tenant, plan)
+            yield "touches a plan that is blocked"
+        self._update(tenant, plan)
 
     def _tenant(self, plan: Object) -> PlanRecord:
         uid = objects.uid(plan)
         return self._tenants.setdefault(uid, PlanRecord(name=objects.name(plan), uid=uid))
 
-    def _look(self, tenant: PlanRecord, plan: Object) -> None:
+    def _update(self, tenant: PlanRecord, plan: Object) -> None:
         metadata = objects.metadata(plan)
         tenant.is_restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"
         tenant.is_deleting = objects.is_deleting(plan)

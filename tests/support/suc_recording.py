@@ -1,7 +1,6 @@
-"""Recordings of the real system-upgrade-controller, and the same of the simulated one, in a comparable form.
+"""Recordings of the real and the simulated system-upgrade-controller in a comparable form.
 
-Compared are order and values, never times: uids become "uid", names of Pods lose their suffix, and a condition's time
-counts only by whether it moved.
+Order and values are compared, times are not: uids are masked, and a condition's time counts by whether it changed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
 _FOLDER = Path(__file__).parent.parent / "hack" / "actors" / "recordings"
-#: What the API server fills in by itself, which an embedded one need not do.
+#: Defaults of the real API server.
 _DEFAULTS: dict[str, Any] = {
     "manualSelector": False,
     "completionMode": "NonIndexed",
@@ -34,7 +33,7 @@ _BY_JOB_STRATEGY = ("controller-uid", "job-name", "batch.kubernetes.io/controlle
 
 
 def recording(name: str) -> dict[str, Any]:
-    """One of the four."""
+    """Load a recording."""
     loaded: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return loaded
 
@@ -48,7 +47,7 @@ class Wiretap:
         self.writes: list[dict[str, Any]] = []
 
     async def send(self, request: Request) -> Response:
-        """Pass it on."""
+        """Forward it."""
         response = await self._inner.send(request)
         call = call_of(request)
         if call.is_write and call.user_agent == self._user_agent:
@@ -56,7 +55,7 @@ class Wiretap:
         return response
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Pass it on."""
+        """Forward it."""
         return self._inner.open(request)
 
 
@@ -83,7 +82,7 @@ def _write(request: Request, response: Response) -> dict[str, Any]:
 
 
 def plan_labels(node: Object) -> dict[str, str]:
-    """The labels that Plans leave on a node."""
+    """Return the labels of Plans on a node."""
     labels: dict[str, str] = node["metadata"].get("labels") or {}
     return {key: value for key, value in labels.items() if key.startswith("plan.upgrade.cattle.io/")}
 
@@ -121,7 +120,7 @@ def milestones(writes: list[dict[str, Any]], node: str) -> tuple[list[str], list
 
 
 def bare_job(job: dict[str, Any]) -> Any:
-    """A Job's labels, annotations, owners and spec, without what the server adds and without uids."""
+    """Return a Job's labels, annotations, owners and spec, without server defaults and uids."""
     metadata = {key: job["metadata"][key] for key in ("name", "namespace", "labels", "annotations", "ownerReferences")}
     metadata["annotations"] = {**metadata["annotations"], "objectset.rio.cattle.io/applied": "packed"}
     return _bare({"metadata": metadata, "spec": job["spec"]})
@@ -140,7 +139,7 @@ def _bare(value: Any) -> Any:
 
 
 def plan_states(statuses: list[dict[str, Any]], *, time: str) -> list[Any]:
-    """A Plan's statuses, one after the other, without repeats; times by whether they moved."""
+    """Return a Plan's statuses in order; a condition's time is replaced by whether it changed."""
     states: list[Any] = []
     before: dict[str, Any] = {}
     for status in statuses:
@@ -154,7 +153,7 @@ def plan_states(statuses: list[dict[str, Any]], *, time: str) -> list[Any]:
 
 
 def job_states(entries: list[dict[str, Any]]) -> list[Any]:
-    """A Job's parallelism, counts and conditions, one after the other, without repeats."""
+    """Return a Job's distinct states in order: parallelism, counts and conditions."""
     states: list[Any] = []
     for one in entries:
         state = (one["event"], one["parallelism"], one["status"], one["conditions"])

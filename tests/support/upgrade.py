@@ -1,4 +1,4 @@
-"""Whole upgrades in a test: the simulated cluster, a manager that may be killed on the way, and what is left over."""
+"""Whole upgrades in a test: the simulated cluster and managers that a test may kill."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 PLAN = "upgrade"
 BY_VERSION: dict[str, Any] = {"version": "v1.8.0"}
 BY_IMAGE: dict[str, Any] = {"image": "harvester-v1.8.0"}
-#: Seconds between two looks at the plan, and until an upgrade counts as stuck: of virtual time, and of real time.
+#: Seconds between two polls of the plan, and until an upgrade counts as stuck; virtual and real.
 LOOK, STUCK = 0.25, 3600.0
 REAL_LOOK, REAL_STUCK = 0.02, 240.0
-#: Seconds in which everything that an end sets off is done; in real time, without a change.
+#: Seconds until the cluster has settled after an end; in real time, without a change.
 FAREWELL, REAL_FAREWELL = 10.0, 1.5
 _CREATED = 201
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac"
@@ -57,39 +57,39 @@ _RBAC_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class SimulatedClock:
-    """The simulation's calendar as the manager's clock."""
+    """The simulation's time as the manager's clock."""
 
     simulation: Simulation
 
     def now(self) -> datetime:
-        """The virtual wall time."""
+        """Return the virtual wall time."""
         return self.simulation.now()
 
     def monotonic(self) -> float:
-        """The loop's time."""
+        """Return the loop's time."""
         return asyncio.get_running_loop().time()
 
 
 @cache
 def _rights() -> tuple[tuple[Resource, Object], ...]:
-    """What `kubectl apply -k deploy` would install of RBAC."""
+    """Return the RBAC manifests of `kubectl apply -k deploy`."""
     texts = [path.read_text() for path in sorted(RBAC.glob("*.yaml"))]
     manifests = [manifest for text in texts for manifest in yaml.safe_load_all(text)]
     return tuple((_RBAC_KINDS[m["kind"]], m) for m in manifests if m["kind"] in _RBAC_KINDS)
 
 
 class Ledger:
-    """A transport that remembers what the manager created, over all of its lives."""
+    """A transport that records what all managers created."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        #: Collection's path and object's name of every object created.
+        #: Path and name of every created object.
         self.created: list[tuple[str, str]] = []
-        #: Answers 409, which a healthy run does not have.
+        #: Requests with status 409; a healthy run has none.
         self.conflicts: list[str] = []
 
     async def send(self, request: Request) -> Response:
-        """Pass it on and take note."""
+        """Forward and record it."""
         answer = await self._inner.send(request)
         if request.method == "POST" and answer.status == _CREATED:
             self.created.append((request.path, objects.name(json.loads(answer.body))))
@@ -98,25 +98,25 @@ class Ledger:
         return answer
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Pass it on."""
+        """Forward it."""
         return self._inner.open(request)
 
 
 @dataclass(kw_only=True)
 class UpgradeRun:
-    """A running simulation with room for a plan and for managers, which may do what deploy/rbac grants and no more."""
+    """A running simulation with a plan and managers that have the permissions of deploy/rbac."""
 
     simulation: Simulation
     name: str
     ledger: Ledger
-    #: What managers read the upgrade repository with.
+    #: The managers' client of the upgrade repository.
     repository: RepositoryClient
-    #: What managers are started with.
+    #: The managers' options.
     options: RunOptions = field(default_factory=RunOptions)
 
     @classmethod
     async def set_up(cls, simulation: Simulation, *, name: str = PLAN) -> Self:
-        """Install the manager's account and rights."""
+        """Install the manager's RBAC objects."""
         client = simulation.client()
         for resource, manifest in _rights():
             with contextlib.suppress(AlreadyExists):
@@ -125,7 +125,7 @@ class UpgradeRun:
         return cls(simulation=simulation, name=name, ledger=ledger, repository=simulation.repository)
 
     def life(self, *, die_at: int = 0, after: bool = False, lose_at: int = 0, seed: str = "manager") -> ManagerProcess:
-        """A manager's process; `die_at`, `after` and `lose_at` as for `InterruptibleTransport`."""
+        """Return a manager process; see `InterruptibleTransport`."""
         return ManagerProcess(
             transport=self.ledger,
             repository=self.repository,
@@ -150,11 +150,11 @@ class UpgradeRun:
         )
 
     async def plan(self) -> Object:
-        """The plan now."""
+        """Return the plan."""
         return await self.simulation.client().get(UPGRADE_PLANS, self.name)
 
     async def phase(self) -> str:
-        """The plan's current phase, "deleted", or "unknown" while the API server is away."""
+        """Return the plan's current phase, "deleted", or "unknown" while the API server is unavailable."""
         try:
             return str(objects.status(await self.plan()).get("currentPhase") or "")
         except NotFound:
@@ -177,21 +177,21 @@ class UpgradeRun:
         return await self.until(*TERMINAL, died=died)
 
     async def until_plan(self, is_so: Callable[[Object], bool], *, seconds: float = 600.0) -> Object:
-        """The plan as soon as it is so. Raises TimeoutError."""
+        """Wait until the plan fulfils a condition, and return it. Raises TimeoutError."""
 
-        async def fitting() -> Object | None:
+        async def poll() -> Object | None:
             plan = await self.plan()
             return plan if is_so(plan) else None
 
-        found: Object = await eventually(fitting, seconds=seconds, pause=REAL_LOOK)
+        found: Object = await eventually(poll, seconds=seconds, pause=REAL_LOOK)
         return found
 
     async def until_recorded(self, phase: str) -> None:
-        """Wait until the plan has reached the phase, if only to leave it at once. Raises TimeoutError."""
+        """Wait until the plan has recorded the phase. Raises TimeoutError."""
         await self.until_plan(lambda plan: phase in phases_of(plan))
 
     async def until_node(self, state: str, *, node: str = "") -> None:
-        """Wait until the node, or any, has reached the state in the node upgrade. Raises TimeoutError."""
+        """Wait until the node, or any, is in the state. Raises TimeoutError."""
         await self.until_recorded("NodeUpgrading")
 
         def is_there(plan: Object) -> bool:
@@ -205,7 +205,7 @@ class UpgradeRun:
         await self.until_plan(lambda plan: objects.condition(plan, type_) is not None)
 
     async def settle(self) -> None:
-        """Let happen what an end sets off."""
+        """Wait until cleanup and garbage collection are done."""
         if not self.simulation.backend.has_controllers:
             await asyncio.sleep(FAREWELL)
             return
@@ -220,7 +220,7 @@ class UpgradeRun:
                     state, since = now, clock()
 
     async def events(self, reason: str = "") -> list[Object]:
-        """The plan's events, oldest first."""
+        """Return the plan's events, oldest first."""
         found = (await self.simulation.client().list(EVENTS)).items
         about = [event for event in found if event["involvedObject"].get("name") == self.name]
         ordered = sorted(about, key=lambda event: int(objects.metadata(event)["resourceVersion"]))
@@ -228,18 +228,18 @@ class UpgradeRun:
 
 
 async def provision_generation(simulation: Simulation) -> int:
-    """What the Rancher cluster has."""
+    """Return the provisionGeneration of the Rancher cluster."""
     local = await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
     found: int = objects.spec(local)["rkeConfig"]["provisionGeneration"]
     return found
 
 
 def phases_of(plan: Object) -> list[str]:
-    """The recorded phase values, in order."""
+    """Return the recorded phase values, in order."""
     return [entry["phase"] for entry in objects.status(plan).get("phaseTransitionTimestamps") or []]
 
 
 def condition(plan: Object, type_: str) -> tuple[str, str, str]:
-    """Status, reason and message."""
+    """Return status, reason and message."""
     found = objects.condition(plan, type_) or {}
     return found.get("status", ""), found.get("reason", ""), found.get("message", "")

@@ -1,7 +1,4 @@
-"""A manager without judgement: it does what every Harvester upgrade does, step by step, and waits for each.
-
-It shows that the simulated cluster goes all the way, without any code of the product's.
-"""
+"""A minimal upgrade without the manager's code: it runs each step and waits for it."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ TOLERATIONS = [
 
 
 def image(name: str, url: str, **spec: Any) -> Object:
-    """A VirtualMachineImage that is an upgrade ISO."""
+    """Return a VirtualMachineImage of an upgrade ISO."""
     return {
         "apiVersion": "harvesterhci.io/v1beta1",
         "kind": "VirtualMachineImage",
@@ -60,7 +57,7 @@ def image(name: str, url: str, **spec: Any) -> Object:
 
 
 def repository(plan: str, claim: str, *, replicas: int = 2) -> list[tuple[Any, Object]]:
-    """Deployment and Service of a plan's repository."""
+    """Return Deployment and Service of a plan's repository."""
     labels = {"plan": plan, "component": "repo"}
     container = {
         "name": "repo",
@@ -95,7 +92,7 @@ def repository(plan: str, claim: str, *, replicas: int = 2) -> list[tuple[Any, O
 
 
 def suc_plan(name: str, plan: str, *, args: list[str], concurrency: int = 3) -> Object:
-    """A system-upgrade-controller Plan for every managed node."""
+    """Return a system-upgrade-controller Plan for all managed nodes."""
     return {
         "apiVersion": "upgrade.cattle.io/v1",
         "kind": "Plan",
@@ -118,7 +115,7 @@ def suc_plan(name: str, plan: str, *, args: list[str], concurrency: int = 3) -> 
 
 
 def job(name: str, plan: str, *, command: list[str], node: str = "", **spec: Any) -> Object:
-    """A Job of the toolkit's, bound to a node if one is given."""
+    """Return a Job of the toolkit, bound to a node if one is given."""
     field = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     container: Object = {
         "name": "apply",
@@ -145,37 +142,37 @@ def job(name: str, plan: str, *, command: list[str], node: str = "", **spec: Any
 
 
 class UpgradeScript:
-    """Takes a cluster through an upgrade; any failure shows as a time-out."""
+    """Upgrades a cluster; a failure raises TimeoutError."""
 
     def __init__(self, client: Client, *, plan: str = "demo", iso_url: str, release: Any) -> None:
         self._client = client
         self._plan = plan
         self._iso_url = iso_url
         self._release = release
-        #: What Rancher asked, in order: node and question.
+        #: Node and hook of each acknowledgement, in order.
         self.asked: list[tuple[str, str]] = []
 
     async def run(self) -> None:
-        """All of it, for a cluster of several nodes."""
+        """Upgrade a cluster of several nodes."""
         await self.prepare()
         await self.upgrade_nodes()
         await self.run_plan("image-cleanup", ["sh", "clean"], concurrency=1)
 
     async def prepare(self) -> None:
-        """Everything before the nodes' turn."""
+        """Run the steps before the node upgrade."""
         await self.import_image()
         await self.start_repository()
         await self.run_plan("image-preload", ["upgrade_node.sh", "prepare"])
         await self.run_job("cluster-upgrade", ["upgrade_manifests.sh"])
 
     async def import_image(self) -> None:
-        """The ISO."""
+        """Import the ISO."""
         name = f"{self._plan}-iso"
         await self._client.create(VIRTUAL_MACHINE_IMAGES, image(name, self._iso_url))
         await eventually(lambda: self._has(VIRTUAL_MACHINE_IMAGES, name, "Imported"))
 
     async def start_repository(self, *, replicas: int = 2) -> None:
-        """Deployment and Service."""
+        """Create Deployment and Service, and wait until they are available."""
         for resource, obj in repository(self._plan, f"{self._plan}-iso", replicas=replicas):
             await self._client.create(resource, obj)
 
@@ -186,24 +183,24 @@ class UpgradeScript:
         await eventually(available)
 
     async def run_plan(self, component: str, args: list[str], *, concurrency: int = 3) -> None:
-        """A Plan, to its end."""
+        """Run a Plan to its end."""
         name = f"{self._plan}-{component}"
         await self._client.create(SUC_PLANS, suc_plan(name, self._plan, args=args, concurrency=concurrency))
         await eventually(lambda: self._has(SUC_PLANS, name, "Complete", namespace=CATTLE_SYSTEM))
 
     async def run_job(self, name: str, command: list[str], *, node: str = "") -> None:
-        """A Job, to its end."""
+        """Run a Job to its end."""
         full = f"{self._plan}-{name}"
         await self._client.create(JOBS, job(full, self._plan, command=command, node=node))
         await eventually(lambda: self._has(JOBS, full, "Complete"))
 
     async def upgrade_nodes(self) -> None:
-        """Ask Rancher, answer its hooks, until every node runs the new system and no hook is open."""
+        """Start the node upgrade and acknowledge hooks until every node runs the new release."""
         await self.ask_rancher()
         await eventually(self._nodes_are_done, seconds=36000)
 
     async def ask_rancher(self) -> None:
-        """The one patch that starts it."""
+        """Start the node upgrade by a patch of the Rancher cluster."""
         cluster = await self._client.get(PROVISIONING_CLUSTERS, "local", namespace=FLEET_LOCAL)
         options = {
             "enabled": True,
@@ -227,18 +224,18 @@ class UpgradeScript:
     async def _nodes_are_done(self) -> bool:
         busy = False
         for secret in (await self._client.list(SECRETS, namespace=FLEET_LOCAL)).items:
-            busy = await self._answer(secret) or busy
+            busy = await self._acknowledge(secret) or busy
         nodes = (await self._client.list(NODES)).items
         return not busy and all(self._is_new(node) for node in nodes)
 
-    async def _answer(self, secret: Object) -> bool:
-        """Whether Rancher waits for this machine."""
+    async def _acknowledge(self, secret: Object) -> bool:
+        """Acknowledge a pending hook; return True while the machine is drained."""
         annotations = objects.annotations_of(secret)
-        for question, hook, work in (
+        for drain, hook, work in (
             ("rke.cattle.io/post-drain", POST_HOOK, "post-drain"),
             ("rke.cattle.io/pre-drain", PRE_HOOK, "pre-drain"),
         ):
-            text = annotations.get(question)
+            text = annotations.get(drain)
             if text and annotations.get(hook) != text:
                 node = await self._node_of(secret)
                 self.asked.append((node, work))

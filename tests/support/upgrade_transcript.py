@@ -1,4 +1,4 @@
-"""The course of whole upgrades as text, kept in tests/golden: what a user would see, line by line.
+"""Transcripts of whole upgrades as users see them, stored in tests/golden.
 
 `python -m tests.support.upgrade_transcript` writes the files; review the difference.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SPECS: dict[str, dict[str, Any]] = {"by-version": BY_VERSION, "by-image": BY_IMAGE}
-#: What a wait is for is one of these, with its name; or Rancher, whose choice has no name yet.
+#: Beginnings of the objects that a message names.
 NAMED = (
     "Version ",
     "Setting ",
@@ -54,27 +54,27 @@ _HEADER = """\
 
 
 class TranscriptHook:
-    """A hook of the middleware's that notes what each of the manager's writes changed in what a user sees."""
+    """A hook of the middleware that records the visible changes of the manager's writes."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._began = now()
-        #: How many phase values were recorded before.
+        #: The number of phase values so far.
         self._phases = 0
         self._seen: dict[str, str] = {}
         self.lines: list[str] = []
 
     async def before(self, number: int, call: Call) -> None:
-        """Nothing is written yet."""
+        """Do nothing before the request."""
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """It is."""
+        """Record the changes."""
         _ = number
         if response.status not in _WRITTEN:
             return
         written = json.loads(response.body)
         if call.resource == "events":
-            self._note("event", f"{written['type']} {written['reason']}: {written['message']}")
+            self._add("event", f"{written['type']} {written['reason']}: {written['message']}")
         elif call.resource.startswith("upgradeplans"):
             self._plan(written)
 
@@ -82,7 +82,7 @@ class TranscriptHook:
         status = objects.status(plan)
         recorded = [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or []]
         for phase in recorded[self._phases :]:
-            self._note("phase", phase)
+            self._add("phase", phase)
         self._phases = len(recorded)
         for node, entry in sorted((status.get("nodeUpgradeStatuses") or {}).items()):
             self._changed(f"node {node}", _node(entry))
@@ -96,16 +96,16 @@ class TranscriptHook:
             self._seen[what] = value
             kind, _, about = what.partition(" ")
             separator = "=" if kind == "condition" else ": "
-            self._note(kind, f"{about}{separator}{value}" if about else value)
+            self._add(kind, f"{about}{separator}{value}" if about else value)
 
-    def _note(self, kind: str, text: str) -> None:
+    def _add(self, kind: str, text: str) -> None:
         seconds = round((self._now() - self._began).total_seconds())
         self.lines.append(f"{seconds:>3} s  {kind:<9}  {text}".rstrip())
 
 
 def _node(entry: Object) -> str:
-    said = ": ".join(part for part in (entry.get("reason"), entry.get("message")) if part)
-    return f"{entry['state']} ({said})" if said else str(entry["state"])
+    reason = ": ".join(part for part in (entry.get("reason"), entry.get("message")) if part)
+    return f"{entry['state']} ({reason})" if reason else str(entry["state"])
 
 
 def _condition(found: Object) -> str:
@@ -113,25 +113,25 @@ def _condition(found: Object) -> str:
 
 
 async def record(spec: dict[str, Any]) -> list[str]:
-    """The course of a three-node upgrade."""
+    """Return the transcript of a three-node upgrade."""
     async with Simulation("three-nodes") as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
-            course = simulation.middleware.hook = TranscriptHook(simulation.now)
+            transcript = simulation.middleware.hook = TranscriptHook(simulation.now)
             await stage.create_plan(spec)
             await stage.until_ended()
             await stage.settle()
-    return course.lines
+    return transcript.lines
 
 
 def text(entry: str) -> str:
-    """What the entry's file should hold. Runs an upgrade in a new loop."""
+    """Run an upgrade in a new loop and return the content of the entry's file."""
     lines = virtual_time.run(record(SPECS[entry]))
     return _HEADER.format(entry=entry.replace("-", " ")) + "\n" + "\n".join(lines) + "\n"
 
 
 def path(entry: str) -> Path:
-    """The entry's file."""
+    """Return the entry's file."""
     return GOLDEN / f"three-nodes-{entry}.txt"
 
 

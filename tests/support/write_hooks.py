@@ -50,7 +50,7 @@ class NoopWrites:
             self.unchanged.append(f"{call.verb} {call.path}")
 
     async def _read(self, call: Call) -> Object | None:
-        """The object; None while the API server is away."""
+        """Return the object, or None while the API server is unavailable."""
         plural, _, group = call.resource.partition(".")
         version = call.path.split("/")[3 if group else 2]
         resource = Resource(group=group, version=version, plural=plural, kind="", namespaced=bool(call.namespace))

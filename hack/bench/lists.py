@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from hack.bench.catalogue import Figure
 from hack.bench.loop_steps import StepSelector
 from hack.control_plane.assets import find_assets
+from hack.control_plane.backend import direct
 from hack.control_plane.control_plane import ADMIN, ControlPlane
-from hack.control_plane.direct import direct
 from upgrade_manager.cli import gc_tuning
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer

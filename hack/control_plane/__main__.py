@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,8 +29,6 @@ _REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "go.txt"
 #: Where Go's installer puts it, on the PATH or not.
 _INSTALLED_GO = Path("/usr/local/go/bin/go")
 _PARTIAL = ".partial-"
-#: Seconds between two progress lines.
-_PROGRESS_INTERVAL = 30.0
 
 
 def main() -> int:
@@ -156,20 +153,9 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _run(step: str, command: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> None:
-    """Run a program and report progress; an interrupted call leaves no process behind. Raises AssetsError."""
+    """Report the step and run its program. Raises AssetsError."""
     _report(step)
-    began = time.monotonic()
-    with subprocess.Popen(command, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, start_new_session=True) as process:
-        try:
-            while process.returncode is None:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(_PROGRESS_INTERVAL)
-                    break
-                _report(f"{step}, for {time.monotonic() - began:.0f} s")
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    if process.returncode:
+    if subprocess.run(command, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, check=False).returncode:
         raise AssetsError(f"{step} failed; the reason is in the output above")
 
 

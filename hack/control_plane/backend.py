@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+import json
+from contextlib import AsyncExitStack, suppress
+from copy import deepcopy
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from random import Random
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hack.apiserver.handlers import Handlers
+from hack.cluster.foreign import foreign_crds
+from hack.control_plane.assets import AssetsError
 from hack.control_plane.authorized_handlers import AuthorizedHandlers
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
-from hack.control_plane.crds import real_crds
-from hack.control_plane.direct import direct
-from hack.control_plane.inventory import inventory
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.config import ClientConfig, TlsConfig
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
+    from hack.control_plane.assets import Assets
     from hack.control_plane.control_plane import ControlPlane
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 
 #: Seconds between two checks of the processes.
 _CHECK_INTERVAL = 1.0
+_RESPONSE_TIMEOUT = 10.0
 
 
 class RealBackend:
@@ -92,3 +103,74 @@ class RealBackend:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
+
+
+@dataclass(frozen=True, slots=True)
+class _Static:
+    """A source whose credentials never expire."""
+
+    plane: ControlPlane
+    authorization: str
+
+    async def load(self) -> ClientConfig:
+        """See ConfigSource."""
+        return self.snapshot()
+
+    def snapshot(self) -> ClientConfig:
+        tls = TlsConfig(ca_data=self.plane.certificate.decode())
+        return ClientConfig(server=self.plane.url, tls=tls, source=self, authorization=self.authorization)
+
+
+def direct(plane: ControlPlane, *, token: str = "") -> HttpTransport:
+    """Return a transport to be entered; without a token, each request's own Authorization header counts."""
+    source = _Static(plane, f"Bearer {token}" if token else "")
+    return HttpTransport(source.snapshot())
+
+
+def real_crds(assets: Assets) -> list[Object]:
+    """Return a copy of the definition of each kind in hack/crds, the project's own if there is one.
+
+    Raises AssetsError when the projects' definitions were not built.
+    """
+    if not assets.crds.is_dir():
+        raise AssetsError(f"CustomResourceDefinitions not found in {assets.crds}: run `make real-kube`")
+    return deepcopy(_read_crds(assets.crds))
+
+
+@cache
+def _read_crds(folder: Path) -> list[Object]:
+    found = []
+    for crd in foreign_crds():
+        path = folder / f"{crd['metadata']['name']}.json"
+        real: Any = json.loads(path.read_text(encoding="utf-8")) if path.exists() else crd
+        found.append(real)
+    return found
+
+
+async def kinds(client: Client) -> list[Resource]:
+    """Return all kinds whose objects can be listed and deleted, each in its preferred version."""
+    groups = (await _get(client, "/apis"))["groups"]
+    found = []
+    for group, version in [("", "v1"), *((one["name"], one["preferredVersion"]["version"]) for one in groups)]:
+        listed = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
+        found += [
+            Resource(group=group, version=version, plural=one["name"], kind=one["kind"], namespaced=one["namespaced"])
+            for one in listed["resources"]
+            if {"list", "delete"} <= set(one["verbs"])
+        ]
+    return found
+
+
+async def inventory(client: Client) -> list[Object]:
+    """Return every object of every kind, each once: Events are served in two groups."""
+    found: dict[str, Object] = {}
+    for resource in await kinds(client):
+        # A definition may be deleted meanwhile.
+        with suppress(NotFound):
+            for obj in (await client.list(resource)).items:
+                found.setdefault(objects.uid(obj), obj)
+    return list(found.values())
+
+
+async def _get(client: Client, path: str) -> Any:
+    return json.loads((await client.raw("GET", path, timeout=_RESPONSE_TIMEOUT)).body)

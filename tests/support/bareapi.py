@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from hack.apiserver.http_poster import HttpPoster
 from hack.apiserver.identity import User
+from hack.control_plane.backend import direct
 from hack.control_plane.control_plane import ADMIN
-from hack.control_plane.direct import direct
 from tests.support.accounts import ACCOUNTS
 from tests.support.apiserver import make_server
 from tests.support.raw_client import RawClient

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from hack.control_plane.inventory import inventory, kinds
+from hack.control_plane.backend import inventory, kinds
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.patch import MergePatch

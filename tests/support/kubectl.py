@@ -21,7 +21,7 @@ from hack.apiserver.server import ApiServer
 from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
 from hack.control_plane import control_plane as kube
-from hack.control_plane.direct import direct
+from hack.control_plane.backend import direct
 from tests.support.accounts import ACCOUNTS
 from tests.support.cluster_reset import reset
 from tests.support.polling import eventually

@@ -9,8 +9,8 @@ import pytest
 
 from hack.cluster.foreign import foreign_crds
 from hack.control_plane.assets import Assets
+from hack.control_plane.backend import real_crds
 from hack.control_plane.crd_extraction import extract_crds
-from hack.control_plane.crds import real_crds
 from tests.support import tiers
 
 if TYPE_CHECKING:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import ssl
 import tempfile
-import urllib.error
-import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.control_plane import control_plane
 from hack.control_plane.assets import Assets, find_assets
 from hack.control_plane.control_plane import (
-    ADMIN,
     API_SERVER,
     CONTROLLER_MANAGER,
     ControlPlane,
@@ -27,8 +22,6 @@ from tests.support.processes import becomes_true, program_of, started_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @pytest.fixture
@@ -82,34 +75,6 @@ def plane(temporary: Path) -> Iterator[ControlPlane]:
     _ = temporary
     with ControlPlane(find_assets(os.environ)) as plane:
         yield plane
-
-
-def send(plane: ControlPlane, path: str, body: Any = None, *, token: str = ADMIN.token) -> tuple[int, Any]:
-    """Send a request to kube-apiserver and return the status and the first line of the response."""
-    context = ssl.create_default_context(cadata=plane.certificate.decode())
-    request = urllib.request.Request(plane.url + path, headers={"authorization": f"Bearer {token}"})  # noqa: S310
-    if body is not None:
-        request.data = json.dumps(body).encode()
-        request.add_header("content-type", "application/json")
-    try:
-        with urllib.request.urlopen(request, context=context, timeout=30) as response:  # noqa: S310
-            return response.status, json.loads(response.read().splitlines()[0])
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.loads(error.read())
-
-
-@pytest.mark.assets
-def test_data_outlives_a_killed_api_server(plane: ControlPlane) -> None:
-    assert send(plane, MAPS, {"metadata": {"name": "kept"}})[0] == 201
-    url = plane.url
-    plane.kill(API_SERVER)
-    with pytest.raises(OSError, match="refused"):
-        send(plane, MAPS)
-    plane.start(API_SERVER)
-    plane.start(API_SERVER)
-    assert plane.url == url
-    assert send(plane, f"{MAPS}/kept")[0] == 200
 
 
 @pytest.mark.assets

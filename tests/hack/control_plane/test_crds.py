@@ -10,7 +10,6 @@ import pytest
 from hack.cluster.foreign import foreign_crds
 from hack.control_plane.assets import Assets
 from hack.control_plane.backend import real_crds
-from hack.control_plane.crd_extraction import extract_crds
 from tests.support import tiers
 
 if TYPE_CHECKING:
@@ -22,35 +21,6 @@ if TYPE_CHECKING:
 #: Facets that must be equal where hack/crds models a field; descriptions, formats and limits may differ.
 FACETS = ("type", "enum", "nullable", "x-kubernetes-int-or-string", "x-kubernetes-list-type")
 NAMES = [crd["metadata"]["name"] for crd in foreign_crds()]
-CHART = """---
-{{- if .Values.crds }}
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  labels: {{- include "labels" . | nindent 4 }}
-    part: ""
-  name: volumes.longhorn.io
-spec:
-  conversion: {strategy: Webhook}
-  versions: [{name: v1, served: true, storage: false}, {name: v2, served: false, storage: true}]
-status: {}
-{{- end }}
----
-kind: ConfigMap
-"""
-
-
-def test_chart_definition_is_reduced_to_its_stored_version(tmp_path: Path) -> None:
-    (tmp_path / "k8s").mkdir()
-    (tmp_path / "k8s" / "crds.yaml").write_text(CHART)
-    extract_crds("github.com/longhorn/longhorn-manager", tmp_path, tmp_path)
-    assert json.loads((tmp_path / "volumes.longhorn.io.json").read_text()) == {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "volumes.longhorn.io"},
-        "spec": {"versions": [{"name": "v2", "served": True, "storage": True}]},
-    }
-    assert [path.name for path in tmp_path.glob("*.json")] == ["volumes.longhorn.io.json"]
 
 
 def test_kind_has_its_project_definition_or_the_small_one(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A server of its own for every test, with two custom kinds, and a client for it."""
+"""A separate server for each test, with two custom kinds and a client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def wire(server: ApiServer) -> RawClient:
 
 @pytest.fixture
 async def controllers(server: ApiServer) -> AsyncIterator[None]:
-    """The server's own controllers run while the test does."""
+    """Run the server's controllers during the test."""
     running = asyncio.create_task(server.run())
     yield
     running.cancel()

@@ -29,7 +29,7 @@ MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
         (9 * YEAR + 3 * DAY, "9y"),
     ],
 )
-def test_a_duration_has_at_most_two_units(seconds: int, text: str) -> None:
+def test_duration_has_at_most_two_units(seconds: int, text: str) -> None:
     assert human_duration(seconds) == text
 
 
@@ -45,5 +45,5 @@ def test_a_duration_has_at_most_two_units(seconds: int, text: str) -> None:
         ("then", "<invalid>"),
     ],
 )
-def test_an_age_counts_from_a_time(timestamp: str | None, text: str) -> None:
+def test_age_counts_from_a_timestamp(timestamp: str | None, text: str) -> None:
     assert age(timestamp, datetime(2026, 1, 1, 0, 5, tzinfo=UTC)) == text

@@ -22,20 +22,20 @@ def request(**headers: str) -> Request:
     return Request(method="GET", path="/", headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def test_without_a_header_it_is_the_process_itself(authenticator: Authenticator) -> None:
+def test_request_without_a_header_is_the_administrator(authenticator: Authenticator) -> None:
     assert authenticator.identify(request()) is ADMIN
 
 
-def test_an_empty_header_is_nobody(authenticator: Authenticator) -> None:
+def test_empty_header_is_anonymous(authenticator: Authenticator) -> None:
     assert authenticator.identify(request(authorization="")) is ANONYMOUS
 
 
-def test_a_token_stands_for_its_user(authenticator: Authenticator) -> None:
+def test_token_identifies_its_user(authenticator: Authenticator) -> None:
     assert authenticator.identify(request(authorization="Bearer bob-token")) is BOB
     assert authenticator.review("bob-token") is BOB
 
 
-def test_an_unknown_token_is_refused(authenticator: Authenticator) -> None:
+def test_unknown_token_is_refused(authenticator: Authenticator) -> None:
     with pytest.raises(StatusError) as refusal:
         authenticator.identify(request(authorization="Bearer nosuch"))
     assert (refusal.value.code, refusal.value.reason, refusal.value.message) == (401, "Unauthorized", "Unauthorized")

@@ -1,4 +1,4 @@
-"""Custom kinds come and go with their definitions."""
+"""Custom kinds are served while their definitions exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GADGETS = "/apis/example.io/v1/namespaces/default/gadgets"
 GADGET = definition("gadgets", "Gadget", namespaced=True, status=False)
 
 
-async def test_a_definition_is_established_and_its_kind_served_at_once(wire: RawClient) -> None:
+async def test_definition_is_established_and_its_kind_served(wire: RawClient) -> None:
     assert (await wire.get(GADGETS)).status == 404
     async with wire.watch(DEFINITIONS, fieldSelector="metadata.name=gadgets.example.io") as events:
         await wire.post(DEFINITIONS, GADGET)
@@ -41,12 +41,12 @@ async def test_a_definition_is_established_and_its_kind_served_at_once(wire: Raw
         pytest.param(GADGET | {"metadata": {"name": "other.example.io"}}, id="name that is not plural.group"),
     ],
 )
-async def test_a_wrong_definition_is_invalid(wire: RawClient, body: dict[str, Any]) -> None:
+async def test_invalid_definition_is_refused(wire: RawClient, body: dict[str, Any]) -> None:
     refused = await wire.post(DEFINITIONS, body)
     assert refused.status == 422, refused.body
 
 
-async def test_a_change_of_the_definition_changes_the_kind(wire: RawClient) -> None:
+async def test_definition_change_changes_the_kind(wire: RawClient) -> None:
     definition_path = f"{DEFINITIONS}/widgets.example.io"
     changed = copy.deepcopy(WIDGET["spec"]["versions"][0])
     changed.pop("subresources")
@@ -57,7 +57,7 @@ async def test_a_change_of_the_definition_changes_the_kind(wire: RawClient) -> N
 
 
 @pytest.mark.usefixtures("controllers")
-async def test_the_objects_go_before_their_definition(wire: RawClient) -> None:
+async def test_objects_are_deleted_before_their_definition(wire: RawClient) -> None:
     await wire.post(WIDGETS, widget("fast"))
     slow = widget("slow")
     slow["metadata"]["finalizers"] = ["x/one"]
@@ -80,7 +80,7 @@ async def test_the_objects_go_before_their_definition(wire: RawClient) -> None:
 
 
 @pytest.mark.usefixtures("controllers")
-async def test_a_definition_that_somebody_else_holds_is_left_alone(server: ApiServer, wire: RawClient) -> None:
+async def test_definition_with_another_finalizer_stays(server: ApiServer, wire: RawClient) -> None:
     path = f"{DEFINITIONS}/widgets.example.io"
     await wire.patch(path, {"metadata": {"finalizers": ["x.io/one"]}})
     await wire.delete(path)

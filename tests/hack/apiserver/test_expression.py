@@ -16,28 +16,28 @@ from hack.apiserver.expression import ExpressionError, compiled, evaluate, uses
         ("has(self.nosuch)", False),
     ],
 )
-def test_an_expression_has_a_value(source: str, value: object) -> None:
+def test_expression_is_evaluated(source: str, value: object) -> None:
     assert evaluate(source, {"self": {"a": 1, "l": [1, 2], "s": "A,B"}}) == value
 
 
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        pytest.param("self.nosuch", "no such key: nosuch", id="a field that is not there"),
-        pytest.param("nosuch", "Undefined variable", id="a variable that is not there"),
-        pytest.param("1 + 'a'", "overload", id="types that do not go together"),
+        pytest.param("self.nosuch", "no such key: nosuch", id="missing field"),
+        pytest.param("nosuch", "Undefined variable", id="missing variable"),
+        pytest.param("1 + 'a'", "overload", id="wrong types"),
         pytest.param("self.", "Syntax error", id="a syntax error"),
     ],
 )
-def test_an_expression_without_a_value(source: str, text: str) -> None:
+def test_invalid_expression_is_refused(source: str, text: str) -> None:
     with pytest.raises(ExpressionError, match=text):
         evaluate(source, {"self": {}})
 
 
-def test_programs_are_kept() -> None:
+def test_programs_are_cached() -> None:
     assert compiled("self.a") is compiled("self.a")
 
 
-def test_the_variables_of_an_expression_are_known() -> None:
+def test_variables_of_an_expression_are_found() -> None:
     assert uses("self.a == oldSelf.a", "oldSelf")
     assert not uses("self.a == 'oldSelf'", "oldSelf")

@@ -1,4 +1,4 @@
-"""Paths that somebody else answers."""
+"""Handlers registered for paths outside the API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def answer(request: Request, values: Mapping[str, str]) -> Response:
         pytest.param("GET", "/files/", {"path": ""}, id="no rest"),
     ],
 )
-def test_a_pattern_takes_paths(method: str, path: str, expected: dict[str, str] | None) -> None:
+def test_pattern_matches_paths(method: str, path: str, expected: dict[str, str] | None) -> None:
     handlers = Handlers()
     handlers.register(START, answer, method="PUT")
     handlers.register("/files/{path:rest}", answer)
@@ -38,7 +38,7 @@ def test_a_pattern_takes_paths(method: str, path: str, expected: dict[str, str] 
     assert (found[1] if found else None) == expected
 
 
-def test_the_last_pattern_wins() -> None:
+def test_last_matching_pattern_wins() -> None:
     async def other(request: Request, values: Mapping[str, str]) -> Response:  # noqa: ARG001
         return Response(status=404)
 

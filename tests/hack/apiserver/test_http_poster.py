@@ -49,7 +49,7 @@ async def url(authority: Authority, tmp_path: Path) -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def test_a_webhook_is_reached_by_url_or_service(authority: Authority, url: str) -> None:
+async def test_webhook_is_called_by_url_or_service(authority: Authority, url: str) -> None:
     poster = HttpPoster(services={"here/checker": url})
     trusted = authority.certificate
     by_url = Target(url=f"{url}/validate?timeout=1s", ca_bundle=trusted)
@@ -59,16 +59,16 @@ async def test_a_webhook_is_reached_by_url_or_service(authority: Authority, url:
         assert (answer.status, answer.body) == (200, b"{}")
 
 
-async def test_no_answer_is_transient(authority: Authority, url: str) -> None:
+async def test_failed_call_is_transient(authority: Authority, url: str) -> None:
     poster = HttpPoster(services={})
     trusted = authority.certificate
-    stranger = Authority(now=datetime.now(UTC)).certificate
+    other = Authority(now=datetime.now(UTC)).certificate
     targets = {
-        "not trusted": Target(url=f"{url}/validate", ca_bundle=stranger),
+        "not trusted": Target(url=f"{url}/validate", ca_bundle=other),
         "no certificate": Target(url=f"{url}/validate", ca_bundle=b"PEM"),
         "too slow": Target(url=f"{url}/validate?slow=1", ca_bundle=trusted),
-        "no such service": Target(service_namespace="here", service_name="nobody"),
-        "nobody listens": Target(url="https://127.0.0.1:1/", ca_bundle=trusted),
+        "no such service": Target(service_namespace="here", service_name="missing"),
+        "connection refused": Target(url="https://127.0.0.1:1/", ca_bundle=trusted),
     }
     for target in targets.values():
         with pytest.raises(Transient):

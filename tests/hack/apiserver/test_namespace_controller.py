@@ -1,4 +1,4 @@
-"""The life and death of namespaces."""
+"""Namespace termination."""
 
 from __future__ import annotations
 
@@ -17,16 +17,8 @@ SPACES = "/api/v1/namespaces"
 WIDGETS = "/apis/example.io/v1/namespaces/x/widgets"
 
 
-async def test_a_new_namespace_is_active_and_carries_its_name(wire: RawClient) -> None:
-    created = (await wire.post(SPACES, {"metadata": {"name": "x"}})).body
-    assert created["status"] == {"phase": "Active"}
-    assert created["spec"] == {"finalizers": ["kubernetes"]}
-    assert created["metadata"]["labels"] == {"kubernetes.io/metadata.name": "x"}
-    assert (await wire.get(SPACES)).names == ["default", "kube-node-lease", "kube-public", "kube-system", "x"]
-
-
 @pytest.mark.usefixtures("controllers")
-async def test_a_namespace_goes_after_what_is_in_it(wire: RawClient) -> None:
+async def test_namespace_is_deleted_after_its_content(wire: RawClient) -> None:
     await wire.post(SPACES, {"metadata": {"name": "x"}})
     await wire.post(WIDGETS, widget("fast"))
     slow = widget("slow")
@@ -50,24 +42,24 @@ async def test_a_namespace_goes_after_what_is_in_it(wire: RawClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-async def test_a_namespace_that_every_cluster_needs_stays(wire: RawClient, name: str) -> None:
+async def test_system_namespace_cannot_be_deleted(wire: RawClient, name: str) -> None:
     refused = await wire.delete(f"{SPACES}/{name}")
     assert refused.status == 403
     assert refused.body["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
 
 
-async def test_only_finalize_takes_the_finalizer_away(wire: RawClient) -> None:
+async def test_only_finalize_removes_the_finalizer(wire: RawClient) -> None:
     created = (await wire.post(SPACES, {"metadata": {"name": "x"}})).body
     replaced = await wire.put(f"{SPACES}/x", created | {"spec": {}})
     assert replaced.body["spec"] == {"finalizers": ["kubernetes"]}
     await wire.delete(f"{SPACES}/x")
-    dying = (await wire.get(f"{SPACES}/x")).body
-    assert (await wire.put(f"{SPACES}/x/finalize", dying | {"spec": {}})).status == 200
+    terminating = (await wire.get(f"{SPACES}/x")).body
+    assert (await wire.put(f"{SPACES}/x/finalize", terminating | {"spec": {}})).status == 200
     assert (await wire.get(f"{SPACES}/x")).status == 404
 
 
 @pytest.mark.usefixtures("controllers")
-async def test_a_namespace_that_somebody_else_holds_is_left_alone(server: ApiServer, wire: RawClient) -> None:
+async def test_namespace_with_another_finalizer_stays(server: ApiServer, wire: RawClient) -> None:
     await wire.post(SPACES, {"metadata": {"name": "x", "finalizers": ["x.io/one"]}})
     await wire.delete(f"{SPACES}/x")
     await asyncio.sleep(1)

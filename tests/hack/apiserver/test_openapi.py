@@ -1,4 +1,4 @@
-"""The documents from which kubectl explains kinds and learns where fields are validated."""
+"""OpenAPI documents for kubectl explain and server-side validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def document(wire: RawClient) -> dict[str, Any]:
     return body
 
 
-async def test_the_index_leads_to_every_version_of_every_group(wire: RawClient) -> None:
+async def test_index_links_every_group_version(wire: RawClient) -> None:
     paths = (await wire.get("/openapi/v3")).body["paths"]
     assert {"api/v1", "apis/batch/v1", "apis/example.io/v1"} <= paths.keys()
     url = paths["apis/example.io/v1"]["serverRelativeURL"]
@@ -36,7 +36,7 @@ async def test_the_index_leads_to_every_version_of_every_group(wire: RawClient) 
     assert (await wire.get(path)).status == 200
 
 
-async def test_the_hash_changes_with_the_document(wire: RawClient) -> None:
+async def test_hash_changes_with_the_document(wire: RawClient) -> None:
     def url(paths: dict[str, Any]) -> str:
         return str(paths["apis/example.io/v1"]["serverRelativeURL"])
 
@@ -51,13 +51,13 @@ async def test_the_hash_changes_with_the_document(wire: RawClient) -> None:
     assert url((await wire.get("/openapi/v3")).body["paths"]) != before
 
 
-async def test_an_unchanged_document_is_not_sent_again(server: ApiServer, wire: RawClient) -> None:
+async def test_unchanged_document_is_not_sent_again(server: ApiServer, wire: RawClient) -> None:
     etag = (await wire.get("/openapi/v3/api/v1")).headers["etag"]
     again = await RawClient(server, headers={"if-none-match": etag}).get("/openapi/v3/api/v1")
     assert (again.status, again.body) == (304, b"")
 
 
-async def test_a_custom_kind_has_its_schema_and_what_all_kinds_have(document: dict[str, Any]) -> None:
+async def test_custom_kind_has_its_schema_and_metadata(document: dict[str, Any]) -> None:
     schema = document["components"]["schemas"][SCHEMA]
     assert schema["x-kubernetes-group-version-kind"] == [
         {"group": "management.harvesterhci.io", "version": "v1beta1", "kind": "UpgradePlan"}
@@ -68,7 +68,7 @@ async def test_a_custom_kind_has_its_schema_and_what_all_kinds_have(document: di
     ]
 
 
-async def test_a_built_in_kind_has_the_fields_of_its_type(wire: RawClient) -> None:
+async def test_built_in_kind_has_the_fields_of_its_type(wire: RawClient) -> None:
     schemas = (await wire.get("/openapi/v3/apis/batch/v1")).body["components"]["schemas"]
     job = schemas["io.k8s.api.batch.v1.Job"]["properties"]
     assert job.keys() == {"apiVersion", "kind", "metadata", "spec", "status"}
@@ -78,14 +78,14 @@ async def test_a_built_in_kind_has_the_fields_of_its_type(wire: RawClient) -> No
 
 def references(node: Any) -> list[str]:
     if isinstance(node, dict):
-        # A schema has a field of that name too.
+        # A schema also has a property named $ref.
         own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
         return own + [found for item in node.values() for found in references(item)]
     return [found for item in node for found in references(item)] if isinstance(node, list) else []
 
 
 @pytest.mark.parametrize("path", [PLANS, "api/v1", "apis/apiextensions.k8s.io/v1"])
-async def test_every_reference_leads_somewhere(wire: RawClient, path: str) -> None:
+async def test_every_reference_is_resolved(wire: RawClient, path: str) -> None:
     await wire.post(DEFINITIONS, crd_manifest())
     document = (await wire.get(f"/openapi/v3/{path}")).body
     found = set(references(document))
@@ -95,24 +95,22 @@ async def test_every_reference_leads_somewhere(wire: RawClient, path: str) -> No
 
 
 @pytest.mark.parametrize(("path", "method"), [("", "post"), ("/{name}", "put"), ("/{name}", "patch")])
-async def test_writes_take_the_parameter_by_which_kubectl_knows_that_the_server_validates(
-    document: dict[str, Any], path: str, method: str
-) -> None:
+async def test_writes_offer_dry_run_and_field_validation(document: dict[str, Any], path: str, method: str) -> None:
     operation = document["paths"][f"/{PLANS}/upgradeplans{path}"][method]
     assert [parameter["name"] for parameter in operation["parameters"]] == ["dryRun", "fieldValidation"]
     assert operation["x-kubernetes-group-version-kind"]["kind"] == "UpgradePlan"
 
 
-async def test_no_strategic_merge_patch_is_offered(document: dict[str, Any]) -> None:
+async def test_strategic_merge_patch_is_not_offered(document: dict[str, Any]) -> None:
     content = document["paths"][f"/{PLANS}/upgradeplans/{{name}}"]["patch"]["requestBody"]["content"]
     assert set(content) == {"application/json-patch+json", "application/merge-patch+json"}
 
 
-async def test_the_status_has_its_own_path(document: dict[str, Any]) -> None:
+async def test_status_has_a_path(document: dict[str, Any]) -> None:
     assert set(document["paths"][f"/{PLANS}/upgradeplans/{{name}}/status"]) == {"get", "put", "patch"}
 
 
-async def test_the_definition_itself_is_not_changed(document: dict[str, Any], wire: RawClient) -> None:
+async def test_stored_definition_is_unchanged(document: dict[str, Any], wire: RawClient) -> None:
     del document
     stored = (await wire.get(f"{DEFINITIONS}/upgradeplans.management.harvesterhci.io")).body
     schema = stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -120,11 +118,11 @@ async def test_the_definition_itself_is_not_changed(document: dict[str, Any], wi
 
 
 @pytest.mark.parametrize("path", ["/openapi/v3/apis/nosuch.io/v1", "/openapi/v4", "/openapi/v3/api"])
-async def test_what_is_not_there(wire: RawClient, path: str) -> None:
+async def test_unknown_document_is_not_found(wire: RawClient, path: str) -> None:
     assert (await wire.get(path)).status == 404
 
 
-async def test_the_old_document_is_empty_in_both_formats(server: ApiServer) -> None:
+async def test_v2_document_is_empty_in_both_formats(server: ApiServer) -> None:
     plain = await RawClient(server, headers={"accept": "application/json"}).get("/openapi/v2")
     assert (plain.body["swagger"], plain.body["paths"]) == ("2.0", {})
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -141,7 +139,7 @@ async def test_the_old_document_is_empty_in_both_formats(server: ApiServer) -> N
         ("coordination.k8s.io", "leases", "io.k8s.coordination.v1.Lease"),
     ],
 )
-def test_the_names_of_schemas(group: str, plural: str, name: str) -> None:
+def test_schema_has_a_name(group: str, plural: str, name: str) -> None:
     row = ResourceTable.builtin().find(group, "v1", plural)
     assert row is not None
     assert schema_name(row) == f"io.k8s.{name}".replace("io.k8s.io.k8s", "io.k8s")

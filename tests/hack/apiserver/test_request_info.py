@@ -1,4 +1,4 @@
-"""Requests in the terms of authorization."""
+"""Authorization attributes of requests."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ KUBEVIRT = "/apis/subresources.kubevirt.io/v1/namespaces/x/virtualmachines/a/sto
             "/api/v1/namespaces/x",
             {},
             Attributes(verb="delete", version="v1", resource="namespaces", namespace="x", name="x"),
-            id="a namespace is in itself",
+            id="namespace",
         ),
     ],
 )
-def test_a_request_asks_for(method: str, path: str, query: dict[str, str], expected: Attributes) -> None:
+def test_request_has_attributes(method: str, path: str, query: dict[str, str], expected: Attributes) -> None:
     assert attributes_of(Request(method=method, path=path, query=tuple(query.items()))) == expected

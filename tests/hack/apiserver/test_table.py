@@ -25,7 +25,7 @@ def table(*, include: str = "Metadata", columns: bool = True) -> dict[str, Any]:
     return render(PLANS, [PLAN], metadata={"resourceVersion": "7"}, include_object=include, columns=columns, now=NOW)
 
 
-def test_a_table_has_the_columns_of_its_definition() -> None:
+def test_table_has_the_columns_of_its_definition() -> None:
     made = table()
     assert (made["kind"], made["apiVersion"], made["metadata"]) == ("Table", "meta.k8s.io/v1", {"resourceVersion": "7"})
     names = [column["name"] for column in made["columnDefinitions"]]
@@ -38,19 +38,19 @@ def test_a_table_has_the_columns_of_its_definition() -> None:
     ("include", "expected"),
     [
         pytest.param("None", None, id="nothing"),
-        pytest.param("Object", PLAN, id="all of it"),
+        pytest.param("Object", PLAN, id="object"),
         pytest.param(
             "Metadata",
             {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": PLAN["metadata"]},
-            id="its metadata",
+            id="metadata",
         ),
     ],
 )
-def test_what_a_row_holds_of_its_object(include: str, expected: dict[str, Any] | None) -> None:
+def test_include_object_selects_the_row_object(include: str, expected: dict[str, Any] | None) -> None:
     assert table(include=include)["rows"][0]["object"] == expected
 
 
-def test_later_events_of_a_watch_come_without_definitions() -> None:
+def test_later_watch_events_have_no_column_definitions() -> None:
     made = table(columns=False)
     assert made["columnDefinitions"] == []
     assert made["rows"][0]["cells"][0] == "demo"
@@ -74,10 +74,10 @@ def test_later_events_of_a_watch_come_without_definitions() -> None:
         pytest.param("date", 7, None, id="a number as a time"),
     ],
 )
-def test_a_value_is_shown_by_the_type_of_its_column(kind: str, value: Any, shown: Any) -> None:
+def test_cell_follows_the_type_of_its_column(kind: str, value: Any, shown: Any) -> None:
     assert cell(Column(name="X", type=kind, json_path=".x"), {"x": value}, NOW) == shown
 
 
-def test_an_absent_value_is_not_shown() -> None:
+def test_missing_value_has_an_empty_cell() -> None:
     assert cell(Column(name="X", type="string", json_path=".x.y"), {}, NOW) is None
     assert cell(Column(name="X", type="string", json_path="=self.x"), {}, NOW) is None

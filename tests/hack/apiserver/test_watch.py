@@ -1,4 +1,4 @@
-"""Watches: where they begin, what they see, how they end, and that they leave nothing behind."""
+"""Watches: start, history, bookmarks, end, cleanup."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.apiserver import WIDGETS, widget
-from tests.support.raw_client import RawClient
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
+    from tests.support.raw_client import RawClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -25,7 +25,7 @@ async def _fill(wire: RawClient, names: str) -> str:
 
 
 @pytest.mark.parametrize("version", ["", "0"], ids=["most recent", "any"])
-async def test_it_begins_with_what_is_there(wire: RawClient, version: str) -> None:
+async def test_watch_starts_with_existing_objects(wire: RawClient, version: str) -> None:
     await _fill(wire, "ba")
     async with wire.watch(MAPS, resourceVersion=version) as events:
         assert await events.take(2) == [("ADDED", "a"), ("ADDED", "b")]
@@ -33,23 +33,7 @@ async def test_it_begins_with_what_is_there(wire: RawClient, version: str) -> No
         assert await events.take(1) == [("DELETED", "a")]
 
 
-async def test_it_goes_on_after_a_version(wire: RawClient) -> None:
-    version = await _fill(wire, "a")
-    await wire.patch(f"{MAPS}/a", {"data": {"x": "1"}})
-    await _fill(wire, "b")
-    async with wire.watch(MAPS, resourceVersion=version) as events:
-        assert await events.take(2) == [("MODIFIED", "a"), ("ADDED", "b")]
-
-
-async def test_a_deleted_object_comes_with_the_version_of_its_deletion(server: ApiServer, wire: RawClient) -> None:
-    version = await _fill(wire, "a")
-    async with wire.watch(MAPS, resourceVersion=version) as events:
-        await wire.delete(f"{MAPS}/a")
-        event = await events.next()
-        assert event["object"]["metadata"]["resourceVersion"] == str(server.storage.revision)
-
-
-async def test_a_forgotten_version_is_expired_inside_of_the_stream(server: ApiServer, wire: RawClient) -> None:
+async def test_compacted_version_gets_an_error_event(server: ApiServer, wire: RawClient) -> None:
     version = await _fill(wire, "ab")
     await _fill(wire, "c")
     server.compact()
@@ -59,7 +43,7 @@ async def test_a_forgotten_version_is_expired_inside_of_the_stream(server: ApiSe
     assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
 
 
-async def test_history_is_forgotten_by_age_but_never_the_last_hundred(wire: RawClient) -> None:
+async def test_history_keeps_recent_and_last_hundred_events(wire: RawClient) -> None:
     first = await _fill(wire, "a")
     for number in range(150):
         await wire.patch(f"{MAPS}/a", {"data": {"n": str(number)}})
@@ -75,7 +59,7 @@ async def test_history_is_forgotten_by_age_but_never_the_last_hundred(wire: RawC
         assert (await events.next())["type"] == "MODIFIED"
 
 
-async def test_a_reader_that_falls_behind_is_told(server: ApiServer, wire: RawClient) -> None:
+async def test_slow_reader_gets_an_error_event(server: ApiServer, wire: RawClient) -> None:
     version = await _fill(wire, "a")
     async with wire.watch(MAPS, resourceVersion=version) as events:
         await _fill(wire, "b")
@@ -84,14 +68,7 @@ async def test_a_reader_that_falls_behind_is_told(server: ApiServer, wire: RawCl
     assert event["object"]["code"] == 410
 
 
-async def test_a_watch_from_the_future_shows_nothing_until_then(server: ApiServer, wire: RawClient) -> None:
-    async with wire.watch(MAPS, resourceVersion=str(server.storage.revision + 2)) as events:
-        for name in "abc":
-            await _fill(wire, name)
-        assert await events.take(1) == [("ADDED", "c")]
-
-
-async def test_bookmarks_come_each_minute_and_before_the_end(server: ApiServer, wire: RawClient) -> None:
+async def test_bookmarks_are_sent_each_minute_and_at_the_end(server: ApiServer, wire: RawClient) -> None:
     version = await _fill(wire, "a")
     loop = asyncio.get_running_loop()
     begin, seen = loop.time(), []
@@ -110,7 +87,7 @@ async def test_bookmarks_come_each_minute_and_before_the_end(server: ApiServer, 
     assert mark["metadata"]["resourceVersion"] == str(server.storage.revision)
 
 
-async def test_without_a_time_out_it_ends_within_an_hour(wire: RawClient) -> None:
+async def test_watch_without_timeout_ends_within_an_hour(wire: RawClient) -> None:
     loop = asyncio.get_running_loop()
     begin = loop.time()
     async with wire.watch(MAPS, allowWatchBookmarks="true") as events:
@@ -118,7 +95,7 @@ async def test_without_a_time_out_it_ends_within_an_hour(wire: RawClient) -> Non
     assert 1800 <= loop.time() - begin < 3600
 
 
-async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watch(wire: RawClient) -> None:
+async def test_object_leaving_the_selection_is_a_deletion(wire: RawClient) -> None:
     async with wire.watch(MAPS, labelSelector="on=yes") as events:
         await wire.post(MAPS, {"metadata": {"name": "a"}})
         await wire.patch(f"{MAPS}/a", {"metadata": {"labels": {"on": "yes"}}})
@@ -132,29 +109,14 @@ async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watch(wire
     assert seen[2]["object"]["metadata"]["resourceVersion"] == off.version
 
 
-async def test_a_namespace_narrows_it(wire: RawClient) -> None:
+async def test_watch_is_limited_to_its_namespace(wire: RawClient) -> None:
     async with wire.watch(MAPS) as events:
         await wire.post(MAPS.replace("default", "kube-system"), {"metadata": {"name": "x"}})
         await _fill(wire, "a")
         assert await events.take(1) == [("ADDED", "a")]
 
 
-@pytest.mark.parametrize(
-    ("form", "kind"),
-    [
-        pytest.param("PartialObjectMetadata", "PartialObjectMetadata", id="metadata"),
-        pytest.param("Table", "Table", id="table"),
-    ],
-)
-async def test_events_come_in_the_form_that_was_asked_for(wire: RawClient, form: str, kind: str) -> None:
-    await _fill(wire, "ab")
-    asking = RawClient(wire.transport, headers={"accept": f"application/json;as={form};g=meta.k8s.io;v=v1"})
-    async with asking.watch(MAPS, timeoutSeconds="3") as events:
-        seen = await events.rest()
-    assert [event["object"]["kind"] for event in seen] == [kind, kind]
-
-
-async def test_leaving_it_leaves_nothing_behind(server: ApiServer, wire: RawClient) -> None:
+async def test_closed_watch_leaves_no_tasks(server: ApiServer, wire: RawClient) -> None:
     tasks = len(asyncio.all_tasks())
     async with wire.watch(MAPS) as events:
         reading = asyncio.create_task(events.next())
@@ -166,13 +128,13 @@ async def test_leaving_it_leaves_nothing_behind(server: ApiServer, wire: RawClie
     assert len(asyncio.all_tasks()) == tasks
 
 
-async def test_closing_the_server_ends_it(server: ApiServer, wire: RawClient) -> None:
+async def test_closing_the_server_ends_the_watch(server: ApiServer, wire: RawClient) -> None:
     async with wire.watch(MAPS) as events:
         asyncio.get_running_loop().call_later(5, server.close)
         assert await events.rest() == []
 
 
-async def _mess(wire: RawClient, random: Random, steps: int) -> None:
+async def _random_writes(wire: RawClient, random: Random, steps: int) -> None:
     for step in range(steps):
         name = f"w-{random.randrange(12)}"
         action = random.choice(("create", "patch", "label", "delete"))
@@ -190,13 +152,13 @@ async def _mess(wire: RawClient, random: Random, steps: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("selector", ["", "on=yes"], ids=["all", "selected"])
-async def test_whoever_follows_knows_what_a_list_knows(wire: RawClient, seed: int, selector: str) -> None:
-    """A client that lists, watches, is cut off at random and goes on where it was ends with the server's state."""
+async def test_interrupted_watches_match_a_final_list(wire: RawClient, seed: int, selector: str) -> None:
+    """List, then watch with random interruptions; the cache ends equal to a list."""
     random = Random(seed)
-    known: dict[str, Any] = {}
+    cached: dict[str, Any] = {}
     listed = await wire.get(WIDGETS, labelSelector=selector)
     version = listed.version
-    writing = asyncio.create_task(_mess(wire, random, 150))
+    writing = asyncio.create_task(_random_writes(wire, random, 150))
     while not writing.done() or version != (await wire.get(WIDGETS)).version:
         query = {"resourceVersion": version, "timeoutSeconds": str(random.randrange(1, 4)), "labelSelector": selector}
         async with wire.watch(WIDGETS, allowWatchBookmarks="true", **query) as events:
@@ -205,10 +167,10 @@ async def test_whoever_follows_knows_what_a_list_knows(wire: RawClient, seed: in
                 assert int(metadata["resourceVersion"]) >= int(version)
                 version = metadata["resourceVersion"]
                 if event["type"] == "DELETED":
-                    del known[metadata["name"]]
+                    del cached[metadata["name"]]
                 elif event["type"] != "BOOKMARK":
-                    assert (event["type"] == "MODIFIED") == (metadata["name"] in known)
-                    known[metadata["name"]] = event["object"]
+                    assert (event["type"] == "MODIFIED") == (metadata["name"] in cached)
+                    cached[metadata["name"]] = event["object"]
     final = await wire.get(WIDGETS, labelSelector=selector)
-    assert sorted(known) == final.names
-    assert [known[name] for name in final.names] == final.body["items"]
+    assert sorted(cached) == final.names
+    assert [cached[name] for name in final.names] == final.body["items"]

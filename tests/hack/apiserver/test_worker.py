@@ -1,4 +1,4 @@
-"""The queue under the server's own controllers."""
+"""The work queue of the server's controllers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from hack.apiserver.status import bad_request
 from hack.apiserver.worker import RETRY_SECONDS, Worker
 
 
-async def test_each_thing_is_looked_at_once_in_order_and_a_refused_one_again_later() -> None:
+async def test_queue_deduplicates_and_retries_refused_keys() -> None:
     loop = asyncio.get_running_loop()
     seen: list[tuple[str, float]] = []
 
-    async def look(thing: str) -> None:
-        seen.append((thing, loop.time()))
-        if thing == "refused" and len(seen) < 4:
+    async def reconcile(key: str) -> None:
+        seen.append((key, loop.time()))
+        if key == "refused" and len(seen) < 4:
             raise bad_request("not now")
 
-    worker: Worker[str] = Worker(look)
-    for thing in ("b", "refused", "b", "a"):
-        worker.add(thing)
+    worker: Worker[str] = Worker(reconcile)
+    for key in ("b", "refused", "b", "a"):
+        worker.add(key)
     running = asyncio.create_task(worker.run())
     await asyncio.sleep(10)
     worker.add("b")

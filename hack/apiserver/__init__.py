@@ -14,7 +14,7 @@ Refused are:
 
 - Other kinds, versions, subresources and `/api/v1/watch/...`: 404.
 - Streaming lists (sendInitialEvents): 422, as with the feature gate WatchList off.
-- Answers in protobuf, CBOR or YAML: 406. Server-side apply and bodies in protobuf or CBOR: 415.
+- Responses in protobuf, CBOR or YAML: 406. Server-side apply and bodies in protobuf or CBOR: 415.
 - Other keywords, functions and subresources in CustomResourceDefinitions, matchConditions of webhooks: 422.
 - Impersonation of a uid or of extra fields: 400.
 

@@ -46,9 +46,9 @@ class Binder:
         options = write_options(route, request, user)
         placing = replace(options, subresource="binding")
         await self.writer.update(target, lambda pod: _bound(pod, node), placing, whole=False)
-        told = replace(target, subresource="status")
+        scheduled = replace(target, subresource="status")
         status = replace(options, subresource="status")
-        await self.writer.update(told, self._scheduled, status, whole=False)
+        await self.writer.update(scheduled, self._scheduled, status, whole=False)
         return Response(status=201, headers=JSON_HEADERS, body=encode(_SUCCESS))
 
     def _scheduled(self, pod: Object) -> Object:

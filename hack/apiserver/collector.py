@@ -32,7 +32,7 @@ COLLECTOR = User(
     groups=("system:serviceaccounts", "system:masters", "system:authenticated"),
 )
 #: The state of an owner: solid, deleted in the foreground (waiting for its dependents), or absent.
-Standing = Literal["solid", "waiting", "absent"]
+OwnerState = Literal["solid", "waiting", "absent"]
 
 
 class GarbageCollector:
@@ -46,7 +46,7 @@ class GarbageCollector:
         self._places: dict[str, Place] = {}
         #: UID of an owner, existing or not -> its dependents in insertion order.
         self._dependents: dict[str, dict[Place, None]] = {}
-        self._worker: Worker[Place] = Worker(self._look)
+        self._worker: Worker[Place] = Worker(self._handle)
         storage.observers.append(self._observe)
 
     async def run(self) -> None:
@@ -56,15 +56,15 @@ class GarbageCollector:
     def _observe(self, collection: str, entry: Entry) -> None:
         stored = entry.stored
         place = (collection, (stored.namespace, stored.name))
-        gone = entry.kind == "DELETED"
+        removed = entry.kind == "DELETED"
         before = _owner_uids(entry.previous)
-        after = [] if gone else _owner_uids(stored)
+        after = [] if removed else _owner_uids(stored)
         uid = stored.object["metadata"]["uid"]
         if before != after:
             self._index(place, before, after)
-        if gone:
+        if removed:
             self._places.pop(uid, None)
-            self._look_at_all([*self._dependents.get(uid, ()), *self._waiting_owners(before)])
+            self._add_all([*self._dependents.get(uid, ()), *self._waiting_owners(before)])
             return
         self._places[uid] = place
         if (after and before != after) or _collecting(stored.object):
@@ -79,7 +79,7 @@ class GarbageCollector:
         for owner in after:
             self._dependents.setdefault(owner, {})[place] = None
 
-    def _look_at_all(self, places: list[Place]) -> None:
+    def _add_all(self, places: list[Place]) -> None:
         for place in places:
             self._worker.add(place)
 
@@ -89,7 +89,7 @@ class GarbageCollector:
         found = [(place, self._storage.get(*place)) for place in places]
         return [place for place, stored in found if stored is not None and _collecting(stored.object)]
 
-    async def _look(self, place: Place) -> None:
+    async def _handle(self, place: Place) -> None:
         stored = self._storage.get(*place)
         if stored is None:
             return
@@ -99,7 +99,7 @@ class GarbageCollector:
         elif _collecting(stored.object) and FOREGROUND in finalizers:
             await self._delete_dependents(place, stored)
         else:
-            await self._judge(place, stored)
+            await self._collect(place, stored)
 
     def _orphan(self, place: Place, owner: Stored) -> None:
         uid = owner.object["metadata"]["uid"]
@@ -118,30 +118,30 @@ class GarbageCollector:
                 continue
             blocking += _blocks(found.object, uid)
             if "deletionTimestamp" not in found.object["metadata"]:
-                await self._judge(dependent, found)
+                await self._collect(dependent, found)
                 blocking -= _blocks(found.object, uid) and self._storage.get(*dependent) is None
         if not blocking:
             current = self._storage.get(*place)
             if current is not None:
                 self._without_finalizer(place[0], current.object, FOREGROUND)
 
-    async def _judge(self, place: Place, stored: Stored) -> None:
+    async def _collect(self, place: Place, stored: Stored) -> None:
         """Delete an object or drop its absent owners, depending on its owners."""
-        standings = {
-            reference["uid"]: self._standing(reference, stored.namespace)
+        states = {
+            reference["uid"]: self._owner_state(reference, stored.namespace)
             for reference in stored.object["metadata"].get("ownerReferences", [])
         }
-        if not standings:
+        if not states:
             return
-        others = {uid for uid, standing in standings.items() if standing != "solid"}
-        if len(others) < len(standings):
+        others = {uid for uid, state in states.items() if state != "solid"}
+        if len(others) < len(states):
             if others:
                 self._disown(place[0], stored.object, others)
             return
-        waiting = "waiting" in standings.values() and self._dependents.get(stored.object["metadata"]["uid"])
+        waiting = "waiting" in states.values() and self._dependents.get(stored.object["metadata"]["uid"])
         await self._delete(place, stored, "Foreground" if waiting else "Background")
 
-    def _standing(self, reference: Object, namespace: str) -> Standing:
+    def _owner_state(self, reference: Object, namespace: str) -> OwnerState:
         """Return the state of an owner; an owner of an unknown kind counts as solid."""
         group, _, version = reference["apiVersion"].rpartition("/")
         row = self._table.by_kind(group, version, reference["kind"])
@@ -160,9 +160,9 @@ class GarbageCollector:
         if row is None or "deletionTimestamp" in metadata:
             return
         held = {FOREGROUND, ORPHAN} & set(metadata.get("finalizers", []))
-        wanted = DeleteOptions(uid=metadata["uid"], propagation="" if held else propagation)
+        delete = DeleteOptions(uid=metadata["uid"], propagation="" if held else propagation)
         member = Route(row=row, verb="delete", namespace=stored.namespace, name=stored.name)
-        await self._writer.delete(member, wanted, WriteOptions(user=COLLECTOR))
+        await self._writer.delete(member, delete, WriteOptions(user=COLLECTOR))
 
     def _disown(self, collection: str, obj: Object, uids: set[str]) -> None:
         references = obj["metadata"].get("ownerReferences", [])

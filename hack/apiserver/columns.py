@@ -91,9 +91,11 @@ _JOB_CONDITIONS = ("Complete", "Failed", "Suspended", "SuccessCriteriaMet", "Fai
 
 def _job_status() -> str:
     has = "has(self.status) && has(self.status.conditions) && self.status.conditions.exists"
-    told = {kind: f"{has}(c, c.type == '{kind}' && c.status == 'True') ? '{kind}'" for kind in _JOB_CONDITIONS}
-    going = "has(self.metadata.deletionTimestamp) ? 'Terminating'"
-    return "=" + " : ".join([told.pop("Complete"), told.pop("Failed"), going, *told.values(), "'Running'"])
+    conditions = {kind: f"{has}(c, c.type == '{kind}' && c.status == 'True') ? '{kind}'" for kind in _JOB_CONDITIONS}
+    terminating = "has(self.metadata.deletionTimestamp) ? 'Terminating'"
+    return "=" + " : ".join(
+        [conditions.pop("Complete"), conditions.pop("Failed"), terminating, *conditions.values(), "'Running'"]
+    )
 
 
 _COMPLETIONS = (
@@ -153,10 +155,10 @@ def _count(field: str) -> str:
     return f"=has(self.status) && has(self.status.{field}) ? self.status.{field} : 0"
 
 
-def _ready_of(wanted: str = "replicas") -> str:
+def _ready_of(expected: str = "replicas") -> str:
     return (
         "=string(has(self.status) && has(self.status.readyReplicas) ? self.status.readyReplicas : 0)"
-        f" + '/' + string(has(self.spec.{wanted}) ? self.spec.{wanted} : 1)"
+        f" + '/' + string(has(self.spec.{expected}) ? self.spec.{expected} : 1)"
     )
 
 

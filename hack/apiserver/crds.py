@@ -154,7 +154,7 @@ class DefinitionController:
                 member = Route(row=row, verb="delete", namespace=state.namespace, name=state.name)
                 options = WriteOptions(user=CONTROLLER)
                 outcome = await self._writer.delete(member, DeleteOptions(propagation="Background"), options)
-                remaining -= outcome.gone
+                remaining -= outcome.removed
         if not remaining:
             self._release(name)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hack.apiserver import go_text
 from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.metadata import tidy
-from hack.apiserver.options import dry_run_faults, invalid_options
+from hack.apiserver.options import dry_run_errors, invalid_options
 from hack.apiserver.route import truthy
 from hack.apiserver.schema.decoding import DecodingError, decode
 from hack.apiserver.schema.field_error import invalid, not_supported
@@ -49,7 +49,7 @@ class DeleteOptions:
     dry_run: bool = False
 
     @property
-    def says_propagation(self) -> bool:
+    def sets_propagation(self) -> bool:
         """Return whether the client chose a propagation policy."""
         return bool(self.propagation) or self.orphan_dependents is not None
 
@@ -70,7 +70,7 @@ def _body(request: Request) -> Any:
     except JsonError as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
     if not isinstance(body, dict):
-        raise bad_request(f"couldn't get version/kind; json parse error: cannot unmarshal {go_text.word(body)}")
+        raise bad_request(f"couldn't get version/kind; json parse error: cannot unmarshal {go_text.json_type(body)}")
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         version = body.get("apiVersion", "v1")
         kind = f'no kind "{body["kind"]}" is registered for version "{version}"'
@@ -98,15 +98,15 @@ def delete_options(request: Request) -> DeleteOptions:
     except DecodingError as error:
         raise bad_request(str(error)) from error
     propagation, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if propagation and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
-        faults.append(invalid("propagationPolicy", propagation, detail))
+        errors.append(invalid("propagationPolicy", propagation, detail))
     elif propagation not in {"", *_POLICIES}:
-        faults.append(not_supported("propagationPolicy", propagation, (*_POLICIES, "nil")))
-    faults += dry_run_faults(given.get("dryRun") or [])
-    if faults:
-        raise invalid_options("DeleteOptions", faults)
+        errors.append(not_supported("propagationPolicy", propagation, (*_POLICIES, "nil")))
+    errors += dry_run_errors(given.get("dryRun") or [])
+    if errors:
+        raise invalid_options("DeleteOptions", errors)
     preconditions = given.get("preconditions") or {}
     return DeleteOptions(
         propagation=str(propagation),
@@ -138,7 +138,7 @@ def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:
         raise conflict(resource, metadata["name"], why)
 
 
-def dying(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> tuple[Object, bool]:
+def mark_deleted(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> tuple[Object, bool]:
     """Return the object with its deletion recorded, and whether finalizers or a grace period hold it."""
     metadata = obj["metadata"]
     finalizers = _finalizers(row, metadata.get("finalizers", []), options.policy)
@@ -185,9 +185,9 @@ def _contents(obj: Object) -> bool:
 def _finalizers(row: Row, present: list[str], propagation: str) -> list[str]:
     if not propagation and (FOREGROUND in present or ORPHAN in present):
         return present
-    wanted = propagation or ("Orphan" if row.orphan_by_default else "Background")
+    policy = propagation or ("Orphan" if row.orphan_by_default else "Background")
     others = [name for name in present if name not in {FOREGROUND, ORPHAN}]
-    added = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(wanted, [])
+    added = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
     return others + added
 
 

@@ -44,12 +44,12 @@ _SUBRESOURCE_VERBS = ["get", "patch", "update"]
 
 
 def version() -> Response:
-    """Answer /version."""
-    return _answer(VERSION)
+    """Return the response of /version."""
+    return _json(VERSION)
 
 
 def respond(request: Request, table: ResourceTable) -> Response:
-    """Answer a path of at most /apis/GROUP/VERSION. Raises StatusError 404."""
+    """Return the document at a path of at most /apis/GROUP/VERSION. Raises StatusError 404."""
     root, *parts = request.path.strip("/").split("/")
     if root == "api" and len(parts) <= 1:
         return _core(request, table, parts)
@@ -61,27 +61,27 @@ def respond(request: Request, table: ResourceTable) -> Response:
 def _core(request: Request, table: ResourceTable, parts: list[str]) -> Response:
     if parts:
         return _resources(table, "", parts[0])
-    if wanted := _aggregated_version(request):
-        return _aggregate(request, table, [""], wanted)
+    if version := _aggregated_version(request):
+        return _aggregate(request, table, [""], version)
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "127.0.0.1")}]
-    return _answer({"kind": "APIVersions", "versions": table.versions(""), "serverAddressByClientCIDRs": addresses})
+    return _json({"kind": "APIVersions", "versions": table.versions(""), "serverAddressByClientCIDRs": addresses})
 
 
 def _groups(request: Request, table: ResourceTable, parts: list[str]) -> Response:
     named = [group for group in table.groups() if group]
     if not parts:
-        if wanted := _aggregated_version(request):
-            return _aggregate(request, table, named, wanted)
+        if version := _aggregated_version(request):
+            return _aggregate(request, table, named, version)
         groups = [_group(table, group) for group in named]
-        return _answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+        return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
     if parts[0] not in named:
         raise no_such_path()
     if len(parts) == 1:
-        return _answer({"kind": "APIGroup", "apiVersion": "v1"} | _group(table, parts[0]))
+        return _json({"kind": "APIGroup", "apiVersion": "v1"} | _group(table, parts[0]))
     return _resources(table, *parts)
 
 
-def _answer(document: dict[str, Any]) -> Response:
+def _json(document: dict[str, Any]) -> Response:
     return Response(status=200, headers=JSON_HEADERS, body=json.dumps(document).encode())
 
 
@@ -110,7 +110,7 @@ def _resources(table: ResourceTable, group: str, version: str) -> Response:
             )
     group_version = f"{group}/{version}" if group else version
     head = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
-    return _answer(head | {"groupVersion": group_version, "resources": resources})
+    return _json(head | {"groupVersion": group_version, "resources": resources})
 
 
 def subresources(row: Row) -> list[tuple[str, dict[str, str]]]:
@@ -155,16 +155,16 @@ def _aggregated_version(request: Request) -> str:
     raise not_acceptable("only the following media types are accepted: application/json")
 
 
-def _aggregate(request: Request, table: ResourceTable, groups: list[str], wanted: str) -> Response:
+def _aggregate(request: Request, table: ResourceTable, groups: list[str], version: str) -> Response:
     document = {
         "kind": "APIGroupDiscoveryList",
-        "apiVersion": f"apidiscovery.k8s.io/{wanted}",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
         "metadata": {},
         "items": [_discovered_group(table, group) for group in groups],
     }
     body = json.dumps(document).encode()
     etag = f'"{hashlib.sha256(body).hexdigest()}"'
-    content_type = f"application/json;g=apidiscovery.k8s.io;v={wanted};as=APIGroupDiscoveryList"
+    content_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
     headers = {"etag": etag, "vary": "Accept", "cache-control": "public"}
     if request.headers.get("if-none-match") == etag:
         return Response(status=304, headers=headers)

@@ -42,7 +42,7 @@ def _unescaped(value: str) -> str:
 def _offered(term: Requirement, row: Row) -> Requirement:
     """Return the term with the path of the stored field. Raises StatusError 400."""
     common = {"metadata.name", "metadata.namespace"}
-    if row.selects_itself and not row.resource.namespaced:
+    if row.has_field_selectors and not row.resource.namespaced:
         common = {"metadata.name"}
     if term.key not in {*common, *row.selectable}:
         raise bad_request(_refusal(term.key, row))
@@ -52,6 +52,6 @@ def _offered(term: Requirement, row: Row) -> Requirement:
 def _refusal(key: str, row: Row) -> str:
     if row.unselectable:
         return row.unselectable.format(key)
-    if row.selects_itself:
+    if row.has_field_selectors:
         return f"field label not supported: {key}"
     return f'"{key}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -16,7 +16,7 @@ def shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def word(value: Any) -> str:
+def json_type(value: Any) -> str:
     """Return the name of a JSON type in Go's decoder."""
     if isinstance(value, bool):
         return "bool"

@@ -25,13 +25,13 @@ def hook_stage(row: Row, new: Object, old: Object | None, operation: Operation, 
     if row.resource.name not in CONFIGURATIONS:
         return new
     hooks = new.get("webhooks") or []
-    faults = [fault for index, hook in enumerate(hooks) for fault in _faults(hook, f"webhooks[{index}]")]
-    if faults:
-        raise invalid_object(row.resource, new["metadata"]["name"], faults)
+    errors = [error for index, hook in enumerate(hooks) for error in _hook_errors(hook, f"webhooks[{index}]")]
+    if errors:
+        raise invalid_object(row.resource, new["metadata"]["name"], errors)
     return new
 
 
-def _faults(hook: Object, path: str) -> Iterator[FieldError]:
+def _hook_errors(hook: Object, path: str) -> Iterator[FieldError]:
     if hook["name"].count(".") < 2:  # noqa: PLR2004  # three segments
         detail = "should be a domain with at least three segments separated by dots"
         yield invalid(f"{path}.name", hook["name"], detail)

@@ -30,10 +30,10 @@ class HttpPoster:
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=timeout)) as session,
                 session.post(
                     url, data=body, ssl=_trust(target), headers={"content-type": "application/json"}
-                ) as answer,
+                ) as response,
             ):
-                headers = {"content-type": answer.headers.get("content-type", "")}
-                return Response(status=answer.status, headers=headers, body=await answer.read())
+                headers = {"content-type": response.headers.get("content-type", "")}
+                return Response(status=response.status, headers=headers, body=await response.read())
         except (TimeoutError, aiohttp.ClientError, ssl.SSLError) as error:
             raise Transient(_told(error)) from error
 
@@ -50,7 +50,7 @@ def _trust(target: Target) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=authority)
     except ssl.SSLError as error:
-        raise Transient(f"the caBundle is no certificate: {error}") from error
+        raise Transient(f"the caBundle is not a certificate: {error}") from error
 
 
 def _told(error: Exception) -> str:

@@ -28,11 +28,11 @@ def acting(user: User, request: Request, store: Storage) -> User:
         return user
     namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
     if name.startswith(_ACCOUNT):
-        wanted = Attributes(verb="impersonate", resource="serviceaccounts", namespace=namespace, name=account)
+        attributes = Attributes(verb="impersonate", resource="serviceaccounts", namespace=namespace, name=account)
         groups = groups or ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
     else:
-        wanted = Attributes(verb="impersonate", resource="users", name=name)
-    authorize(user, wanted, store)
+        attributes = Attributes(verb="impersonate", resource="users", name=name)
+    authorize(user, attributes, store)
     for group in groups if request.headers.get("impersonate-group") else ():
         authorize(user, Attributes(verb="impersonate", resource="groups", name=group), store)
     implied = _UNAUTHENTICATED if name == ANONYMOUS.name else _AUTHENTICATED

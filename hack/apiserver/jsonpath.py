@@ -48,10 +48,10 @@ def compiled(path: str) -> tuple[Callable[[Any], list[Any]], ...]:
 
 def _step(match: re.Match[str]) -> Callable[[Any], list[Any]]:
     if match["filter"]:
-        steps, wanted = compiled(match["filter"]), match["single"] or match["double"] or ""
+        steps, expected = compiled(match["filter"]), match["single"] or match["double"] or ""
         if match["op"] == "==":
-            return lambda value: [item for item in _all(value) if wanted in _walk(steps, item)]
-        return lambda value: [item for item in _all(value) if _walk(steps, item) not in ([], [wanted])]
+            return lambda value: [item for item in _all(value) if expected in _walk(steps, item)]
+        return lambda value: [item for item in _all(value) if _walk(steps, item) not in ([], [expected])]
     if match["index"] == "*":
         return _all
     if match["index"]:

@@ -33,7 +33,7 @@ def _term(text: str) -> Requirement:
     else:
         values = {value.strip() for value in match["values"].split(",")}
         term = Requirement(match["listed"], match["word"], tuple(sorted(values)))
-    faults = [*qualified_name(term.key), *(fault for value in term.values for fault in label_value(value))]
-    if faults:
-        raise bad_request(f"unable to parse requirement: '{text}': {'; '.join(faults)}")
+    errors = [*qualified_name(term.key), *(error for value in term.values for error in label_value(value))]
+    if errors:
+        raise bad_request(f"unable to parse requirement: '{text}': {'; '.join(errors)}")
     return term

@@ -61,9 +61,9 @@ def list_options(request: Request, row: Row) -> ListOptions:
         allow_bookmarks=flag(request, "allowWatchBookmarks"),
         timeout_seconds=_number(query, "timeoutSeconds"),
     )
-    faults = _watch_faults(options, query) if options.watch else _list_faults(options, query)
-    if faults:
-        raise invalid_options("ListOptions", faults)
+    errors = _watch_errors(options, query) if options.watch else _list_errors(options, query)
+    if errors:
+        raise invalid_options("ListOptions", errors)
     return options
 
 
@@ -75,35 +75,35 @@ def _number(query: dict[str, str], name: str) -> int:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
 
 
-def _list_faults(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
+def _list_errors(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
     field = "resourceVersionMatch"
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if options.match and not options.resource_version:
-        faults.append(forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
+        errors.append(forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
     if options.match and options.continue_token:
-        faults.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+        errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
     if options.match not in {"", _EXACT, _NOT_OLDER}:
-        faults.append(not_supported(field, options.match, (_EXACT, _NOT_OLDER, "")))
+        errors.append(not_supported(field, options.match, (_EXACT, _NOT_OLDER, "")))
     if options.match == "Exact" and options.resource_version == "0":
-        faults.append(forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+        errors.append(forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
     if "sendInitialEvents" in query:
-        faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    return faults
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
 
 
-def _watch_faults(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
+def _watch_errors(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
     """Return errors of watch options; sendInitialEvents is refused as with the feature gate WatchList off."""
     field, initial = "resourceVersionMatch", "sendInitialEvents"
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if initial in query:
         if options.match != _NOT_OLDER:
-            faults.append(forbidden(field, f"{initial} requires setting {field} to NotOlderThan"))
+            errors.append(forbidden(field, f"{initial} requires setting {field} to NotOlderThan"))
         gate = f"{initial} is forbidden for watch unless the WatchList feature gate is enabled"
-        faults.append(forbidden(initial, gate))
+        errors.append(forbidden(initial, gate))
     elif options.match:
-        faults.append(forbidden(field, f"{field} is forbidden for watch unless {initial} is provided"))
+        errors.append(forbidden(field, f"{field} is forbidden for watch unless {initial} is provided"))
     if options.match not in {"", _NOT_OLDER}:
-        faults.append(not_supported(field, options.match, (_NOT_OLDER,)))
+        errors.append(not_supported(field, options.match, (_NOT_OLDER,)))
     if options.match and options.continue_token:
-        faults.append(forbidden(field, f"{field} is forbidden when continue is provided"))
-    return faults
+        errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
+    return errors

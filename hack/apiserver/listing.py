@@ -62,7 +62,7 @@ class _Token:
             value = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
             version, revision, start = str(value["v"]), int(value["rv"]), str(value["start"])
         except (ValueError, KeyError, TypeError, binascii.Error) as error:
-            raise _bad_token("it is no JSON in base64") from error
+            raise _bad_token("it is not base64-encoded JSON") from error
         if version != _FORMAT:
             raise _bad_token(f"server does not recognize this encoded version {version}")
         namespace, _, name = start.removesuffix("\0").partition("/")

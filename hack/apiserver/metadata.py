@@ -54,13 +54,13 @@ def decoded(body: Any, route: Route) -> Object:
     row = route.row
     if not all(isinstance(body.get(key) or "", str) for key in ("kind", "apiVersion")):
         raise bad_request("kind and apiVersion must be strings")
-    fault = "" if row.custom else _foreign(row, body)
-    if fault and route.verb == "patch":
-        raise invalid_patch(json.dumps(body, separators=(",", ":")), fault)
-    if fault:
+    message = "" if row.custom else _foreign(row, body)
+    if message and route.verb == "patch":
+        raise invalid_patch(json.dumps(body, separators=(",", ":")), message)
+    if message:
         number = str(body.get("apiVersion") or "v1").rpartition("/")[2]
         kind = body.get("kind") or row.resource.kind
-        raise bad_request(f'{kind} in version "{number}" cannot be handled as a {row.resource.kind}: {fault}')
+        raise bad_request(f'{kind} in version "{number}" cannot be handled as a {row.resource.kind}: {message}')
     if row.custom and (body.get("apiVersion") or "") != row.resource.api_version and route.verb != "patch":
         raise bad_request(
             f"the API version in the data ({body.get('apiVersion') or ''}) does not match the expected API version "
@@ -106,8 +106,8 @@ def _metadata(given: Any, route: Route) -> Object:
 def _shapeless(given: Any, row: Row) -> StatusError:
     kind = row.resource.kind
     where = "value" if row.custom else f"struct field {kind}.metadata"
-    fault = f"json: cannot unmarshal {go_text.word(given)} into Go {where} of type v1.ObjectMeta"
-    return bad_request(f'{kind} in version "{row.resource.version}" cannot be handled as a {kind}: {fault}')
+    message = f"json: cannot unmarshal {go_text.json_type(given)} into Go {where} of type v1.ObjectMeta"
+    return bad_request(f'{kind} in version "{row.resource.version}" cannot be handled as a {kind}: {message}')
 
 
 def tidy(metadata: Object) -> Object:
@@ -121,7 +121,7 @@ def tidy(metadata: Object) -> Object:
     return kept
 
 
-def born(row: Row, new: Object, *, now: datetime, random: Random) -> Object:
+def initialized(row: Row, new: Object, *, now: datetime, random: Random) -> Object:
     """Return a new object with its system fields, without fields that a create must not set."""
     metadata = new["metadata"]
     if metadata.get("resourceVersion"):

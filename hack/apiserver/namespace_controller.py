@@ -61,9 +61,9 @@ class NamespaceController:
                 remaining += 1
                 if row is not None and "deletionTimestamp" not in state.object["metadata"]:
                     member = Route(row=row, verb="delete", namespace=name, name=state.name)
-                    wanted = DeleteOptions(propagation="Background")
-                    outcome = await self._writer.delete(member, wanted, WriteOptions(user=CONTROLLER))
-                    remaining -= outcome.gone
+                    delete = DeleteOptions(propagation="Background")
+                    outcome = await self._writer.delete(member, delete, WriteOptions(user=CONTROLLER))
+                    remaining -= outcome.removed
         if not remaining:
             self._finalize(name)
 

@@ -173,11 +173,11 @@ def _paths(row: Row) -> dict[str, Any]:
 
 def _operation(row: Row, verb: str) -> dict[str, Any]:
     shape = reference(schema_name(row) + ("List" if verb == "list" else ""))
-    answer = {"description": "OK", "content": {"application/json": {"schema": shape}}}
+    response = {"description": "OK", "content": {"application/json": {"schema": shape}}}
     operation: dict[str, Any] = {
         "tags": [row.resource.group or "core"],
         "operationId": f"{verb}{row.resource.kind}{row.resource.version}",
-        "responses": {"200": answer},
+        "responses": {"200": response},
         "x-kubernetes-action": verb,
         "x-kubernetes-group-version-kind": _gvk(row),
     }

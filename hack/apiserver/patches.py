@@ -61,9 +61,9 @@ def _read(body: bytes, media_type: str) -> Any:
     return patch
 
 
-def _mistaken(value: Any, wanted: str, media_type: str) -> StatusError:
+def _mistaken(value: Any, expected: str, media_type: str) -> StatusError:
     prefix = "" if media_type == STRATEGIC_MERGE_PATCH else "error decoding patch: "
-    return bad_request(f"{prefix}json: cannot unmarshal {go_text.word(value)} into Go value of type {wanted}")
+    return bad_request(f"{prefix}json: cannot unmarshal {go_text.json_type(value)} into Go value of type {expected}")
 
 
 def merge(target: Any, patch: Any) -> Any:

@@ -45,11 +45,11 @@ def negotiate(accept: str) -> Form:
         parameters = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
         if media not in _JSON:
             continue
-        wanted = parameters.get("as")
-        if wanted is None:
+        expected = parameters.get("as")
+        if expected is None:
             return Form.OBJECT
-        if wanted in _FORMS and parameters.get("v") == "v1" and parameters.get("g") == "meta.k8s.io":
-            return _FORMS[wanted]
+        if expected in _FORMS and parameters.get("v") == "v1" and parameters.get("g") == "meta.k8s.io":
+            return _FORMS[expected]
     raise not_acceptable("only the following media types are accepted: application/json")
 
 
@@ -67,8 +67,8 @@ def fitting(form: Form, *, many: bool) -> Form:
 def included(form: Form, include: str) -> str:
     """Return the valid includeObject parameter of a Table. Raises StatusError 400."""
     if form is Form.TABLE and include not in {"", "None", "Metadata", "Object"}:
-        fault = f"Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
-        raise bad_request(f"Unable to convert to Table as requested: includeObject: {fault}")
+        message = f"Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: includeObject: {message}")
     return include
 
 

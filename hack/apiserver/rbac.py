@@ -93,12 +93,12 @@ def _covers(pattern: str, path: str) -> bool:
 
 
 def _resource(resources: list[str] | tuple[str, ...], attributes: Attributes) -> bool:
-    wanted = attributes.resource
+    expected = attributes.resource
     if attributes.subresource:
-        wanted = f"{wanted}/{attributes.subresource}"
+        expected = f"{expected}/{attributes.subresource}"
         if f"*/{attributes.subresource}" in resources:
             return True
-    return "*" in resources or wanted in resources
+    return "*" in resources or expected in resources
 
 
 def _of_binding(store: Storage, binding: Object, user: User, namespace: str) -> Iterator[Grant]:

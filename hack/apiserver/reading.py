@@ -59,14 +59,14 @@ class Reader:
         seen = view(route, request, self.now)
         options = list_options(request, route.row)
         revision = _revision(options.resource_version)
-        wanted = WatchOptions(
+        watch_options = WatchOptions(
             namespace=route.namespace,
             selector=options.selector,
             since=revision or None,
             bookmarks=options.allow_bookmarks,
             duration=self._duration(options),
         )
-        return Watch(self.storage, self.storage.collection(route.row.storage), seen, wanted)
+        return Watch(self.storage, self.storage.collection(route.row.storage), seen, watch_options)
 
     async def _reached(self, revision: int) -> None:
         """Wait for a future revision. Raises StatusError 504."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 STORED_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 #: Kinds like TokenReview, which are not stored.
 REVIEW_VERBS = ("create",)
-
-_VERSION = re.compile(r"^v(\d+)(?:(alpha|beta)(\d+))?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +87,7 @@ class Row:
         return self.resource.name
 
     @property
-    def selects_itself(self) -> bool:
+    def has_field_selectors(self) -> bool:
         """Whether the kind defines field selectors, which changes the message for unsupported ones."""
         return self.custom or bool(self.selectable)
 
@@ -143,13 +140,13 @@ class ResourceTable:
         return self._kinds.get((group, version, kind))
 
     def stored(self, storage: str) -> Row | None:
-        """Return the row of the preferred version of a collection."""
+        """Return the row of a collection."""
         rows = [row for row in self._rows.values() if row.resource.name == storage]
-        return min(rows, key=lambda row: version_priority(row.resource.version), default=None)
+        return rows[0] if rows else None
 
     def versions(self, group: str) -> list[str]:
-        """Return the versions of a group, the preferred one first."""
-        return sorted({key[1] for key in self._rows if key[0] == group}, key=version_priority)
+        """Return the versions of a group; a plain sort puts v1 before v1beta1."""
+        return sorted({key[1] for key in self._rows if key[0] == group})
 
     def groups(self) -> list[str]:
         """Return the groups in the order of their first rows; the core group is the empty string."""
@@ -164,12 +161,3 @@ class ResourceTable:
 
     def __len__(self) -> int:
         return len(self._rows)
-
-
-def version_priority(version: str) -> tuple[int, int, int, str]:
-    """Sort key: GA before beta before alpha, higher numbers first, then other names alphabetically."""
-    match = _VERSION.match(version)
-    if match is None:
-        return (3, 0, 0, version)
-    major, stage, minor = match.groups()
-    return ({None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), version)

@@ -19,7 +19,7 @@ AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 _FIELDS = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
 
 
-def answer(row: Row, review: Object, *, authenticator: Authenticator, store: Storage) -> Object:
+def reviewed(row: Row, review: Object, *, authenticator: Authenticator, store: Storage) -> Object:
     """Return the review with its status. Raises StatusError for a review without a subject."""
     spec = review.get("spec") or {}
     status = _token(spec, authenticator) if row.resource.kind == "TokenReview" else _access(spec, store)

@@ -90,23 +90,23 @@ class ApiServer:
         """Return the response to a request; a watch is collected until it ends. Raises Transient at the time-out."""
         try:
             async with asyncio.timeout(request.timeout):
-                answer = await self._answer(request)
+                response = await self._handle(request)
         except TimeoutError as error:
-            raise Transient(f"{request.method} {request.path}: no answer in {request.timeout:g} s") from error
-        if isinstance(answer, Response):
-            return answer
-        with closing(WatchStream(answer)) as stream:
+            raise Transient(f"{request.method} {request.path}: no response within {request.timeout:g} s") from error
+        if isinstance(response, Response):
+            return response
+        with closing(WatchStream(response)) as stream:
             body = b"".join([chunk async for chunk in stream.chunks()])
         return Response(status=stream.status, headers=stream.headers, body=body)
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
         """Return the response to a request as a stream."""
-        answer = await self._answer(request)
-        if isinstance(answer, Response):
-            yield WholeStream(answer)
+        response = await self._handle(request)
+        if isinstance(response, Response):
+            yield WholeStream(response)
             return
-        with closing(WatchStream(answer)) as stream:
+        with closing(WatchStream(response)) as stream:
             yield stream
 
     def compact(self) -> None:
@@ -119,7 +119,7 @@ class ApiServer:
         for collection in self.storage.collections():
             collection.close()
 
-    async def _answer(self, request: Request) -> Response | Watch:
+    async def _handle(self, request: Request) -> Response | Watch:
         try:
             return await self._dispatch(request)
         except StatusError as error:
@@ -130,8 +130,8 @@ class ApiServer:
         authorization.authorize(user, attributes_of(request), self.storage)
         handler = self.handlers.find(request)
         if handler is not None:
-            answer, values = handler
-            return await answer(request, values)
+            respond, values = handler
+            return await respond(request, values)
         route = resolve(request, self.table)
         if route is None:
             return self._document(request)

@@ -101,9 +101,9 @@ def not_acceptable(message: str) -> StatusError:
     return StatusError(code=406, reason="NotAcceptable", message=message)
 
 
-def invalid_patch(shown: str, fault: str) -> StatusError:
+def invalid_patch(shown: str, message: str) -> StatusError:
     """Return the error for a patched object that cannot be decoded; `shown` is the object, or the patch."""
-    error = field_error.invalid("patch", shown, fault)
+    error = field_error.invalid("patch", shown, message)
     message = f' "" is invalid: {error}'
     return StatusError(code=422, reason="Invalid", message=message, details={"causes": [error.cause()]})
 
@@ -114,9 +114,9 @@ def method_not_supported(resource: Resource, verb: str) -> StatusError:
     return StatusError(code=405, reason="MethodNotAllowed", message=message, details=about(resource, ""))
 
 
-def already_exists(resource: Resource, name: str, *, dying: bool = False) -> StatusError:
+def already_exists(resource: Resource, name: str, *, deleting: bool = False) -> StatusError:
     """Return the error for a name that exists, perhaps with its deletion pending."""
-    message = f'{"object is being deleted: " if dying else ""}{resource.name} "{name}" already exists'
+    message = f'{"object is being deleted: " if deleting else ""}{resource.name} "{name}" already exists'
     return StatusError(code=409, reason="AlreadyExists", message=message, details=about(resource, name))
 
 
@@ -182,13 +182,13 @@ def expired(message: str, *, continue_token: str = "") -> StatusError:
     return StatusError(code=410, reason="Expired", message=message, metadata=metadata)
 
 
-def too_large_version(wanted: int, current: int) -> StatusError:
+def too_large_version(requested: int, current: int) -> StatusError:
     """Return the error for a resourceVersion in the future."""
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     return StatusError(
         code=504,
         reason="Timeout",
-        message=f"Timeout: Too large resource version: {wanted}, current: {current}",
+        message=f"Timeout: Too large resource version: {requested}, current: {current}",
         details={"causes": causes, "retryAfterSeconds": 1},
     )
 

@@ -101,9 +101,9 @@ class Storage:
 
     def drop(self, name: str) -> None:
         """Remove a collection and close its watches."""
-        gone = self._collections.pop(name, None)
-        if gone is not None:
-            gone.close()
+        removed = self._collections.pop(name, None)
+        if removed is not None:
+            removed.close()
 
     def objects(self, name: str, namespace: str = "") -> list[Object]:
         """Return the objects of a kind by plural.group, in order; callers must not change them."""
@@ -138,7 +138,7 @@ class Storage:
         for collection in self._collections.values():
             collection.history.compact(self.revision)
 
-    async def reached(self, revision: int, *, timeout: float) -> bool:  # noqa: ASYNC109  # the answer is a verdict
+    async def reached(self, revision: int, *, timeout: float) -> bool:  # noqa: ASYNC109  # returns a bool
         """Wait until a revision exists; return False after the time-out."""
         waker = asyncio.Event()
         self._waiters[waker] = None

@@ -90,14 +90,14 @@ class Webhooks:
     async def _call_webhook(self, webhook: Object, request: Object, options: WriteOptions) -> None:
         name = webhook["name"]
         try:
-            answer = await self._call(webhook, request)
+            response = await self._call(webhook, request)
         except _CallFailedError as error:
             if webhook.get("failurePolicy", "Fail") == "Ignore":
                 return
             raise internal(f'failed calling webhook "{name}": {error}') from error
-        options.warnings.extend(answer.get("warnings") or ())
-        if not answer.get("allowed"):
-            raise _denied(name, answer.get("status") or {}, options.warnings)
+        options.warnings.extend(response.get("warnings") or ())
+        if not response.get("allowed"):
+            raise _denied(name, response.get("status") or {}, options.warnings)
 
     async def _call(self, webhook: Object, request: Object) -> Object:
         timeout = webhook.get("timeoutSeconds", DEFAULT_TIMEOUT)
@@ -130,23 +130,23 @@ def _verdict(body: bytes, uid: str) -> Object:
     except (ValueError, KeyError, TypeError) as error:
         raise _CallFailedError(f"{_CALL}: couldn't get version/kind; json parse error: {error}") from error
     if (kind, version) != ("AdmissionReview", "admission.k8s.io/v1"):
-        raise _CallFailedError(f"{_CALL}: {kind} in version {version} is no AdmissionReview of admission.k8s.io/v1")
-    answer = review.get("response")
-    if not isinstance(answer, dict):
+        raise _CallFailedError(f"{_CALL}: {kind} in version {version} is not an AdmissionReview of admission.k8s.io/v1")
+    response = review.get("response")
+    if not isinstance(response, dict):
         raise _CallFailedError(f"{_ANSWER}: webhook response was absent")
-    if answer.get("uid", "") != uid:
-        raise _CallFailedError(f'{_ANSWER}: expected response.uid="{uid}", got "{answer.get("uid", "")}"')
-    return answer
+    if response.get("uid", "") != uid:
+        raise _CallFailedError(f'{_ANSWER}: expected response.uid="{uid}", got "{response.get("uid", "")}"')
+    return response
 
 
 def _denied(name: str, status: Object, warnings: list[str]) -> StatusError:
     """Return the error for a denial by the webhook; its code is at least 400."""
     why = status.get("message") or status.get("reason")
-    told = f": {why}" if why else " without explanation"
+    explanation = f": {why}" if why else " without explanation"
     return StatusError(
         code=max(int(status.get("code") or 0), _BAD_REQUEST),
         reason=status.get("reason", ""),
-        message=f'admission webhook "{name}" denied the request{told}',
+        message=f'admission webhook "{name}" denied the request{explanation}',
         details=status.get("details"),
         headers=warning_header(warnings),
     )

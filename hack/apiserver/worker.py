@@ -25,9 +25,9 @@ class Worker(Generic[K]):
         self._due: dict[K, float] = {}
         self._waker = asyncio.Event()
 
-    def add(self, thing: K) -> None:
+    def add(self, item: K) -> None:
         """Add an item."""
-        self._due[thing] = 0.0
+        self._due[item] = 0.0
         self._waker.set()
 
     async def run(self) -> None:
@@ -35,12 +35,12 @@ class Worker(Generic[K]):
         loop = asyncio.get_running_loop()
         while True:
             self._waker.clear()
-            for thing in [thing for thing, due in self._due.items() if due <= loop.time()]:
-                del self._due[thing]
+            for item in [item for item, due in self._due.items() if due <= loop.time()]:
+                del self._due[item]
                 try:
-                    await self._handle(thing)
+                    await self._handle(item)
                 except StatusError:
-                    self._due.setdefault(thing, loop.time() + RETRY_SECONDS)
+                    self._due.setdefault(item, loop.time() + RETRY_SECONDS)
             await self._rest()
 
     async def _rest(self) -> None:

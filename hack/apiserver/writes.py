@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver import metadata
 from hack.apiserver.definitions import check_definition
-from hack.apiserver.deletion import check_preconditions, dying, settle
+from hack.apiserver.deletion import check_preconditions, mark_deleted, settle
 from hack.apiserver.namespaces import check_immortal, check_namespace
 from hack.apiserver.status import StatusError, already_exists, modified, not_found
 from hack.apiserver.stored import Stored, encode, stamped
@@ -37,7 +37,7 @@ class Deleted:
 
     stored: Stored
     #: False when finalizers or a grace period hold the object.
-    gone: bool
+    removed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,9 @@ class Writer:
         check_definition(self.storage, row)
         sent = self.chain.mutate(row, sent, None, "CREATE", options)
         for attempt in range(MOST_NAMES):
-            new = metadata.born(row, sent | {"metadata": dict(sent["metadata"])}, now=self.now(), random=self.random)
+            new = metadata.initialized(
+                row, sent | {"metadata": dict(sent["metadata"])}, now=self.now(), random=self.random
+            )
             key = (route.namespace, new["metadata"]["name"])
             taken = self.storage.get(row.storage, key) is not None
             if not taken or sent["metadata"].get("name") or attempt == MOST_NAMES - 1:
@@ -73,7 +75,7 @@ class Writer:
         await self.webhooks.admit(route, new=new, old=None, operation="CREATE", options=options)
         there = self.storage.get(row.storage, key)
         if there is not None:
-            raise already_exists(row.resource, key[1], dying="deletionTimestamp" in there.object["metadata"])
+            raise already_exists(row.resource, key[1], deleting="deletionTimestamp" in there.object["metadata"])
         _check_size(new, options)
         if options.dry_run:
             return Stored(new, 0)
@@ -113,7 +115,7 @@ class Writer:
         _check_size(new, options)
         return Stored(new, current.revision) if options.dry_run else settle(self.storage, route.row, new)
 
-    async def delete(self, route: Route, wanted: DeleteOptions, options: WriteOptions) -> Deleted:
+    async def delete(self, route: Route, delete: DeleteOptions, options: WriteOptions) -> Deleted:
         """Delete an object, or start its deletion. Raises StatusError."""
         row = route.row
         check_immortal(route)
@@ -121,23 +123,23 @@ class Writer:
             current = self.storage.get(row.storage, route.key)
             if current is None:
                 raise not_found(row.resource, route.name)
-            check_preconditions(row, current.object, wanted)
+            check_preconditions(row, current.object, delete)
             old = current.object
             await self.webhooks.admit(route, new=None, old=old, operation="DELETE", options=options)
             if self.storage.get(row.storage, route.key) is current:
-                return self._remove(route, current, wanted, dry_run=options.dry_run)
+                return self._remove(route, current, delete, dry_run=options.dry_run)
         raise modified(row.resource, route.name)
 
-    def _remove(self, route: Route, current: Stored, wanted: DeleteOptions, *, dry_run: bool) -> Deleted:
-        marked, held = dying(route.row, current.object, wanted, now=self.now())
+    def _remove(self, route: Route, current: Stored, delete: DeleteOptions, *, dry_run: bool) -> Deleted:
+        marked, held = mark_deleted(route.row, current.object, delete, now=self.now())
         if dry_run:
-            return Deleted(stored=Stored(marked, current.revision), gone=not held)
+            return Deleted(stored=Stored(marked, current.revision), removed=not held)
         if not held:
-            gone = self.storage.remove(route.row.storage, route.key)
-            return Deleted(stored=stamped(marked, gone.revision), gone=True)
+            removed = self.storage.remove(route.row.storage, route.key)
+            return Deleted(stored=stamped(marked, removed.revision), removed=True)
         if marked == current.object:
-            return Deleted(stored=current, gone=False)
-        return Deleted(stored=self.storage.write(route.row.storage, route.key, marked), gone=False)
+            return Deleted(stored=current, removed=False)
+        return Deleted(stored=self.storage.write(route.row.storage, route.key, marked), removed=False)
 
 
 def _check_size(obj: Object, options: WriteOptions) -> None:

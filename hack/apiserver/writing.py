@@ -13,7 +13,7 @@ from hack.apiserver.deletion import DeleteOptions, delete_options
 from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.list_options import list_options
 from hack.apiserver.metadata import check_name, decoded
-from hack.apiserver.options import dry_run_faults, invalid_options
+from hack.apiserver.options import dry_run_errors, invalid_options
 from hack.apiserver.patches import check_media_type, patched
 from hack.apiserver.reading import view
 from hack.apiserver.resources import REVIEW_VERBS
@@ -88,20 +88,20 @@ class Writing:
 
     def _review(self, route: Route, request: Request, options: WriteOptions) -> Response:
         review = shape(route.row, decoded(object_body(request, route.row), route), None, "CREATE", options)
-        answer = reviews.answer(route.row, review, authenticator=self.authenticator, store=self.writer.storage)
+        reviewed = reviews.reviewed(route.row, review, authenticator=self.authenticator, store=self.writer.storage)
         head = {"kind": route.row.resource.kind, "apiVersion": route.row.resource.api_version}
-        return Response(status=201, headers=_headers(options), body=encode(head | answer))
+        return Response(status=201, headers=_headers(options), body=encode(head | reviewed))
 
     async def _delete(self, route: Route, request: Request, options: WriteOptions) -> Response:
-        wanted = delete_options(request)
-        if wanted.dry_run:
+        delete = delete_options(request)
+        if delete.dry_run:
             options = replace(options, dry_run=True)
-        if route.row.orphan_warning and not wanted.says_propagation:
+        if route.row.orphan_warning and not delete.sets_propagation:
             options.warnings.append(route.row.orphan_warning)
-        outcome = await self.writer.delete(route, wanted, options)
-        if not outcome.gone or route.row.graceful:
+        outcome = await self.writer.delete(route, delete, options)
+        if not outcome.removed or route.row.graceful:
             body = view(route, request, self.now).one(outcome.stored)
-            waiting = wanted.orphan_dependents is False and not outcome.gone
+            waiting = delete.orphan_dependents is False and not outcome.removed
             return Response(status=202 if waiting else 200, headers=_headers(options), body=body)
         resource = route.row.resource
         details = {"name": route.name, "group": resource.group, "kind": resource.plural}
@@ -117,23 +117,23 @@ class Writing:
 
     async def _delete_collection(self, route: Route, request: Request, options: WriteOptions) -> Response:
         selector = list_options(request, route.row).selector
-        wanted = delete_options(request)
-        if wanted.dry_run:
+        delete = delete_options(request)
+        if delete.dry_run:
             options = replace(options, dry_run=True)
         collection = self.writer.storage.collection(route.row.storage)
         chosen = [state for state in collection.states(route.namespace) if selector.matches(state.object)]
         limit = dict(request.query).get("limit", "")
         chosen = chosen[: int(limit)] if limit.isdigit() and int(limit) else chosen
         for state in chosen:
-            await self._delete_member(route, state, wanted, options)
+            await self._delete_member(route, state, delete, options)
         metadata = {"resourceVersion": str(self.writer.storage.revision)}
         body = view(route, request, self.now).listing(chosen, metadata)
         return Response(status=200, headers=_headers(options), body=body)
 
-    async def _delete_member(self, route: Route, state: Stored, wanted: DeleteOptions, options: WriteOptions) -> None:
+    async def _delete_member(self, route: Route, state: Stored, delete: DeleteOptions, options: WriteOptions) -> None:
         member = Route(row=route.row, verb="delete", namespace=state.namespace, name=state.name)
         try:
-            await self.writer.delete(member, wanted, options)
+            await self.writer.delete(member, delete, options)
         except StatusError as error:
             if error.code != _NOT_FOUND:
                 raise
@@ -151,13 +151,13 @@ def write_options(route: Route, request: Request, user: User) -> WriteOptions:
     query = dict(request.query)
     dry_run = [value for key, value in request.query if key == "dryRun" and value]
     validation = query.get("fieldValidation", "") if route.verb in _OPTIONS else ""
-    faults = list(dry_run_faults(dry_run))
+    errors = list(dry_run_errors(dry_run))
     if route.verb == "patch" and query.get("force"):
-        faults.append(forbidden("force", "may not be specified for non-apply patch"))
+        errors.append(forbidden("force", "may not be specified for non-apply patch"))
     if validation not in _VALIDATIONS:
-        faults.append(not_supported("fieldValidation", validation, _VALIDATIONS))
-    if faults:
-        raise invalid_options(_OPTIONS.get(route.verb, "DeleteOptions"), faults)
+        errors.append(not_supported("fieldValidation", validation, _VALIDATIONS))
+    if errors:
+        raise invalid_options(_OPTIONS.get(route.verb, "DeleteOptions"), errors)
     return WriteOptions(
         user=user,
         subresource=route.subresource,
@@ -183,7 +183,7 @@ def object_body(request: Request, row: Row) -> Object:
     except (JsonError, yaml.YAMLError) as error:
         raise _unrecognized(row, f"couldn't get version/kind; json parse error: {error}") from error
     if body is not None and not isinstance(body, dict):
-        raise _unrecognized(row, f"cannot unmarshal {go_text.word(body)}")
+        raise _unrecognized(row, f"cannot unmarshal {go_text.json_type(body)}")
     body = body or {}
     if row.custom and not body.get("kind"):
         raise _unrecognized(row, "Object 'Kind' is missing")
@@ -198,8 +198,8 @@ def named(body: Object, route: Route) -> Object:
     return body | {"metadata": {key: value for key, value in metadata.items() if key != "resourceVersion"}}
 
 
-def _unrecognized(row: Row, fault: str) -> StatusError:
-    return bad_request(f"the object provided is unrecognized (must be of type {row.resource.kind}): {fault}")
+def _unrecognized(row: Row, message: str) -> StatusError:
+    return bad_request(f"the object provided is unrecognized (must be of type {row.resource.kind}): {message}")
 
 
 def _headers(options: WriteOptions) -> dict[str, str]:

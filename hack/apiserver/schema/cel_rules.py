@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.expression import ExpressionError, evaluate, uses
 from hack.apiserver.schema.correlation import ABSENT, Old
-from hack.apiserver.schema.field_error import OMITTED, Fault, FieldError
+from hack.apiserver.schema.field_error import OMITTED, ErrorType, FieldError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Schema = dict[str, Any]
 
-_FAULTS = {
-    "FieldValueForbidden": Fault.FORBIDDEN,
-    "FieldValueRequired": Fault.REQUIRED,
-    "FieldValueDuplicate": Fault.DUPLICATE,
+_REASONS = {
+    "FieldValueForbidden": ErrorType.FORBIDDEN,
+    "FieldValueRequired": ErrorType.REQUIRED,
+    "FieldValueDuplicate": ErrorType.DUPLICATE,
 }
 
 
@@ -56,15 +56,15 @@ def _run(rule: dict[str, Any], value: Any, schema: Schema, field: str, old: Old)
             return
     except ExpressionError as error:
         text = f"{error} evaluating rule: {name}"
-        yield FieldError(fault=Fault.INVALID, field=field, value=schema.get("type"), detail=text)
+        yield FieldError(error_type=ErrorType.INVALID, field=field, value=schema.get("type"), detail=text)
         return
-    fault = _FAULTS.get(rule.get("reason", ""), Fault.INVALID)
+    error_type = _REASONS.get(rule.get("reason", ""), ErrorType.INVALID)
     text = name if rule.get("message") else f"failed rule: {name}"
     yield FieldError(
-        fault=fault,
+        error_type=error_type,
         field=(field + str(rule.get("fieldPath") or "")).removeprefix("."),
         value=OMITTED if isinstance(value, dict | list) else value,
-        detail="" if fault is Fault.DUPLICATE else text,
+        detail="" if error_type is ErrorType.DUPLICATE else text,
     )
 
 

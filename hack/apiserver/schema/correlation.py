@@ -31,9 +31,9 @@ class Old:
         keys = schema.get("x-kubernetes-list-map-keys") or []
         if not (keys and self.present and isinstance(self.value, list) and isinstance(item, dict)):
             return ABSENT
-        wanted = [item.get(key) for key in keys]
+        expected = [item.get(key) for key in keys]
         for candidate in self.value:
-            if isinstance(candidate, dict) and [candidate.get(key) for key in keys] == wanted:
+            if isinstance(candidate, dict) and [candidate.get(key) for key in keys] == expected:
                 return Old(present=True, value=candidate)
         return ABSENT
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-class Fault(Enum):
+class ErrorType(Enum):
     """The type of an error: the cause's reason, and the beginning of its message."""
 
     NOT_FOUND = ("FieldValueNotFound", "Not found")
@@ -33,7 +33,7 @@ class Fault(Enum):
         return self.value[0]
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """The beginning of the message."""
         return self.value[1]
 
@@ -45,17 +45,19 @@ class Omitted:
 OMITTED = Omitted()
 
 #: Types whose message never shows the value.
-_SILENT = frozenset({Fault.REQUIRED, Fault.FORBIDDEN, Fault.TOO_LONG})
+_SILENT = frozenset({ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG})
 
 #: CEL rules are skipped after one of these errors, as they rely on the schema.
-BLOCKING = frozenset({Fault.NOT_SUPPORTED, Fault.REQUIRED, Fault.TOO_LONG, Fault.TOO_MANY, Fault.TYPE_INVALID})
+BLOCKING = frozenset(
+    {ErrorType.NOT_SUPPORTED, ErrorType.REQUIRED, ErrorType.TOO_LONG, ErrorType.TOO_MANY, ErrorType.TYPE_INVALID}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
     """One error about one field."""
 
-    fault: Fault
+    error_type: ErrorType
     #: Dotted path, `spec.pauseNodes[0]`; empty for the whole object.
     field: str
     value: Any = OMITTED
@@ -64,8 +66,8 @@ class FieldError:
     @property
     def body(self) -> str:
         """Return the message without the field."""
-        text = self.fault.words
-        if self.fault not in _SILENT and not isinstance(self.value, Omitted):
+        text = self.error_type.title
+        if self.error_type not in _SILENT and not isinstance(self.value, Omitted):
             text += ": " + go_value(self.value)
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -74,7 +76,7 @@ class FieldError:
 
     def cause(self) -> dict[str, str]:
         """Return the entry for `details.causes` of a Status."""
-        return {"reason": self.fault.reason, "message": self.body, "field": self.field or "<nil>"}
+        return {"reason": self.error_type.reason, "message": self.body, "field": self.field or "<nil>"}
 
 
 def go_value(value: Any) -> str:
@@ -86,46 +88,46 @@ def go_value(value: Any) -> str:
 
 def required(field: str, detail: str = "") -> FieldError:
     """Return the error for a missing field."""
-    return FieldError(fault=Fault.REQUIRED, field=field, detail=detail)
+    return FieldError(error_type=ErrorType.REQUIRED, field=field, detail=detail)
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
     """Return the error for a value that breaks a rule."""
-    return FieldError(fault=Fault.INVALID, field=field, value=value, detail=detail)
+    return FieldError(error_type=ErrorType.INVALID, field=field, value=value, detail=detail)
 
 
 def forbidden(field: str, detail: str) -> FieldError:
     """Return the error for a forbidden value."""
-    return FieldError(fault=Fault.FORBIDDEN, field=field, detail=detail)
+    return FieldError(error_type=ErrorType.FORBIDDEN, field=field, detail=detail)
 
 
 def duplicate(field: str, value: Any) -> FieldError:
     """Return the error for a duplicate value."""
-    return FieldError(fault=Fault.DUPLICATE, field=field, value=value)
+    return FieldError(error_type=ErrorType.DUPLICATE, field=field, value=value)
 
 
 def not_supported(field: str, value: Any, supported: Iterable[Any]) -> FieldError:
     """Return the error for a value outside of an enumeration."""
     shown = (choice if isinstance(choice, str) else json.dumps(choice) for choice in supported)
     detail = "supported values: " + ", ".join(go_value(choice) for choice in shown)
-    return FieldError(fault=Fault.NOT_SUPPORTED, field=field, value=value, detail=detail)
+    return FieldError(error_type=ErrorType.NOT_SUPPORTED, field=field, value=value, detail=detail)
 
 
 def too_long(field: str, limit: int) -> FieldError:
     """Return the error for a string that is too long, in bytes."""
     detail = f"may not be more than {limit} byte{'' if limit == 1 else 's'}"
-    return FieldError(fault=Fault.TOO_LONG, field=field, detail=detail)
+    return FieldError(error_type=ErrorType.TOO_LONG, field=field, detail=detail)
 
 
 def too_many(field: str, actual: int, limit: int) -> FieldError:
     """Return the error for a list or map with too many entries."""
     detail = f"must have at most {limit} item{'' if limit == 1 else 's'}"
-    return FieldError(fault=Fault.TOO_MANY, field=field, value=actual, detail=detail)
+    return FieldError(error_type=ErrorType.TOO_MANY, field=field, value=actual, detail=detail)
 
 
 def type_invalid(field: str, value: str, detail: str) -> FieldError:
     """Return the error for a value of another JSON type than the schema's."""
-    return FieldError(fault=Fault.TYPE_INVALID, field=field, value=value, detail=detail)
+    return FieldError(error_type=ErrorType.TYPE_INVALID, field=field, value=value, detail=detail)
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:

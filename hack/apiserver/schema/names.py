@@ -32,42 +32,42 @@ _LABEL_1035_TEXT = (
 )
 
 
-def _pattern_fault(text: str, pattern: str, *examples: str) -> str:
+def _pattern_error(text: str, pattern: str, *examples: str) -> str:
     """Return the message with the rule, examples and the regular expression."""
-    shown = "  or ".join(f"'{example}'," for example in examples)  # two spaces, as everybody has come to know it
+    shown = "  or ".join(f"'{example}'," for example in examples)  # two spaces, as in apimachinery
     return f"{text} (e.g. {shown} regex used for validation is '{pattern}')"
 
 
 def dns_subdomain(value: str) -> list[str]:
     """Return why the value is not an RFC 1123 subdomain, as most object names must be."""
-    faults = []
+    errors = []
     if len(value.encode()) > SUBDOMAIN_LENGTH:
-        faults.append(f"must be no more than {SUBDOMAIN_LENGTH} characters")
+        errors.append(f"must be no more than {SUBDOMAIN_LENGTH} characters")
     if not re.fullmatch(_SUBDOMAIN_1123, value):
-        faults.append(_pattern_fault(_SUBDOMAIN_1123_TEXT, _SUBDOMAIN_1123, "example.com"))
-    return faults
+        errors.append(_pattern_error(_SUBDOMAIN_1123_TEXT, _SUBDOMAIN_1123, "example.com"))
+    return errors
 
 
 def dns_label(value: str) -> list[str]:
     """Return why the value is not an RFC 1123 label, as namespace names must be."""
-    faults = []
+    errors = []
     if len(value.encode()) > LABEL_LENGTH:
-        faults.append(f"must be no more than {LABEL_LENGTH} characters")
+        errors.append(f"must be no more than {LABEL_LENGTH} characters")
     if re.fullmatch(_LABEL_1123, value):
-        return faults
+        return errors
     if re.fullmatch(_SUBDOMAIN_1123, value):
-        return [*faults, "must not contain dots"]
-    return [*faults, _pattern_fault(_LABEL_1123_TEXT, _LABEL_1123, "my-name", "123-abc")]
+        return [*errors, "must not contain dots"]
+    return [*errors, _pattern_error(_LABEL_1123_TEXT, _LABEL_1123, "my-name", "123-abc")]
 
 
 def dns_1035_label(value: str) -> list[str]:
     """Return why the value is not a DNS-1035 label, as Service names must be."""
-    faults = []
+    errors = []
     if len(value.encode()) > LABEL_LENGTH:
-        faults.append(f"must be no more than {LABEL_LENGTH} characters")
+        errors.append(f"must be no more than {LABEL_LENGTH} characters")
     if not re.fullmatch(_LABEL_1035, value):
-        faults.append(_pattern_fault(_LABEL_1035_TEXT, _LABEL_1035, "my-name", "abc-123"))
-    return faults
+        errors.append(_pattern_error(_LABEL_1035_TEXT, _LABEL_1035, "my-name", "abc-123"))
+    return errors
 
 
 def path_segment(value: str) -> list[str]:
@@ -95,30 +95,30 @@ def mask_trailing_dash(prefix: str) -> str:
 
 def qualified_name(value: str) -> list[str]:
     """Return why the value is not a label key, annotation key or finalizer."""
-    rule = _pattern_fault(f"must consist of {_MIXED}", _KEY, "MyName", "my.name", "123-abc")
+    rule = _pattern_error(f"must consist of {_MIXED}", _KEY, "MyName", "my.name", "123-abc")
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
-    faults = []
+    errors = []
     if slash and not prefix:
-        faults.append("prefix part must be non-empty")
+        errors.append("prefix part must be non-empty")
     elif slash:
-        faults += ["prefix part " + fault for fault in dns_subdomain(prefix)]
+        errors += ["prefix part " + error for error in dns_subdomain(prefix)]
     if not name:
-        faults.append("name part must be non-empty")
+        errors.append("name part must be non-empty")
     elif len(name.encode()) > LABEL_LENGTH:
-        faults.append(f"name part must be no more than {LABEL_LENGTH} bytes")
+        errors.append(f"name part must be no more than {LABEL_LENGTH} bytes")
     if not re.fullmatch(_KEY, name):
-        faults.append("name part " + rule)
-    return faults
+        errors.append("name part " + rule)
+    return errors
 
 
 def label_value(value: str) -> list[str]:
     """Return why the value is not a label value."""
-    faults = []
+    errors = []
     if len(value.encode()) > LABEL_LENGTH:
-        faults.append(f"must be no more than {LABEL_LENGTH} bytes")
+        errors.append(f"must be no more than {LABEL_LENGTH} bytes")
     if not re.fullmatch(_VALUE, value):
         text = f"a valid label must be an empty string or consist of {_MIXED}"
-        faults.append(_pattern_fault(text, _VALUE, "MyValue", "my_value", "12345"))
-    return faults
+        errors.append(_pattern_error(text, _VALUE, "MyValue", "my_value", "12345"))
+    return errors

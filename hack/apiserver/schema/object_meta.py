@@ -61,7 +61,7 @@ def finalizer_warnings(meta: Mapping[str, Any], old: Mapping[str, Any] | None = 
     known = set((old or {}).get("finalizers") or ())
     warnings = []
     for name in sorted(set(meta.get("finalizers") or ()) - known):
-        warnings += [f'metadata.finalizers: "{name}": {fault}' for fault in qualified_name(name)]
+        warnings += [f'metadata.finalizers: "{name}": {error}' for error in qualified_name(name)]
         if "/" not in name and name not in {FOREGROUND, ORPHAN, "kubernetes"}:
             including = "including a path (/) " if "." in name else ""
             warnings.append(
@@ -75,14 +75,14 @@ def _name(meta: Mapping[str, Any], rule: str) -> Iterator[FieldError]:
     check = NAME_RULES[rule]
     prefix = meta.get("generateName") or ""
     if prefix:
-        for fault in check(mask_trailing_dash(prefix)):
-            yield invalid("metadata.generateName", prefix, fault)
+        for error in check(mask_trailing_dash(prefix)):
+            yield invalid("metadata.generateName", prefix, error)
     name = meta.get("name") or ""
     if not name:
         yield required("metadata.name", "name or generateName is required")
         return
-    for fault in check(name):
-        yield invalid("metadata.name", name, fault)
+    for error in check(name):
+        yield invalid("metadata.name", name, error)
 
 
 def _namespace(meta: Mapping[str, Any], *, namespaced: bool) -> Iterator[FieldError]:
@@ -93,8 +93,8 @@ def _namespace(meta: Mapping[str, Any], *, namespaced: bool) -> Iterator[FieldEr
     elif not namespace:
         yield required("metadata.namespace")
     else:
-        for fault in dns_label(namespace):
-            yield invalid("metadata.namespace", namespace, fault)
+        for error in dns_label(namespace):
+            yield invalid("metadata.namespace", namespace, error)
 
 
 def _maps_and_owners(meta: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -106,17 +106,17 @@ def _maps_and_owners(meta: Mapping[str, Any]) -> Iterator[FieldError]:
 def validate_labels(labels: Mapping[str, str], field: str) -> Iterator[FieldError]:
     """Return the errors of labels, in metadata or in a template."""
     for key, value in labels.items():
-        for fault in qualified_name(key):
-            yield invalid(field, key, fault)
-        for fault in label_value(value):
-            yield invalid(field, value, fault)
+        for error in qualified_name(key):
+            yield invalid(field, key, error)
+        for error in label_value(value):
+            yield invalid(field, value, error)
 
 
 def validate_annotations(annotations: Mapping[str, str], field: str) -> Iterator[FieldError]:
     """Return the errors of annotations; their keys are case-insensitive here."""
     for key in annotations:
-        for fault in qualified_name(key.lower()):
-            yield invalid(field, key, fault)
+        for error in qualified_name(key.lower()):
+            yield invalid(field, key, error)
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_SIZE:
         yield too_long(field, ANNOTATIONS_SIZE)
 
@@ -152,8 +152,8 @@ def _owner(owner: dict[str, Any], field: str) -> Iterator[FieldError]:
 def _finalizers(finalizers: list[str]) -> Iterator[FieldError]:
     field = "metadata.finalizers"
     for name in finalizers:
-        for fault in qualified_name(name):
-            yield invalid(field, name, fault)
+        for error in qualified_name(name):
+            yield invalid(field, name, error)
     if FOREGROUND in finalizers and ORPHAN in finalizers:
         yield invalid(field, finalizers, f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set")
 

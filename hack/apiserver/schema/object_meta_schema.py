@@ -37,12 +37,12 @@ _OBJECT_META = {
         "deletionGracePeriodSeconds": {
             "type": "integer",
             "format": "int64",
-            "description": "Seconds that the object has to end by itself once its deletion was asked for.",
+            "description": "Seconds that the object has to terminate after its deletion was requested.",
         },
-        "deletionTimestamp": _time("Set once the deletion was asked for; finalizers may hold the object after it."),
+        "deletionTimestamp": _time("Set when the deletion is requested; finalizers may delay it."),
         "finalizers": {
             "type": "array",
-            "description": "Who must agree before the object disappears; each removes its own entry.",
+            "description": "Must be empty before the object is removed.",
             "items": {"type": "string", "default": ""},
             "x-kubernetes-list-type": "set",
             "x-kubernetes-patch-strategy": "merge",
@@ -72,7 +72,7 @@ _OBJECT_META = {
         },
         "resourceVersion": _text("Changes with every write; compare for equality only."),
         "selfLink": _text("No longer set."),
-        "uid": _text("Unique in time and space; tells an object from a later one of the same name."),
+        "uid": _text("Unique in time and space."),
     },
 }
 
@@ -98,7 +98,7 @@ _LIST_META = {
     "type": "object",
     "description": "ListMeta is the metadata of a list.",
     "properties": {
-        "continue": _text("Asks for the next page; empty on the last one."),
+        "continue": _text("Token for the next page; empty on the last one."),
         "remainingItemCount": {
             "type": "integer",
             "format": "int64",

@@ -50,8 +50,8 @@ def shape(row: Row, new: Object, old: Object | None, operation: Operation, optio
     try:
         new = _shaped(row, new, old, unknown)
     except DecodingError as error:
-        fault = str(error)
-        raise _undecodable(row, sent, fault, options) from error
+        message = str(error)
+        raise _undecodable(row, sent, message, options) from error
     _report(row, sent, unknown, options)
     return _sole_owners(new, options)
 
@@ -87,16 +87,16 @@ def _shaped(row: Row, new: Object, old: Object | None, unknown: list[str]) -> Ob
     return new
 
 
-def _undecodable(row: Row, sent: Object, fault: str, options: WriteOptions) -> StatusError:
+def _undecodable(row: Row, sent: Object, message: str, options: WriteOptions) -> StatusError:
     """Return the error for a body that cannot be decoded: 400, or 422 for a patch."""
     if options.patch:
-        return invalid_patch(json.dumps(sent, separators=(",", ":")), fault)
-    return bad_request(_unhandled(row, fault))
+        return invalid_patch(json.dumps(sent, separators=(",", ":")), message)
+    return bad_request(_unhandled(row, message))
 
 
-def _unhandled(row: Row, fault: str) -> str:
+def _unhandled(row: Row, message: str) -> str:
     resource = row.resource
-    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {fault}'
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {message}'
 
 
 def _report(row: Row, sent: Object, unknown: list[str], options: WriteOptions) -> None:
@@ -104,10 +104,10 @@ def _report(row: Row, sent: Object, unknown: list[str], options: WriteOptions) -
     mode = options.field_validation or DEFAULT_FIELD_VALIDATION
     if mode == "Ignore" or not unknown:
         return
-    faults = [f'unknown field "{path}"' for path in unknown]
+    errors = [f'unknown field "{path}"' for path in unknown]
     if mode == "Strict":
-        raise _undecodable(row, sent, "strict decoding error: " + ", ".join(faults), options)
-    options.warnings.extend(faults)
+        raise _undecodable(row, sent, "strict decoding error: " + ", ".join(errors), options)
+    options.warnings.extend(errors)
 
 
 def validate(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:
@@ -133,9 +133,9 @@ def _of_kind(row: Row, new: Object) -> Object:
         kind = type_of(row.resource.name)
         return new if kind is None else completed(new, kind)
     errors = [
-        invalid(key, new[key], f"must be {wanted}")
-        for key, wanted in (("apiVersion", row.resource.api_version), ("kind", row.resource.kind))
-        if new[key] != wanted
+        invalid(key, new[key], f"must be {expected}")
+        for key, expected in (("apiVersion", row.resource.api_version), ("kind", row.resource.kind))
+        if new[key] != expected
     ]
     if errors:
         group = new["apiVersion"].rpartition("/")[0]
@@ -161,7 +161,7 @@ def _schema(schema: dict[str, Any], new: Object, old: Object | None, options: Wr
     rules = facets(schema).rules
     if rules is None:
         return errors
-    if any(error.fault in BLOCKING for error in errors):
+    if any(error.error_type in BLOCKING for error in errors):
         return [*errors, invalid("", None, _UNCHECKED)]
     return [*errors, *validate_rules(new, rules, old=before)]
 

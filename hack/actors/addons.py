@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.controller_loop import ControllerLoop
-from hack.actors.timers import Timers
+from hack.actors.controller_loop import ControllerLoop, Timers
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
 
@@ -71,9 +69,4 @@ class AddonController:
         conditions = with_condition(conditions, "Completed", "True" if done else "False", at=at)
         conditions = with_condition(conditions, "OperationFailed", "False", at=at)
         patch = MergePatch({"status": {"status": state, "conditions": conditions}})
-        name, namespace = objects.name(addon), objects.namespace(addon)
-        try:
-            written = await self._client.patch(ADDONS, name, patch, namespace=namespace, subresource="status")
-        except NotFound:
-            return
-        await self._addons.seen(written)
+        await self._addons.patch(self._client, addon, patch)

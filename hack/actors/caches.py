@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.store import ChangeKind
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.patch import MergePatch
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Change, Store
 
@@ -52,7 +54,7 @@ class Index:
             self._keys.setdefault(value, set()).add(key)
 
     def keys(self, value: str) -> list[tuple[str, str]]:
-        """Namespaces and names, in order."""
+        """Return namespaces and names, sorted."""
         return sorted(self._keys.get(value, ()))
 
 
@@ -62,6 +64,7 @@ class Cache:
     def __init__(self, client: Client, resource: Resource, *, field_selector: str, random: Random) -> None:
         self._indexes = {BY_NODE: Index(_node_of), BY_OWNER: Index(objects.owner_uid), BY_VOLUME: Index(_volume_of)}
         self._listeners: list[Callable[[Change], None]] = []
+        self._resource = resource
         self._informer = Informer(
             client,
             Selection(resource=resource, field_selector=field_selector),
@@ -91,8 +94,17 @@ class Cache:
         while not await self._informer.wait_for_version(objects.resource_version(written)):
             continue
 
+    async def patch(self, client: Client, obj: Object, patch: MergePatch, *, subresource: str = "status") -> None:
+        """Patch a cached object and wait until it is seen; a deleted object is skipped."""
+        name, namespace = objects.name(obj), objects.namespace(obj)
+        try:
+            written = await client.patch(self._resource, name, patch, namespace=namespace, subresource=subresource)
+        except NotFound:
+            return
+        await self.seen(written)
+
     async def run(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         await self._informer.run()
 
     async def synced(self) -> None:
@@ -122,7 +134,7 @@ class Caches:
         return self._caches[key]
 
     async def run(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for (resource, _), cache in self._caches.items():
                 group.create_task(cache.run(), name=f"cache {resource.name}")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import MANAGED_CHARTS
-from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 
 if TYPE_CHECKING:
@@ -77,12 +75,7 @@ class ChartController:
             "observedGeneration": int(status.get("observedGeneration") or 0) + (0 if up else 1),
         }
         patch = MergePatch({"status": body})
-        name, namespace = objects.name(chart), objects.namespace(chart)
-        try:
-            written = await self._client.patch(MANAGED_CHARTS, name, patch, namespace=namespace, subresource="status")
-        except NotFound:
-            return
-        await self._charts.seen(written)
+        await self._charts.patch(self._client, chart, patch)
 
 
 def _generation(chart: Object) -> int:

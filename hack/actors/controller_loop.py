@@ -1,4 +1,4 @@
-"""The reconcile loop of every actor: a key is reconciled whenever its objects may have changed."""
+"""The reconcile loop of every actor, and its timers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from upgrade_manager.kube.errors import Conflict, KubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Hashable
     from random import Random
 
 K = TypeVar("K")
@@ -106,3 +106,27 @@ class ControllerLoop(Generic[K]):
         self._failures[key] = failures + 1
         cap = _FIRST_RETRY * 10 if isinstance(error, Conflict) else _LAST_RETRY
         return min(cap, _FIRST_RETRY * 2.0 ** min(failures, 16)) * self._random.uniform(1.0, 2.0)
+
+
+class Timers:
+    """Deadlines by owner and name, on the loop's clock.
+
+    An actor reads the remaining time at each reconcile and proceeds at zero.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[str, dict[Hashable, float]] = {}
+
+    def left(self, owner: str, what: Hashable, seconds: float) -> float:
+        """Return the seconds left of the owner's timer; the first call starts it with that length."""
+        now = asyncio.get_running_loop().time()
+        end = self._ends.setdefault(owner, {}).setdefault(what, now + seconds)
+        return max(0.0, end - now)
+
+    def stop(self, owner: str, what: Hashable) -> None:
+        """Remove one timer; the next read starts it again."""
+        self._ends.get(owner, {}).pop(what, None)
+
+    def forget(self, owner: str) -> None:
+        """Remove all timers of a deleted owner."""
+        self._ends.pop(owner, None)

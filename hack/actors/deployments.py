@@ -11,7 +11,6 @@ from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff
 from upgrade_manager.kube.resources import DEPLOYMENTS, PODS
 
@@ -75,12 +74,7 @@ class DeploymentController:
         if not difference:
             return
         patch = MergePatch({"status": difference}).at(objects.resource_version(deployment))
-        name, namespace = objects.name(deployment), objects.namespace(deployment)
-        try:
-            written = await self._client.patch(DEPLOYMENTS, name, patch, namespace=namespace, subresource="status")
-        except NotFound:
-            return
-        await self._deployments.seen(written)
+        await self._deployments.patch(self._client, deployment, patch)
 
     def _status(self, deployment: Object, pods: list[Object], wanted: int) -> Object:
         up, at = sum(1 for pod in pods if is_ready(pod)), self._context.timestamp()

@@ -10,7 +10,7 @@ from hack.actors.caches import BY_NODE
 from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import INSTANCES
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_DRAIN, UNCORDON
-from hack.actors.migratable import is_final
+from hack.actors.placement import is_final
 from hack.actors.planner import SECRET_SELECTOR
 from hack.actors.pod_status import is_over
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME

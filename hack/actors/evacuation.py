@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_NODE
 from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import INSTANCES, MIGRATIONS
-from hack.actors.migratable import is_final
+from hack.actors.placement import is_final
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 #: KubeVirt's limits of parallel migrations, and the requeue interval in seconds at a limit.
 IN_CLUSTER = 5
 FROM_NODE = 2
-_LOOK = 5.0
-_SHORTEST_LOOK = 0.1
+_INTERVAL = 5.0
+_MIN_INTERVAL = 0.1
 EVACUATION = "kubevirt.io/evacuationMigration"
 VMI_LABEL = "kubevirt.io/vmi-name"
 
@@ -79,7 +79,7 @@ class EvacuationController:
             if not objects.is_condition_true(instance, "LiveMigratable"):
                 await self._shut_down(instance, name)
             elif self._is_full(name):
-                return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
+                return max(_MIN_INTERVAL, _INTERVAL * self._context.scale)
             else:
                 await self._migrate(instance, name)
         return None

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
-from hack.actors.timers import Timers
 from upgrade_manager.api.keys import (
     ANNOTATION_OS_UPGRADE_IMAGE,
     ANNOTATION_STORAGE_CLASS,
@@ -17,7 +16,7 @@ from upgrade_manager.api.keys import (
     OS_UPGRADE_IMAGE_VALUE,
 )
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
@@ -190,12 +189,7 @@ class ImageController:
 
     async def _write(self, image: Object, body: Object) -> None:
         patch = MergePatch(body).at(objects.resource_version(image))
-        name, namespace = objects.name(image), objects.namespace(image)
-        try:
-            written = await self._client.patch(VIRTUAL_MACHINE_IMAGES, name, patch, namespace=namespace)
-        except NotFound:
-            return
-        await self._images.seen(written)
+        await self._images.patch(self._client, image, patch, subresource="")
 
 
 class _Step:

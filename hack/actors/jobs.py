@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from hack.actors import job_status
 from hack.actors.caches import BY_OWNER
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.job_status import TRACKING, Tally
 from hack.actors.pod_status import finished_at, is_ready
-from hack.actors.timers import Timers
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.patch import MergePatch, merge_diff
 from upgrade_manager.kube.resources import JOBS, PODS
@@ -86,11 +84,7 @@ class JobController:
     async def _untrack(self, pod: Object) -> None:
         left = [one for one in objects.finalizers(pod) if one != TRACKING]
         patch = MergePatch({"metadata": {"uid": objects.uid(pod), "finalizers": left}})
-        try:
-            written = await self._client.patch(PODS, objects.name(pod), patch, namespace=objects.namespace(pod))
-        except NotFound:
-            return
-        await self._pods.seen(written)
+        await self._pods.patch(self._client, pod, patch, subresource="")
 
     async def _sync(self, key: tuple[str, str]) -> RequeueAfter:
         job = self._jobs.store.get(key[1], key[0])
@@ -225,13 +219,7 @@ class JobController:
     async def _write(self, job: Object, status: Object) -> None:
         difference = merge_diff(objects.status(job), status)
         patch = MergePatch({"status": difference}).at(objects.resource_version(job))
-        try:
-            written = await self._client.patch(
-                JOBS, objects.name(job), patch, namespace=objects.namespace(job), subresource="status"
-            )
-        except NotFound:
-            return
-        await self._jobs.seen(written)
+        await self._jobs.patch(self._client, job, patch)
 
     def _record_end(self, job: Object) -> None:
         if objects.is_condition_true(job, "Complete"):

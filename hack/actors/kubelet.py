@@ -6,15 +6,13 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 from hack.actors.caches import BY_NODE
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
 from hack.actors.pod_needs import claims_of, missing_from
 from hack.actors.pod_status import ended, is_over, is_ready, ready, running, waiting
-from hack.actors.taints import refusal
-from hack.actors.timers import Timers
+from hack.actors.selectors import refusal
 from hack.actors.toolkit import Ended
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PODS
 from upgrade_manager.kube.transport import Request
@@ -211,12 +209,7 @@ class Kubelet:
 
     async def _write(self, pod: Object, status: Object) -> None:
         patch = MergePatch({"metadata": {"uid": objects.uid(pod)}, "status": status})
-        name, namespace = objects.name(pod), objects.namespace(pod)
-        try:
-            written = await self._client.patch(PODS, name, patch, namespace=namespace, subresource="status")
-        except NotFound:
-            return
-        await self._pods.seen(written)
+        await self._pods.patch(self._client, pod, patch)
 
     async def _remove(self, pod: Object) -> None:
         """Delete the Pod from the API with grace period 0, as a kubelet does."""

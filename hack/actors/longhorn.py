@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_VOLUME
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import ENGINES, INSTANCES, VOLUMES
-from hack.actors.migratable import is_final
-from hack.actors.timers import Timers
+from hack.actors.placement import is_final
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from hack.actors.controller_loop import ControllerLoop
 from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff
 from upgrade_manager.kube.resources import MACHINES, NODES
 
@@ -66,13 +65,7 @@ class MachineController:
         if not difference:
             return None
         patch = MergePatch({"status": {"nodeInfo": wanted}})
-        try:
-            written = await self._client.patch(
-                MACHINES, objects.name(machine), patch, namespace=FLEET_LOCAL, subresource="status"
-            )
-        except NotFound:
-            return None
-        await self._machines.seen(written)
+        await self._machines.patch(self._client, machine, patch)
         return None
 
 

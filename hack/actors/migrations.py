@@ -6,11 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import INSTANCES, MIGRATIONS
-from hack.actors.migratable import is_final
-from hack.actors.placement import place
-from hack.actors.timers import Timers
+from hack.actors.placement import is_final, place
 from hack.actors.virtual_machines import running_on
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -162,12 +160,7 @@ class MigrationController:
         seen = [*(status.get("phaseTransitionTimestamps") or ())]
         seen.append({"phase": phase, "phaseTransitionTimestamp": self._context.timestamp()})
         patch = MergePatch({"status": {"phase": phase, "phaseTransitionTimestamps": seen}})
-        name, namespace = objects.name(migration), objects.namespace(migration)
-        try:
-            written = await self._client.patch(MIGRATIONS, name, patch, namespace=namespace, subresource="status")
-        except NotFound:
-            return
-        await self._migrations.seen(written)
+        await self._migrations.patch(self._client, migration, patch)
 
     async def _finish(self, migration: Object, phase: str) -> None:
         await self._enter(migration, phase)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller_loop import ControllerLoop
-from hack.actors.taints import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
-from hack.actors.timers import Timers
+from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.selectors import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff

@@ -1,10 +1,10 @@
-"""Placement of virtual machines: as for Pods, but not on a witness or a draining node."""
+"""Nodes for virtual machines, by Harvester's rules: as for Pods, but not a witness or a draining node."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.actors.taints import NO_EXECUTE, NO_SCHEDULE, fits_node
+from hack.actors.selectors import NO_EXECUTE, NO_SCHEDULE, fits_node
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.kube import objects
 
@@ -13,15 +13,40 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
+FINAL = frozenset({"Succeeded", "Failed"})
+
+
+def is_final(instance: Object) -> bool:
+    """Report whether the instance has ended for good."""
+    return objects.status(instance).get("phase") in FINAL
+
+
+def can_move(instance: Object, nodes: Iterable[Object]) -> bool:
+    """Report whether the instance can run on another node; witness nodes do not count."""
+    others = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
+    if len(others) < 2:  # noqa: PLR2004  # one node has no other
+        return False
+    spec = objects.spec(instance)
+    devices = (spec.get("domain") or {}).get("devices") or {}
+    if spec.get("nodeSelector") is not None or devices.get("hostDevices") is not None:
+        return False
+    here = objects.status(instance).get("nodeName")
+    return any(
+        objects.name(node) != here and not objects.spec(node).get("unschedulable") and fits_node(instance, node)
+        for node in others
+    )
+
 
 def place(instance: Object, nodes: Iterable[Object], load: Callable[[str], int], *, other_than: str = "") -> str:
     """Return the least loaded node that accepts the instance, or an empty string."""
-    open_ = [node for node in nodes if objects.name(node) != other_than and _takes(node) and fits_node(instance, node)]
+    open_ = [
+        node for node in nodes if objects.name(node) != other_than and _accepts(node) and fits_node(instance, node)
+    ]
     ranked = sorted((load(objects.name(node)), objects.name(node)) for node in open_)
     return ranked[0][1] if ranked else ""
 
 
-def _takes(node: Object) -> bool:
+def _accepts(node: Object) -> bool:
     taints = objects.spec(node).get("taints") or ()
     tainted = any(taint.get("effect") in {NO_SCHEDULE, NO_EXECUTE} for taint in taints)
     cordoned = bool(objects.spec(node).get("unschedulable"))

@@ -113,6 +113,6 @@ def _listed(pod: Object) -> list[Any]:
 
 
 def _address(pod: Object) -> str:
-    """One of the Pod network's addresses; two Pods having the same one would be bad luck that no test depends on."""
+    """Return an address of the Pod network, by the uid."""
     digest = hashlib.sha256(objects.uid(pod).encode()).digest()
     return f"{_POD_NETWORK}.{digest[0]}.{digest[1] % 253 + 1}"

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import BINDINGS
-from hack.actors.selectors import matches
-from hack.actors.taints import fits_node, refusal
-from hack.actors.timers import Timers
+from hack.actors.selectors import fits_node, matches, refusal
 from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
@@ -108,17 +106,7 @@ class Scheduler:
             await self._write(pod, body)
 
     async def _write(self, pod: Object, body: Object) -> None:
-        try:
-            written = await self._client.patch(
-                PODS,
-                objects.name(pod),
-                MergePatch(body),
-                namespace=objects.namespace(pod),
-                subresource="status",
-            )
-        except NotFound:
-            return
-        await self._pods.seen(written)
+        await self._pods.patch(self._client, pod, MergePatch(body))
 
     def _choose(self, pod: Object) -> tuple[str, str]:
         """Return the node for the Pod, or an empty string and the reason."""

@@ -1,13 +1,22 @@
-"""Label selectors of objects: matchLabels and matchExpressions."""
+"""Label selectors, taints, tolerations and node affinity."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.kube import objects
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from upgrade_manager.kube.objects import Object
+
+
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
 
 
 class SelectorError(ValueError):
@@ -25,7 +34,7 @@ def matches(selector: Object | None, labels: Mapping[str, str]) -> bool:
 
 
 def matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
-    """Report whether one requirement matches; node affinity adds Gt and Lt. Raises SelectorError."""
+    """Report whether one requirement matches. Raises SelectorError."""
     key, operator = expression.get("key") or "", expression.get("operator") or ""
     values, value = expression.get("values") or [], labels.get(key)
     match operator:
@@ -37,12 +46,54 @@ def matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
             return value is not None
         case "DoesNotExist":
             return value is None
-        case "Gt" | "Lt":
-            return _compares(operator, value, values)
     raise SelectorError(f"{operator!r} is not a valid label selector operator")
 
 
-def _compares(operator: str, value: str | None, values: list[str]) -> bool:
-    if value is None or not values or not value.isdecimal():
+def tolerates(pod: Object, taint: Object) -> bool:
+    """Report whether one of the Pod's tolerations covers the taint."""
+    return any(_covers(one, taint) for one in objects.spec(pod).get("tolerations") or ())
+
+
+def _covers(toleration: Object, taint: Object) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
-    return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+    exists = (toleration.get("operator") or "Equal") == "Exists"
+    if not toleration.get("key"):
+        return exists
+    if toleration["key"] != taint.get("key"):
+        return False
+    return exists or (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def refusal(pod: Object, node: Object) -> str:
+    """Return the scheduler's reason against the node, or an empty string."""
+    taints = list(objects.spec(node).get("taints") or ())
+    if objects.spec(node).get("unschedulable"):
+        taints.append({"key": UNSCHEDULABLE, "effect": NO_SCHEDULE})
+    for taint in taints:
+        if taint.get("effect") in {NO_SCHEDULE, NO_EXECUTE} and not tolerates(pod, taint):
+            value = f": {taint['value']}" if taint.get("value") else ""
+            return f"node(s) had untolerated taint(s) {{{taint.get('key')}{value}}}"
+    return ""
+
+
+def fits_node(pod: Object, node: Object) -> bool:
+    """Report whether node selector and required node affinity match the node."""
+    labels, spec = objects.labels(node), objects.spec(pod)
+    wanted = spec.get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    return any(_term_fits(term, node) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _term_fits(term: Object, node: Object) -> bool:
+    expressions: Iterable[Object] = term.get("matchExpressions") or ()
+    fields: Iterable[Object] = term.get("matchFields") or ()
+    if not expressions and not fields:
+        return False
+    by_label = all(matches_expression(one, objects.labels(node)) for one in expressions)
+    return by_label and all(matches_expression(one, {"metadata.name": objects.name(node)}) for one in fields)

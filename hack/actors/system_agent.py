@@ -9,9 +9,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.planner import SECRET_SELECTOR
-from hack.actors.timers import Timers
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

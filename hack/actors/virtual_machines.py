@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller_loop import ControllerLoop
+from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES
-from hack.actors.migratable import is_final
-from hack.actors.placement import place
-from hack.actors.timers import Timers
+from hack.actors.placement import is_final, place
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff
@@ -129,13 +127,8 @@ class VirtualMachineController:
         await self._instances.seen(await self._client.patch(INSTANCES, name, patch, namespace=namespace))
 
     async def _write_status(self, machine: Object, status: Object) -> None:
-        name, namespace = objects.name(machine), objects.namespace(machine)
         patch = MergePatch({"status": status})
-        try:
-            written = await self._client.patch(VIRTUAL_MACHINES, name, patch, namespace=namespace, subresource="status")
-        except NotFound:
-            return
-        await self._machines.seen(written)
+        await self._machines.patch(self._client, machine, patch)
 
 
 def _is_wanted(machine: Object, instance: Object | None) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.answers import accepted, refused
 from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES
-from hack.actors.migratable import is_final
+from hack.actors.placement import is_final
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
@@ -87,9 +87,9 @@ class VirtualMachineOrders:
         name, namespace = objects.name(machine), objects.namespace(machine)
         await self._client.patch(VIRTUAL_MACHINES, name, MergePatch(body), namespace=namespace)
 
-    async def _request(self, machine: Object, wish: Object) -> None:
+    async def _request(self, machine: Object, change: Object) -> None:
         name, namespace = objects.name(machine), objects.namespace(machine)
-        patch = MergePatch({"status": {"stateChangeRequests": [wish]}})
+        patch = MergePatch({"status": {"stateChangeRequests": [change]}})
         await self._client.patch(VIRTUAL_MACHINES, name, patch, namespace=namespace, subresource="status")
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.actors.controller_loop import ControllerLoop, RequeueAfter
-from hack.actors.timers import Timers
+from hack.actors.controller_loop import ControllerLoop, RequeueAfter, Timers
 from upgrade_manager.kube.errors import Conflict
 
 if TYPE_CHECKING:

@@ -104,7 +104,7 @@ ROWS = [
         ),
     ),
     Row(
-        title="name of a terminating object is taken",
+        title="name of a terminating object cannot be reused",
         given=(*CUSTOM_HELD, delete(WIDGET)),
         when=post(WIDGETS, widget()),
         then=refused(

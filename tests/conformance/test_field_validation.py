@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 MAPS = "/api/v1/namespaces/$ns/configmaps"
-_ODD = {
+_UNKNOWN_FIELDS = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
     "metadata": {"name": "one", "strange": 1},
     "dataa": {"a": "b"},
     "extra": 5,
 }
-_ODD_WIDGET = widget(strange=1, size=2, nested={"deep": {"odd": 1}}, parts=[{"name": "a", "odd": 1}]) | {
+_UNKNOWN_WIDGET_FIELDS = widget(strange=1, size=2, nested={"deep": {"odd": 1}}, parts=[{"name": "a", "odd": 1}]) | {
     "top": 1,
     "metadata": {"name": "one", "odd": 1},
 }
@@ -34,7 +34,7 @@ CUSTOM = (post(WIDGETS, widget()),)
 ROWS = [
     Row(
         title="Ignore drops unknown fields",
-        when=post(WIDGETS, _ODD_WIDGET, fieldValidation="Ignore"),
+        when=post(WIDGETS, _UNKNOWN_WIDGET_FIELDS, fieldValidation="Ignore"),
         look=("spec", "top"),
         then=answered(
             201,
@@ -44,7 +44,7 @@ ROWS = [
     ),
     Row(
         title="default mode warns of unknown fields",
-        when=post(WIDGETS, _ODD_WIDGET),
+        when=post(WIDGETS, _UNKNOWN_WIDGET_FIELDS),
         look=("spec", "top"),
         then=answered(
             201,
@@ -61,7 +61,7 @@ ROWS = [
     ),
     Row(
         title="Strict refuses unknown fields",
-        when=post(WIDGETS, _ODD_WIDGET, fieldValidation="Strict"),
+        when=post(WIDGETS, _UNKNOWN_WIDGET_FIELDS, fieldValidation="Strict"),
         then=refused(
             400,
             "BadRequest",
@@ -72,7 +72,7 @@ ROWS = [
     Row(
         title="Strict refuses an update with an unknown field",
         given=GIVEN,
-        when=put(f"{MAPS}/one", _ODD, fieldValidation="Strict"),
+        when=put(f"{MAPS}/one", _UNKNOWN_FIELDS, fieldValidation="Strict"),
         then=refused(
             400,
             "BadRequest",

@@ -91,18 +91,12 @@ async def test_token_with_a_resource_version_is_refused(api: BareApi) -> None:
     assert answer.body["message"] == "specifying resource version is not allowed when using continue"
 
 
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        pytest.param(
-            token(v="v2", rv=5, start="/x"), "server does not recognize this encoded version v2", id="another version"
-        )
-    ],
-)
-async def test_token_of_another_version_is_refused(api: BareApi, given: str, text: str) -> None:
+async def test_token_of_another_version_is_refused(api: BareApi) -> None:
+    given = token(v="v2", rv=5, start="/x")
     answer = await api.admin.get(api.path("secrets"), limit="2", **{"continue": given})
     assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
-    assert answer.body["message"].startswith(f"invalid continue token: continue key is not valid: {text}")
+    text = "invalid continue token: continue key is not valid: server does not recognize this encoded version v2"
+    assert answer.body["message"].startswith(text)
 
 
 async def test_expired_token_returns_one_for_the_current_rest(api: BareApi) -> None:

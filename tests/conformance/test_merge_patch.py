@@ -66,7 +66,7 @@ ROWS = [
         then=answered(200, **{"data": "absent", "metadata.labels": {"l": "m"}, "metadata.finalizers": ["a.io/b"]}),
     ),
     _patched(
-        "a list is replaced",
+        "list is replaced",
         {"metadata": {"finalizers": ["c.io/d"]}},
         then=answered(
             200, **{"data": {"a": "b", "c": "d"}, "metadata.labels": {"l": "m"}, "metadata.finalizers": ["c.io/d"]}

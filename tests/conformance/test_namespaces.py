@@ -18,7 +18,7 @@ pytestmark = pytest.mark.servers
 SPACES = "/api/v1/namespaces"
 OTHER = f"{SPACES}/$word-2"
 #: Has a finalizer, so that it stays Terminating.
-GOING = (post(SPACES, {"metadata": {"name": "$word-2", "finalizers": ["a.io/b"]}}), delete(OTHER))
+TERMINATING = (post(SPACES, {"metadata": {"name": "$word-2", "finalizers": ["a.io/b"]}}), delete(OTHER))
 
 ROWS = [
     Row(
@@ -43,7 +43,7 @@ ROWS = [
     ),
     Row(
         title="terminating namespace refuses a built-in object",
-        given=GOING,
+        given=TERMINATING,
         when=post(f"{OTHER}/configmaps", {"metadata": {"name": "one"}}),
         then=refused(
             403,
@@ -64,7 +64,7 @@ ROWS = [
     ),
     Row(
         title="terminating namespace refuses a custom object",
-        given=GOING,
+        given=TERMINATING,
         when=post("/apis/shapes.example.io/v1/namespaces/$word-2/widgets", widget()),
         then=refused(
             403,
@@ -86,7 +86,7 @@ ROWS = [
     ),
     Row(
         title="terminating namespace can be labelled",
-        given=GOING,
+        given=TERMINATING,
         when=merge(OTHER, {"metadata": {"labels": {"a": "b"}}}),
         look=("metadata.labels.a", "status.phase"),
         then=answered(200, **{"metadata.labels.a": "b", "status.phase": "Terminating"}),

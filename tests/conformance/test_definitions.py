@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.conformance_objects import DEFINITIONS, NAME, OPEN, gadget
+from tests.support.apiserver import DEFINITIONS
+from tests.support.conformance_objects import NAME, OPEN, gadget
 from tests.support.conformance_rows import Row, answered, invalid, merge, play, post, put
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.apiserver import definition
 from tests.support.conformance_rows import Row, answered, get, merge, play, post, refused
-from tests.support.shapes import WIDGETS, definition, widget
+from tests.support.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi

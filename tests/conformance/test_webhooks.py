@@ -10,7 +10,7 @@ import pytest
 
 from hack.cluster.certificates import Authority
 from tests.support import hooks
-from tests.support.hooks import VALIDATING, Whole, other, review, rule
+from tests.support.hooks import VALIDATING, FixedResponse, other, review, rule
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -123,16 +123,20 @@ async def test_denial_has_details_and_warnings(api: BareApi, hook: WebhookServer
 def failures() -> list[Any]:
     return [
         pytest.param(
-            Whole(status=500, body="boom"),
+            FixedResponse(status=500, body="boom"),
             f'{CALL}an error on the server ("boom") has prevented the request from succeeding',
             id="an error",
         ),
         pytest.param(
-            Whole(status=404, body=""), f"{CALL}the server could not find the requested resource", id="not found"
+            FixedResponse(status=404, body=""),
+            f"{CALL}the server could not find the requested resource",
+            id="not found",
         ),
-        pytest.param(Whole(body="hello"), f"{CALL}couldn't get version/kind; json parse error: ", id="not JSON"),
         pytest.param(
-            Whole(body=""),
+            FixedResponse(body="hello"), f"{CALL}couldn't get version/kind; json parse error: ", id="not JSON"
+        ),
+        pytest.param(
+            FixedResponse(body=""),
             f"{CALL}0-length response with status code: 200 and content type: text/plain; charset=utf-8",
             id="empty body",
         ),
@@ -156,7 +160,7 @@ async def test_invalid_review_fails_the_request(api: BareApi, hook: WebhookServe
 
 
 async def test_failure_policy_ignore_allows_the_request(api: BareApi, hook: WebhookServer) -> None:
-    hook.answers["/invalid"] = Whole(status=500, body="boom")
+    hook.answers["/invalid"] = FixedResponse(status=500, body="boom")
     async with hook.configured(api, "/invalid", failurePolicy="Ignore"):
         assert (await create(api)).status == 201
 

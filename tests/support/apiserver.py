@@ -24,33 +24,35 @@ _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _SCHEMA = {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}}
 
 
-def definition(plural: str, kind: str, *, namespaced: bool, status: bool) -> dict[str, Any]:
-    """Return a definition with one version and an open schema."""
-    version: dict[str, Any] = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": _SCHEMA},
-    }
-    if status:
-        version["subresources"] = {"status": {}}
+def definition(
+    plural: str,
+    kind: str,
+    schema: dict[str, Any] = _SCHEMA,
+    *,
+    group: str = GROUP,
+    namespaced: bool = True,
+    status: bool = False,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return a definition with one version, an open schema by default; `more` are fields of the version."""
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}} | more
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
-            "group": GROUP,
+            "group": group,
             "scope": "Namespaced" if namespaced else "Cluster",
             "names": {"plural": plural, "kind": kind},
-            "versions": [version],
+            "versions": [version | ({"subresources": {"status": {}}} if status else {})],
         },
     }
 
 
 #: Namespaced, with a status subresource.
-WIDGET = definition("widgets", "Widget", namespaced=True, status=True)
+WIDGET = definition("widgets", "Widget", status=True)
 #: Cluster-scoped, without one.
-ROBOT = definition("robots", "Robot", namespaced=False, status=False)
+ROBOT = definition("robots", "Robot", namespaced=False)
 
 
 def widget(name: str, **spec: Any) -> dict[str, Any]:

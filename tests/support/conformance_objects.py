@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.conformance_rows import delete, invalid, post
-from tests.support.shapes import WIDGETS, definition, widget
+from tests.support.apiserver import definition
+from tests.support.conformance_rows import delete, post
+from tests.support.shapes import WIDGETS, widget
 
 MAPS = "/api/v1/namespaces/$ns/configmaps"
 MAP = f"{MAPS}/one"
@@ -25,7 +26,6 @@ PLACED = (
     "status",
     "details",
 )
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: The path segment of the definition of Gadgets.
 NAME = "gadgets.$word.example.io"
 #: A schema without properties.
@@ -41,8 +41,3 @@ def gadget(schema: dict[str, Any] = OPEN, **spec: Any) -> dict[str, Any]:
     """Return a CustomResourceDefinition of Gadgets with that schema and these fields of its spec."""
     whole = definition("gadgets", "Gadget", schema, group="$word.example.io")
     return whole | {"spec": whole["spec"] | spec}
-
-
-def unfit(*causes: tuple[str, ...]) -> dict[str, Any]:
-    """Return the response that rejects the definition."""
-    return invalid("CustomResourceDefinition.apiextensions.k8s.io", *causes, name="gadgets.$ns.example.io")

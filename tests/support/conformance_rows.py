@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.support.apiserver import DEFINITIONS
 from tests.support.polling import eventually
 from tests.support.raw_client import PATCHES, parse
 from tests.support.shapes import GROUP, SHAPES
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _REFUSED = 400
 _CREATED = 201
 _CONFLICT = 409
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Beginning of a cause's message -> its reason.
 _REASONS = {
     "Duplicate value": "FieldValueDuplicate",
@@ -196,7 +196,7 @@ async def served(api: BareApi, definition: dict[str, Any]) -> None:
     path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
     if (await api.admin.get(path, limit="1")).status < _REFUSED:
         return
-    answer = await api.admin.post(_DEFINITIONS, definition)
+    answer = await api.admin.post(DEFINITIONS, definition)
     assert answer.status in {_CREATED, _CONFLICT}, answer.body
 
     async def is_served() -> bool:

@@ -65,17 +65,17 @@ async def check_others(simulation: Simulation, before: dict[str, Any]) -> list[s
 
 async def check_success(stage: UpgradeRun) -> list[str]:
     """Check that the plan succeeded, with one event for every step."""
-    plan, faults = await stage.plan(), []
+    plan, errors = await stage.plan(), []
     if phases_of(plan) != [*PHASE_VALUES, SUCCEEDED]:
-        faults.append(f"plan {stage.name}'s phases are {phases_of(plan)}: {condition(plan, 'Progressing')}")
+        errors.append(f"plan {stage.name}'s phases are {phases_of(plan)}: {condition(plan, 'Progressing')}")
     if condition(plan, "Degraded") != ("False", "ReconcileSuccess", ""):
-        faults.append(f"plan {stage.name} is Degraded: {condition(plan, 'Degraded')}")
+        errors.append(f"plan {stage.name} is Degraded: {condition(plan, 'Degraded')}")
     generation = objects.status(plan).get("provisionGeneration")
     now = await _generation(stage.simulation)
     if generation not in {None, now}:
-        faults.append(f"plan {stage.name} says that it set generation {generation}, and the cluster has {now}")
-    faults += [f"plan {stage.name}: {text}" for text in await _event_errors(stage, plan)]
-    return faults
+        errors.append(f"plan {stage.name} says that it set generation {generation}, and the cluster has {now}")
+    errors += [f"plan {stage.name}: {text}" for text in await _event_errors(stage, plan)]
+    return errors
 
 
 async def _event_errors(stage: UpgradeRun, plan: Object) -> list[str]:
@@ -115,13 +115,13 @@ async def check_blocked(stage: UpgradeRun) -> list[str]:
 
 async def check_leftovers(simulation: Simulation, plans: Collection[str]) -> list[str]:
     """Check that no object of these plans is left."""
-    faults = []
+    errors = []
     for obj in await stored(simulation):
         name, labels = title(obj), objects.labels(obj)
         if labels.get(LABEL_PLAN) in plans:
-            faults.append(f"{name} is left over")
+            errors.append(f"{name} is left over")
         if obj["kind"] == "Node":
             marks = [key for key in labels if key.startswith(_SUC_LABEL)]
             marks += [key for key in objects.annotations_of(obj) if key.startswith(f"{PREFIX}/")]
-            faults += [f"{name} has {mark}" for mark in marks]
-    return faults
+            errors += [f"{name} has {mark}" for mark in marks]
+    return errors

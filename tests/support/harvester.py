@@ -45,7 +45,7 @@ DEFINITIONS = Resource(
     namespaced=False,
 )
 CRDS = Path(__file__).parents[2] / "hack" / "crds"
-PLACES = ("harvester-system", "cattle-system", "fleet-local", "longhorn-system")
+_NAMESPACES = ("harvester-system", "cattle-system", "fleet-local", "longhorn-system")
 RELEASE = {
     "harvester": "v1.7.0",
     "os": "Harvester v1.7.0",
@@ -131,8 +131,8 @@ class Harvester:
         """Define the kinds and create the namespaces."""
         for manifest in _definitions():
             await self.client.create(DEFINITIONS, manifest)
-        for place in PLACES:
-            await self.put(NAMESPACES, {"metadata": {"name": place}})
+        for name in _NAMESPACES:
+            await self.put(NAMESPACES, {"metadata": {"name": name}})
         await self.put(ENDPOINT_SLICES, api_servers("10.0.0.1"))
 
     async def put(self, resource: Resource, manifest: Object, *, status: Object | None = None) -> Object:

@@ -38,7 +38,7 @@ class WebhookServer:
     #: The CA's certificate in PEM.
     authority: bytes
     #: Response by path, without the uid; or the whole body.
-    answers: dict[str, dict[str, Any] | Whole] = field(default_factory=dict)
+    answers: dict[str, dict[str, Any] | FixedResponse] = field(default_factory=dict)
     #: The reviews' requests without the canary's.
     asked: list[dict[str, Any]] = field(default_factory=list)
     canaries: int = 0
@@ -60,7 +60,7 @@ class WebhookServer:
         if incoming.path == SLOW:
             await self.closing.wait()
         answer = self.answers.get(incoming.path, {"allowed": True})
-        if isinstance(answer, Whole):
+        if isinstance(answer, FixedResponse):
             return answer.response()
         return web.Response(text=_review({"response": {"uid": request["uid"]} | answer}))
 
@@ -106,7 +106,7 @@ def rule(*resources: str, **more: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
+class FixedResponse:
     """A response that ignores the request."""
 
     body: str
@@ -121,14 +121,14 @@ def _review(content: dict[str, Any]) -> str:
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"} | content)
 
 
-def review(**content: Any) -> Whole:
+def review(**content: Any) -> FixedResponse:
     """Return an AdmissionReview."""
-    return Whole(body=_review(content))
+    return FixedResponse(body=_review(content))
 
 
-def other(kind: str, version: str) -> Whole:
+def other(kind: str, version: str) -> FixedResponse:
     """Return a response of another kind."""
-    return Whole(body=json.dumps({"kind": kind, "apiVersion": version}))
+    return FixedResponse(body=json.dumps({"kind": kind, "apiVersion": version}))
 
 
 @asynccontextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from tests.support import apiserver
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.support.bareapi import BareApi
     from tests.support.raw_client import JsonResponse, RawClient
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _CREATED = 201
 _OK = 200
@@ -25,23 +26,22 @@ async def define(
 ) -> str:
     """Create a kind Widget in the test's group with these fields of its version; return the path of its objects."""
     group = f"{api.word}.example.io"
-    one = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema or _ANYTHING}} | version
-    names = {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "categories": ["things"]}
-    definition = {
-        "metadata": {"name": f"widgets.{group}"},
-        "spec": {"group": group, "scope": scope, "names": names, "versions": [one]},
-    }
-    answer = await api.admin.post(DEFINITIONS, definition)
+    is_namespaced = scope == "Namespaced"
+    definition = apiserver.definition(
+        "widgets", "Widget", schema or _ANYTHING, group=group, namespaced=is_namespaced, **version
+    )
+    definition["spec"]["names"] |= {"shortNames": ["wd"], "categories": ["things"]}
+    answer = await api.admin.post(apiserver.DEFINITIONS, definition)
     assert answer.status == _CREATED, answer.body
-    await until(api, f"{DEFINITIONS}/widgets.{group}", _is_established)
-    path = api.path("widgets", group=group) if scope == "Namespaced" else f"/apis/{group}/v1/widgets"
+    await until(api, f"{apiserver.DEFINITIONS}/widgets.{group}", _is_established)
+    path = api.path("widgets", group=group) if is_namespaced else f"/apis/{group}/v1/widgets"
     await until(api, path, lambda answer: answer.status == _OK)
     return path
 
 
 async def drop(api: BareApi) -> None:
     """Delete the kind and all its objects."""
-    await api.admin.delete(f"{DEFINITIONS}/widgets.{api.word}.example.io")
+    await api.admin.delete(f"{apiserver.DEFINITIONS}/widgets.{api.word}.example.io")
 
 
 def widget(api: BareApi, name: str, **content: Any) -> dict[str, Any]:

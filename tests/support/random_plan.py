@@ -17,7 +17,7 @@ from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
 
-SCENARIOS = ("one-node", "two-nodes", "three-nodes", "witness")
+_SCENARIOS = ("one-node", "two-nodes", "three-nodes", "witness")
 #: Upper bounds of the write at which a manager dies: the beginning, the first half, the whole upgrade.
 _WRITES = (12, 50, 110)
 #: Virtual seconds until a dead manager is replaced.
@@ -118,67 +118,71 @@ class RandomPlan:
 
 def draw(seed: int) -> RandomPlan:
     """Make the decisions of a seed."""
-    dice = Random(f"random run {seed}")
-    plain = _scenario(dice)
+    random = Random(f"random run {seed}")
+    plain = _scenario(random)
     names = plain.nodes.names
-    spec = {**dice.choice([BY_VERSION, BY_IMAGE]), "force": dice.random() < 0.2, "restoreVM": dice.random() < 0.5}
-    if dice.random() < 0.5:
-        spec["imagePreloadOption"] = {"concurrency": dice.choice([-1, 0, 1, 2, 9])}
-    if dice.random() < 0.3:
-        spec["nodeUpgradeOption"] = {"pauseNodes": _some(dice, (*names, "no-such-node"))}
-    failing = dice.choice(_ways_to_fail(plain, spec, dice)) if dice.random() < 0.25 else None
-    deleted = _instant(dice, len(PHASE_VALUES)) if dice.random() < 0.25 else None
+    spec = {**random.choice([BY_VERSION, BY_IMAGE]), "force": random.random() < 0.2, "restoreVM": random.random() < 0.5}
+    if random.random() < 0.5:
+        spec["imagePreloadOption"] = {"concurrency": random.choice([-1, 0, 1, 2, 9])}
+    if random.random() < 0.3:
+        spec["nodeUpgradeOption"] = {"pauseNodes": _some(random, (*names, "no-such-node"))}
+    failing = random.choice(_ways_to_fail(plain, spec, random)) if random.random() < 0.25 else None
+    deleted = _instant(random, len(PHASE_VALUES)) if random.random() < 0.25 else None
     # A plan that fails may end before its rival exists.
-    rival = _instant(dice, PHASE_VALUES.index("NodeUpgrading")) if failing is None and dice.random() < 0.25 else None
-    faults = _bearable(dice.sample(sorted(FAULTS), dice.choice([0, 0, 1, 1, 2])))
+    rival = (
+        _instant(random, PHASE_VALUES.index("NodeUpgrading")) if failing is None and random.random() < 0.25 else None
+    )
+    faults = _bearable(random.sample(sorted(FAULTS), random.choice([0, 0, 1, 1, 2])))
     skip_disk_check = not _KUBELET_FAULTS.isdisjoint(faults)
     if failing is not None and failing.phase is PhaseName.INITIALIZE:
         faults, skip_disk_check = (), False
     if failing is not None:
         scenario = plain.changed(**failing.changes)
     else:
-        scenario = plain.changed(**dice.choice([{}, {}, *_TRANSIENT_FAILURES]))
+        scenario = plain.changed(**random.choice([{}, {}, *_TRANSIENT_FAILURES]))
     return RandomPlan(
         seed=seed,
         scenario=RepairableScenario.model_validate(scenario.model_dump()),
         spec=spec,
         annotations=_NO_DISKS if skip_disk_check else {},
         faults=faults,
-        interruptions=_interruptions(dice),
-        pauses=tuple((dice.uniform(0, 20), tuple(_some(dice, names))) for _ in range(dice.choice([0, 0, 1, 2]))),
+        interruptions=_interruptions(random),
+        pauses=tuple((random.uniform(0, 20), tuple(_some(random, names))) for _ in range(random.choice([0, 0, 1, 2]))),
         failing=failing,
         deleted=deleted,
         rival=rival,
-        following=_following(dice, failing),
+        following=_following(random, failing),
     )
 
 
-def _instant(dice: Random, phases: int) -> Instant:
-    return Instant(phases=dice.randint(0, phases), seconds=dice.choice([0, dice.uniform(0, 0.5), dice.uniform(0, 10)]))
+def _instant(random: Random, phases: int) -> Instant:
+    return Instant(
+        phases=random.randint(0, phases), seconds=random.choice([0, random.uniform(0, 0.5), random.uniform(0, 10)])
+    )
 
 
-def _following(dice: Random, failing: Failing | None) -> Following:
-    same_name = dice.random() < 0.4
+def _following(random: Random, failing: Failing | None) -> Following:
+    same_name = random.random() < 0.4
     return Following(
         same_name=same_name,
-        overlaps=not same_name and dice.random() < 0.5,
-        spec={**dice.choice([BY_VERSION, BY_IMAGE]), **(failing.cure if failing else {})},
+        overlaps=not same_name and random.random() < 0.5,
+        spec={**random.choice([BY_VERSION, BY_IMAGE]), **(failing.cure if failing else {})},
         annotations=failing.annotations if failing else {},
-        pause=dice.choice([0, dice.uniform(0, 2), dice.uniform(0, 30)]),
+        pause=random.choice([0, random.uniform(0, 2), random.uniform(0, 30)]),
     )
 
 
-def _interruptions(dice: Random) -> tuple[Interruption, ...]:
+def _interruptions(random: Random) -> tuple[Interruption, ...]:
     """Draw the crashes, and one lost response of the last manager."""
     deaths = [
         Interruption(
-            die_at=dice.randint(1, dice.choice(_WRITES)),
-            after=dice.random() < 0.5,
-            gap=dice.uniform(0, dice.choice(_GAPS)),
+            die_at=random.randint(1, random.choice(_WRITES)),
+            after=random.random() < 0.5,
+            gap=random.uniform(0, random.choice(_GAPS)),
         )
-        for _ in range(dice.choice([0, 1, 1, 2, 3]))
+        for _ in range(random.choice([0, 1, 1, 2, 3]))
     ]
-    return (*deaths, Interruption(lose_at=dice.choice([0, dice.randint(1, dice.choice(_WRITES))])))
+    return (*deaths, Interruption(lose_at=random.choice([0, random.randint(1, random.choice(_WRITES))])))
 
 
 def _bearable(faults: list[str]) -> tuple[str, ...]:
@@ -186,10 +190,10 @@ def _bearable(faults: list[str]) -> tuple[str, ...]:
     return (_LOST,) if _LOST in faults else tuple(faults)
 
 
-def _ways_to_fail(scenario: Scenario, spec: dict[str, Any], dice: Random) -> list[Failing]:
+def _ways_to_fail(scenario: Scenario, spec: dict[str, Any], random: Random) -> list[Failing]:
     """Return the failures that this upgrade can have."""
     nodes = scenario.nodes.names
-    node = dice.choice(nodes)
+    node = random.choice(nodes)
     full = {"nodes": {"disks": {node: {"used_gib": 250}}}}
     found = [
         Failing(what="a full disk", changes=full, phase=PhaseName.INITIALIZE, annotations=_NO_DISKS),
@@ -217,27 +221,27 @@ def _work(work: str, node: str, phase: PhaseName) -> Failing:
     return Failing(what=f"{work} on {node or 'any node'}", changes=changes, phase=phase)
 
 
-def _scenario(dice: Random) -> Scenario:
-    scenario = scenarios.load(dice.choice(SCENARIOS))
-    durations = {name: value * 10 ** dice.uniform(-1, 0.7) for name, value in scenario.durations.model_dump().items()}
+def _scenario(random: Random) -> Scenario:
+    scenario = scenarios.load(random.choice(_SCENARIOS))
+    durations = {name: value * 10 ** random.uniform(-1, 0.7) for name, value in scenario.durations.model_dump().items()}
     hosts = scenario.nodes.for_machines
     machines = [
         {
             "name": f"machine-{number}",
-            "node": dice.choice(hosts),
-            "migratable": dice.random() < 0.7,
-            "run_strategy": dice.choice(["Always", "RerunOnFailure"]),
-            "volume": dice.random() < 0.7,
-            "failing_migrations": dice.choice([0, 0, 0, 1]),
+            "node": random.choice(hosts),
+            "migratable": random.random() < 0.7,
+            "run_strategy": random.choice(["Always", "RerunOnFailure"]),
+            "volume": random.random() < 0.7,
+            "failing_migrations": random.choice([0, 0, 0, 1]),
         }
-        for number in range(dice.randint(0, 6))
+        for number in range(random.randint(0, 6))
     ]
     return scenario.changed(
         durations=durations,
         vms={"count": 0, "machines": machines},
-        jitter=dice.uniform(0, 0.5),
-        replenishment_interval=dice.choice([None, "0", "600", "86400"]),
-        addons=dice.choice([[], [_descheduler(enabled=True)], [_descheduler(enabled=False)]]),
+        jitter=random.uniform(0, 0.5),
+        replenishment_interval=random.choice([None, "0", "600", "86400"]),
+        addons=random.choice([[], [_descheduler(enabled=True)], [_descheduler(enabled=False)]]),
     )
 
 
@@ -245,5 +249,5 @@ def _descheduler(*, enabled: bool) -> dict[str, Any]:
     return {"name": "descheduler", "namespace": "kube-system", "enabled": enabled}
 
 
-def _some(dice: Random, names: tuple[str, ...]) -> list[str]:
-    return dice.sample(names, dice.randint(1, len(names)))
+def _some(random: Random, names: tuple[str, ...]) -> list[str]:
+    return random.sample(names, random.randint(1, len(names)))

@@ -54,7 +54,7 @@ class RequestAudit:
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self._created: Counter[str] = Counter()
-        self._tenure = PlanRegistry()
+        self._plans = PlanRegistry()
         #: One sentence for each violation.
         self.violations: list[str] = []
 
@@ -66,7 +66,7 @@ class RequestAudit:
         manager = call.user_agent == USER_AGENT
         before = await self._now(call) if manager and call.name else None
         if not manager and call.verb == "delete" and call.resource == PLANS:
-            self._tenure.deleted(call.name)
+            self._plans.deleted(call.name)
         answer = await self._inner.send(request)
         if answer.status in _OK:
             if call.resource == PLANS and call.subresource == "status":
@@ -89,8 +89,8 @@ class RequestAudit:
     def _status(self, call: Call, answer: Response, *, manager: bool) -> None:
         if not manager:
             self._broken(call, f"{call.user_agent} wrote the plan's status")
-        for fault in self._tenure.status(json.loads(answer.body)):
-            self._broken(call, fault)
+        for violation in self._plans.status(json.loads(answer.body)):
+            self._broken(call, violation)
 
     async def _check(self, request: Request, call: Call, answer: Response, before: Object | None) -> None:
         if call.verb == "create":
@@ -105,15 +105,15 @@ class RequestAudit:
 
     def _plan(self, call: Call, plan: Object) -> None:
         if not call.subresource:
-            for fault in self._tenure.changed(plan):
-                self._broken(call, fault)
+            for violation in self._plans.changed(plan):
+                self._broken(call, violation)
 
     def _removal(self, request: Request, call: Call) -> None:
         selector = dict(request.query).get("labelSelector", "")
-        for tenant in self._tenure.living:
-            if f"{LABEL_PLAN}={tenant.name}" in selector.split(","):
-                if not tenant.may_remove:
-                    self._broken(call, f"removes objects of {tenant.name}, which still runs")
+        for record in self._plans.living:
+            if f"{LABEL_PLAN}={record.name}" in selector.split(","):
+                if not record.may_remove:
+                    self._broken(call, f"removes objects of {record.name}, which still runs")
                 return
         self._broken(call, f"deletes unowned objects: {selector}")
 
@@ -130,8 +130,8 @@ class RequestAudit:
             return
         if not self._is_marked(made):
             self._broken(call, f"{title} lacks labels of plan and component, or its owner")
-        tenant = self._tenure.of(objects.owner_uid(made))
-        if tenant is None or not tenant.may_create:
+        record = self._plans.of(objects.owner_uid(made))
+        if record is None or not record.may_create:
             self._broken(call, f"{title} was created for a plan that does not run")
 
     def _is_marked(self, made: Object) -> bool:
@@ -141,7 +141,7 @@ class RequestAudit:
         return labels.get(LABEL_COMPONENT) in list(Component) and owners == [(_PLAN_KIND, labels.get(LABEL_PLAN))]
 
     def _change(self, call: Call, before: Object, after: Object | None) -> None:
-        if self._tenure.named(objects.labels(before).get(LABEL_PLAN) or "") is not None:
+        if self._plans.named(objects.labels(before).get(LABEL_PLAN) or "") is not None:
             return
         if call.resource == PLANS and objects.is_deleting(before):
             # The user deleted the plan.
@@ -149,15 +149,15 @@ class RequestAudit:
         if call.verb == "delete" or after is None:
             self._broken(call, "deletes an unowned object")
             return
-        living = [tenant.name for tenant in self._tenure.living]
+        living = [record.name for record in self._plans.living]
         starts = _MAY_CHANGE.get(call.resource, ())
         may = [start.format(plan=name) for start in starts for name in (living if "{plan}" in start else [""])]
         for path in _differences(before, after):
             if not path.startswith((*may, *_BOOKKEEPING)):
                 self._broken(call, f"changes {path}")
 
-    def _broken(self, call: Call, fault: str) -> None:
-        self.violations.append(f"{virtual_now():%H:%M:%S} {call.verb} {call.path}: {fault}")
+    def _broken(self, call: Call, violation: str) -> None:
+        self.violations.append(f"{virtual_now():%H:%M:%S} {call.verb} {call.path}: {violation}")
 
 
 def _differences(before: Any, after: Any, path: str = "") -> list[str]:

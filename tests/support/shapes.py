@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.apiserver import definition
+
 GROUP = "shapes.example.io"
 VERSION = f"{GROUP}/v1"
 #: The path of each kind's objects.
@@ -23,35 +25,12 @@ def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "array", "items": items} | more
 
 
-def definition(
-    plural: str, kind: str, schema: dict[str, Any], *, group: str = GROUP, status: bool = False
-) -> dict[str, Any]:
-    """Return the definition of a namespaced kind with one version."""
-    version: dict[str, Any] = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    if status:
-        version["subresources"] = {"status": {}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind},
-            "versions": [version],
-        },
-    }
-
-
 _SPEC = _object(
     size={"type": "integer", "minimum": 1, "maximum": 10},
     colour={"type": "string", "enum": ["red", "green"]},
     code={"type": "string", "pattern": "^[a-z]+$", "maxLength": 5},
     word={"type": "string", "minLength": 2},
-    flag={"type": "boolean"},
-    port={"x-kubernetes-int-or-string": True},
     when={"type": "string", "format": "date-time"},
-    small={"type": "integer", "format": "int32"},
     names=_list(_TEXT, maxItems=3, minItems=1),
     unique=_list(_TEXT, **{"x-kubernetes-list-type": "set"}),
     parts=_list(
@@ -60,7 +39,6 @@ _SPEC = _object(
     ),
     options={"type": "object", "additionalProperties": _NUMBER},
     free={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-    nothing={"type": "string", "nullable": True},
     mode={"type": "string", "default": "slow"},
     nested=_object(level={"type": "integer", "default": 3}, deep=_object(text=_TEXT)) | {"default": {}},
     strict=_object(must=_TEXT, other=_TEXT) | {"required": ["must"]},
@@ -70,10 +48,11 @@ WIDGET = definition(
     "widgets",
     "Widget",
     _object(spec=_SPEC, status=_object(phase=_TEXT, count={"type": "integer", "minimum": 0}), extra=_TEXT),
+    group=GROUP,
     status=True,
 )
 #: Without a status subresource.
-PLAIN = definition("plains", "Plain", _object(spec=_object(size=_NUMBER), status=_object(phase=_TEXT)))
+PLAIN = definition("plains", "Plain", _object(spec=_object(size=_NUMBER), status=_object(phase=_TEXT)), group=GROUP)
 
 
 def _rule(rule: str, **more: Any) -> dict[str, Any]:
@@ -101,21 +80,12 @@ _RULED = _object(
             )
         ],
     },
-    twice={
-        "type": "string",
-        "x-kubernetes-validations": [_rule("self != 'bad'", reason="FieldValueDuplicate", message="there twice")],
-    },
     items=_list(
         _object(name=_TEXT, amount=_NUMBER)
         | {"required": ["name"], "x-kubernetes-validations": [_rule("self.amount > 0", message="some, please")]},
         maxItems=5,
         **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     ),
-    broken={
-        "type": "object",
-        "properties": {"a": _NUMBER, "b": _NUMBER},
-        "x-kubernetes-validations": [_rule("self.a / self.b > 1", message="unused")],
-    },
 ) | {
     "x-kubernetes-validations": [
         _rule("!has(self.low) || !has(self.high) || self.low <= self.high", message="low must not exceed high"),
@@ -124,7 +94,7 @@ _RULED = _object(
 }
 
 #: With CEL rules.
-RULE = definition("ruled", "Rule", _object(spec=_RULED, status=_object(phase=_TEXT)), status=True)
+RULE = definition("ruled", "Rule", _object(spec=_RULED, status=_object(phase=_TEXT)), group=GROUP, status=True)
 
 SHAPES = (WIDGET, PLAIN, RULE)
 

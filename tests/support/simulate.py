@@ -60,14 +60,17 @@ embedded: Simulate = partial(Simulation)
 #: The second node that Rancher upgrades with seed 0.
 SECOND = "node-2"
 #: The termination message of a container that fails.
-WORDS = "first line\nthe last words"
+TERMINATION_MESSAGE = "first line\nthe last words"
 #: The system-upgrade-controller retries a hundred times by default, for hours.
 _FEW_RETRIES = {"backoff_limit": 1}
 
 
 def fault(work: str, node: str = "") -> dict[str, Any]:
     """Return scenario changes that make containers with that work fail, on one node or all."""
-    return {"faults": [{"work": work, "node": node, "message": WORDS}], "upgrade_controller": _FEW_RETRIES}
+    return {
+        "faults": [{"work": work, "node": node, "message": TERMINATION_MESSAGE}],
+        "upgrade_controller": _FEW_RETRIES,
+    }
 
 
 class RepairableScenario(Scenario):

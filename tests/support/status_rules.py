@@ -35,7 +35,7 @@ class StatusHistory:
     def see(self, plan: Object) -> list[str]:
         """Check the next status and return one sentence for each violation."""
         status = objects.status(plan)
-        faults = [
+        violations = [
             *self._phases(status),
             *self._states(status),
             *self._check_conditions(plan, status),
@@ -46,7 +46,7 @@ class StatusHistory:
         self._conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
         available = self._conditions.get("Available") or {}
         self.is_blocked = self.is_blocked or available.get("reason") == CONCURRENT_UPGRADE_BLOCKED
-        return faults
+        return violations
 
     def _blocked(self, status: Object) -> Iterator[str]:
         if self.is_blocked:
@@ -131,12 +131,12 @@ class PlanRegistry:
     """All plans by uid, because a name may be used again."""
 
     def __init__(self) -> None:
-        self._tenants: dict[str, PlanRecord] = {}
+        self._plans: dict[str, PlanRecord] = {}
 
     @property
     def living(self) -> list[PlanRecord]:
         """Return the plans that are neither deleted nor blocked."""
-        return [one for one in self._tenants.values() if not (one.is_deleted or one.history.is_blocked)]
+        return [one for one in self._plans.values() if not (one.is_deleted or one.history.is_blocked)]
 
     def named(self, name: str) -> PlanRecord | None:
         """Return the living plan with this name."""
@@ -144,35 +144,35 @@ class PlanRegistry:
 
     def of(self, uid: str) -> PlanRecord | None:
         """Return the plan with this uid."""
-        return self._tenants.get(uid)
+        return self._plans.get(uid)
 
     def deleted(self, name: str) -> None:
         """Record a request to delete the plan."""
-        for one in self._tenants.values():
+        for one in self._plans.values():
             one.is_deleting = one.is_deleting or one.name == name
 
     def status(self, plan: Object) -> Iterator[str]:
         """Record a write of the plan's status and yield its violations."""
-        tenant = self._tenant(plan)
-        yield from tenant.history.see(plan)
-        self._update(tenant, plan)
-        holders = [one.name for one in self._tenants.values() if one.has_cluster]
+        record = self._record(plan)
+        yield from record.history.see(plan)
+        self._update(record, plan)
+        holders = [one.name for one in self._plans.values() if one.has_cluster]
         if len(holders) > 1:
             yield f"plans {holders} have the cluster at the same time"
 
     def changed(self, plan: Object) -> Iterator[str]:
         """Record another write of the plan and yield its violations."""
-        tenant = self._tenant(plan)
-        if tenant.history.is_blocked and not tenant.is_deleting:
+        record = self._record(plan)
+        if record.history.is_blocked and not record.is_deleting:
             yield "touches a plan that is blocked"
-        self._update(tenant, plan)
+        self._update(record, plan)
 
-    def _tenant(self, plan: Object) -> PlanRecord:
+    def _record(self, plan: Object) -> PlanRecord:
         uid = objects.uid(plan)
-        return self._tenants.setdefault(uid, PlanRecord(name=objects.name(plan), uid=uid))
+        return self._plans.setdefault(uid, PlanRecord(name=objects.name(plan), uid=uid))
 
-    def _update(self, tenant: PlanRecord, plan: Object) -> None:
+    def _update(self, record: PlanRecord, plan: Object) -> None:
         metadata = objects.metadata(plan)
-        tenant.is_restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"
-        tenant.is_deleting = objects.is_deleting(plan)
-        tenant.is_deleted = tenant.is_deleting and not metadata.get("finalizers")
+        record.is_restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"
+        record.is_deleting = objects.is_deleting(plan)
+        record.is_deleted = record.is_deleting and not metadata.get("finalizers")

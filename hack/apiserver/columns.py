@@ -146,31 +146,20 @@ def _modes(path: str) -> str:
     return f"={path}.map(m, {short}).join(',')"
 
 
-def _subjects(kind: str, shown: str = "s.name") -> str:
-    return f"=self.subjects.filter(s, s.kind == '{kind}').map(s, {shown}).join(', ')"
-
-
 def _count(field: str) -> str:
     """Return a number of status, with 0 as the default."""
     return f"=has(self.status) && has(self.status.{field}) ? self.status.{field} : 0"
 
 
-def _ready_of(expected: str = "replicas") -> str:
+def _ready() -> str:
     return (
         "=string(has(self.status) && has(self.status.readyReplicas) ? self.status.readyReplicas : 0)"
-        f" + '/' + string(has(self.spec.{expected}) ? self.spec.{expected} : 1)"
+        " + '/' + string(has(self.spec.replicas) ? self.spec.replicas : 1)"
     )
 
 
 _TEMPLATE = (_wide("Containers", _CONTAINERS), _wide("Images", _IMAGES))
 _WORKLOAD_WIDE = (*_TEMPLATE, _wide("Selector", _SELECTOR))
-_BINDING = (
-    _text("Role", "=self.roleRef.kind + '/' + self.roleRef.name"),
-    BUILTIN_AGE,
-    _wide("Users", _subjects("User"), absent=""),
-    _wide("Groups", _subjects("Group"), absent=""),
-    _wide("ServiceAccounts", _subjects("ServiceAccount", "s.namespace + '/' + s.name"), absent=""),
-)
 _DATA = _number("Data", "=(has(self.data) ? self.data.size() : 0)", declared="string")
 
 #: Keyed by plural.group. The name comes first unless it is among the columns; other kinds show name and age.
@@ -215,7 +204,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         replace(NAME, priority=1),
     ),
     "deployments.apps": (
-        _text("Ready", _ready_of()),
+        _text("Ready", _ready()),
         _number("Up-to-date", _count("updatedReplicas"), declared="string"),
         _number("Available", _count("availableReplicas"), declared="string"),
         BUILTIN_AGE,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from hack.apiserver.schema.go_types import type_of
-from hack.apiserver.schema.object_meta_schema import DEFINITIONS, LIST_META, OBJECT_META, reference
-from hack.apiserver.schema.type_schema import members
+from hack.apiserver.schema.type_schema import LIST_META, OBJECT_META, members, metadata_schemas, reference
 from hack.apiserver.status import JSON_HEADERS, no_such_path
 from upgrade_manager.kube.transport import Response
 
@@ -93,7 +92,7 @@ def _documents(table: ResourceTable) -> dict[str, bytes]:
 
 def document(rows: list[Row]) -> dict[str, Any]:
     """Return the OpenAPI document of one version of a group."""
-    schemas: dict[str, Any] = dict(DEFINITIONS)
+    schemas: dict[str, Any] = metadata_schemas()
     paths: dict[str, Any] = {}
     for row in rows:
         schemas[schema_name(row)] = kind_schema(row, schemas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.schema.object_meta_schema import OBJECT_META, reference
+from hack.apiserver.schema.go_types import object_meta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 _PREFIX = "io.k8s.api."
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+OBJECT_META = _META + "ObjectMeta"
+LIST_META = _META + "ListMeta"
+_LIST_META: Schema = {
+    "type": "object",
+    "properties": {
+        "continue": {"type": "string"},
+        "remainingItemCount": {"type": "integer", "format": "int64"},
+        "resourceVersion": {"type": "string"},
+    },
+}
 _LEAVES: Mapping[str, Schema] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
@@ -26,6 +37,18 @@ _LEAVES: Mapping[str, Schema] = {
     "quantity": {"type": "string"},
     "port": {"type": "string", "format": "int-or-string"},
 }
+
+
+def reference(name: str) -> Schema:
+    """Return a reference to a component."""
+    return {"allOf": [{"$ref": f"#/components/schemas/{name}"}], "default": {}}
+
+
+def metadata_schemas() -> dict[str, Schema]:
+    """Return the schemas of ObjectMeta and ListMeta, with what they refer to."""
+    components = {LIST_META: _LIST_META}
+    _component(object_meta(), components)
+    return components
 
 
 def members(kind: Type, components: dict[str, Schema]) -> dict[str, Schema]:
@@ -45,9 +68,7 @@ def _schema(kind: Type, components: dict[str, Schema]) -> Schema:
 
 
 def _component(kind: Type, components: dict[str, Schema]) -> str:
-    if kind.name == "v1.ObjectMeta":
-        return OBJECT_META
-    name = _PREFIX + kind.name
+    name = OBJECT_META if kind.name == "v1.ObjectMeta" else _PREFIX + kind.name
     if name not in components:
         components[name] = {}  # for a type that contains itself
         components[name] = {"type": "object", "properties": members(kind, components)}

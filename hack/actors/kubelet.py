@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 from hack.actors.caches import BY_NODE
+from hack.actors.container_work import claims_of, missing_from
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
-from hack.actors.pod_needs import claims_of, missing_from
 from hack.actors.pod_status import ended, is_over, is_ready, ready, running, waiting
 from hack.actors.selectors import refusal
 from hack.actors.toolkit import Ended

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE, BY_OWNER
-from hack.actors.container_work import Work, duration_of, env_of, option_of, work_of
+from hack.actors.container_work import Work, duration_of, env_of, option_of, unset_variable, work_of
 from hack.actors.controller_loop import Timers
 from hack.actors.kinds import ENGINES, INSTANCES, MANAGED_CHARTS, MIGRATIONS, VOLUMES
 from hack.actors.placement import can_move, is_final
-from hack.actors.pod_needs import unset_variable
 from hack.actors.vm_ledger import VMLedger
 from upgrade_manager.api.keys import (
     FLEET_LOCAL,

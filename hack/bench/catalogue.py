@@ -17,15 +17,15 @@ BENCHMARKS = {
     ),
     "requests": ("upgrade:measure_requests", "requests of a three-node upgrade, and for each further node"),
     "reaction": ("reaction:measure", "from the event of an awaited object to the manager's next write"),
-    "changes": ("changes:measure", "from the object that a phase waits for to the next phase's first write"),
+    "changes": ("phase_changes:measure", "from the object that a phase waits for to the next phase's first write"),
     "idle": ("upgrade:measure_idle", "requests of a manager with a finished plan"),
     "process": ("process:measure", "start, restart after SIGKILL, and memory of the manager as a process"),
     "informer": ("informer:measure", "events per second into an informer"),
     "lists": ("lists:measure", "ten thousand objects of a real API server into an informer, streamed and listed"),
     "real": ("real:measure", "three-node upgrades on a real API server: overhead, requests, requests for each node"),
-    "realchanges": ("changes:measure_real", "`changes` on a real API server, by its audit log"),
+    "realchanges": ("phase_changes:measure_real", "`changes` on a real API server, by its audit log"),
     "scale": ("scale:measure", "1,000 nodes, 5,000 VMs and 10,000 volumes on a real API server; takes minutes"),
-    "demo": ("demo:measure", "`make demo` on a fresh clone, set-up included"),
+    "demo": ("process:measure_demo", "`make demo` on a fresh clone, set-up included"),
 }
 
 

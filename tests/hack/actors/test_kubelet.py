@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.container_work import Work, work_of
-from hack.actors.pod_needs import missing_from, unset_variable
+from hack.actors.container_work import Work, missing_from, unset_variable, work_of
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.polling import eventually

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.bench.recorder import Audit, Recorder
-from hack.bench.replay import Translation, UnfaithfulReplay, replay
+from hack.bench.upgrade import Translation, UnfaithfulReplay, replay
 from upgrade_manager.kube.transport import Request, Response, Stream
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hack.bench.replay import Translation
+from hack.bench.upgrade import Translation
 from upgrade_manager.kube.transport import Request
 
 

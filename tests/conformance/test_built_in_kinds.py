@@ -68,7 +68,7 @@ ROWS = [
                 }
             },
         ),
-        look=("spec",),
+        fields=("spec",),
         then=answered(
             201,
             spec={
@@ -105,7 +105,7 @@ ROWS = [
                 "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "n"}],
             },
         ),
-        look=("roleRef", "subjects"),
+        fields=("roleRef", "subjects"),
         then=answered(
             201,
             roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"},
@@ -121,27 +121,27 @@ ROWS = [
             "/api/v1/nodes",
             {"metadata": {"name": "$word"}, "spec": {"taints": [{"key": "a.io/b", "effect": "NoExecute"}]}},
         ),
-        look=("spec.taints.0.key", "spec.unschedulable"),
+        fields=("spec.taints.0.key", "spec.unschedulable"),
         then=answered(201, **{"spec.taints.0.key": "a.io/b", "spec.unschedulable": "absent"}),
     ),
     Row(
         title="Node is cordoned",
         given=(post("/api/v1/nodes", {"metadata": {"name": "$word"}}),),
         when=merge("/api/v1/nodes/$word", {"spec": {"unschedulable": True}}),
-        look=("spec.unschedulable",),
+        fields=("spec.unschedulable",),
         then=answered(200, **{"spec.unschedulable": True}),
     ),
     Row(
         title="Node is uncordoned",
         given=(post("/api/v1/nodes", {"metadata": {"name": "$word"}, "spec": {"unschedulable": True}}),),
         when=merge("/api/v1/nodes/$word", {"spec": {"unschedulable": False}}),
-        look=("spec.unschedulable",),
+        fields=("spec.unschedulable",),
         then=answered(200, **{"spec.unschedulable": "absent"}),
     ),
     Row(
         title="Deployment gets defaults",
         when=post(DEPLOYMENTS, _deployment()),
-        look=("spec", "status", "metadata.generation", "metadata.annotations"),
+        fields=("spec", "status", "metadata.generation", "metadata.annotations"),
         then=answered(
             201,
             **{
@@ -190,7 +190,7 @@ ROWS = [
     Row(
         title="Job gets defaults",
         when=post(JOBS, _job()),
-        look=("spec", "metadata.labels", "metadata.generation"),
+        fields=("spec", "metadata.labels", "metadata.generation"),
         then=answered(
             201,
             **{
@@ -258,13 +258,13 @@ ROWS = [
         title="suspended Job is resumed",
         given=(post(JOBS, _job()),),
         when=merge(JOB, {"spec": {"suspend": False}}),
-        look=("spec.suspend",),
+        fields=("spec.suspend",),
         then=answered(200, **{"spec.suspend": False}),
     ),
     Row(
         title="Event is stored",
         when=post(EVENTS, _event()),
-        look=(
+        fields=(
             "reason",
             "involvedObject",
             "metadata.name",
@@ -298,14 +298,14 @@ ROWS = [
         when=post(
             DEFAULT_EVENTS, _event(involvedObject={"kind": "Node", "name": "n"}) | {"metadata": {"name": "$word"}}
         ),
-        look=("metadata.namespace",),
+        fields=("metadata.namespace",),
         then=answered(201, **{"metadata.namespace": "default"}),
     ),
     Row(
         title="Event count is patched",
         given=(post(EVENTS, _event(count=1)),),
         when=strategic(f"{EVENTS}/one", {"count": 2, "lastTimestamp": "2026-01-02T03:04:05Z", "message": "again"}),
-        look=("count", "message", "lastTimestamp"),
+        fields=("count", "message", "lastTimestamp"),
         then=answered(200, count=2, message="again", lastTimestamp="$time"),
     ),
 ]

@@ -21,7 +21,7 @@ ROWS = [
     Row(
         title="object gets system fields",
         when=post(MAPS, config_map(name="one")),
-        look=(
+        fields=(
             "kind",
             "apiVersion",
             "metadata.name",
@@ -46,7 +46,7 @@ ROWS = [
     Row(
         title="kind and apiVersion are optional for a built-in kind",
         when=post(MAPS, {"metadata": {"name": "one"}}),
-        look=("kind", "apiVersion"),
+        fields=("kind", "apiVersion"),
         then=answered(201, kind="ConfigMap", apiVersion="v1"),
     ),
     Row(
@@ -97,7 +97,7 @@ ROWS = [
     Row(
         title="generated name has its prefix",
         when=post(MAPS, config_map(generateName="one-")),
-        look=("metadata.generateName",),
+        fields=("metadata.generateName",),
         then=answered(201, **{"metadata.generateName": "one-"}),
     ),
     Row(
@@ -117,7 +117,7 @@ ROWS = [
                 }
             },
         ),
-        look=("metadata",),
+        fields=("metadata",),
         then=answered(
             201,
             metadata={
@@ -148,7 +148,7 @@ ROWS = [
             widget()
             | {"metadata": {"name": "one", "labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}},
         ),
-        look=("metadata",),
+        fields=("metadata",),
         then=answered(
             201,
             metadata={
@@ -164,7 +164,7 @@ ROWS = [
     Row(
         title="finalizer without a domain returns a warning",
         when=post(WIDGETS, widget() | {"metadata": {"name": "one", "finalizers": ["mine"]}}),
-        look=("metadata.finalizers",),
+        fields=("metadata.finalizers",),
         then=answered(
             201,
             **{
@@ -193,7 +193,7 @@ ROWS = [
                 ],
             ),
         ),
-        look=("metadata.ownerReferences",),
+        fields=("metadata.ownerReferences",),
         then=answered(
             201,
             **{

@@ -24,7 +24,7 @@ ROWS = [
     Row(
         title="definition gets defaults",
         when=post(DEFINITIONS, gadget()),
-        look=("spec.names", "spec.conversion", "spec.scope", "spec.preserveUnknownFields", "metadata.generation"),
+        fields=("spec.names", "spec.conversion", "spec.scope", "spec.preserveUnknownFields", "metadata.generation"),
         then=answered(
             201,
             **{
@@ -61,7 +61,7 @@ ROWS = [
                 }
             },
         ),
-        look=("spec.versions.0.schema", "metadata.generation"),
+        fields=("spec.versions.0.schema", "metadata.generation"),
         then=answered(
             200,
             **{

@@ -30,7 +30,7 @@ ROWS = [
         title="custom object is deleted immediately",
         given=CUSTOM,
         when=delete(WIDGET),
-        look=("kind", "apiVersion", "metadata", "status", "details"),
+        fields=("kind", "apiVersion", "metadata", "status", "details"),
         then=answered(
             200,
             kind="Status",
@@ -54,7 +54,7 @@ ROWS = [
         title="finalizer delays the deletion",
         given=CUSTOM_HELD,
         when=delete(WIDGET),
-        look=PLACED,
+        fields=PLACED,
         then=answered(
             200,
             **{
@@ -72,14 +72,14 @@ ROWS = [
         title="second delete changes nothing",
         given=DYING,
         when=delete(MAP),
-        look=("metadata.resourceVersion", "metadata.finalizers"),
+        fields=("metadata.resourceVersion", "metadata.finalizers"),
         then=answered(200, **{"metadata.resourceVersion": "$version", "metadata.finalizers": ["a.io/b"]}),
     ),
     Row(
         title="terminating object can change",
         given=DYING,
         when=merge(MAP, {"data": {"a": "b"}}),
-        look=("data", "metadata.finalizers"),
+        fields=("data", "metadata.finalizers"),
         then=answered(200, **{"data": {"a": "b"}, "metadata.finalizers": ["a.io/b"]}),
     ),
     Row(
@@ -98,7 +98,7 @@ ROWS = [
         title="removing the last finalizer deletes the object",
         given=DYING,
         when=merge(MAP, {"metadata": {"finalizers": None}}),
-        look=("metadata.finalizers", "metadata.deletionTimestamp", "kind"),
+        fields=("metadata.finalizers", "metadata.deletionTimestamp", "kind"),
         then=answered(
             200, **{"metadata.finalizers": "absent", "metadata.deletionTimestamp": "$time", "kind": "ConfigMap"}
         ),
@@ -118,7 +118,7 @@ ROWS = [
         title="Job is orphaned by default",
         given=(post(JOBS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}, "spec": _JOB}),),
         when=delete(f"{JOBS}/one"),
-        look=("metadata.finalizers",),
+        fields=("metadata.finalizers",),
         then=answered(
             200,
             **{
@@ -133,14 +133,14 @@ ROWS = [
         title="dry run deletes nothing",
         given=(*ONE, delete(MAP, dryRun="All")),
         when=get(MAP),
-        look=("metadata.name", "metadata.deletionTimestamp"),
+        fields=("metadata.name", "metadata.deletionTimestamp"),
         then=answered(200, **{"metadata.name": "one", "metadata.deletionTimestamp": "absent"}),
     ),
     Row(
         title="namespace deletion continues in the background",
         given=(post("/api/v1/namespaces", {"metadata": {"name": "$word-2", "finalizers": ["a.io/b"]}}),),
         when=delete("/api/v1/namespaces/$word-2"),
-        look=("status.phase", "metadata.finalizers", "metadata.deletionGracePeriodSeconds", "spec.finalizers"),
+        fields=("status.phase", "metadata.finalizers", "metadata.deletionGracePeriodSeconds", "spec.finalizers"),
         then=answered(
             200,
             **{
@@ -175,35 +175,35 @@ ROWS = [
         when=delete(
             MAP, {"preconditions": {"uid": "$0.metadata.uid", "resourceVersion": "$0.metadata.resourceVersion"}}
         ),
-        look=("status",),
+        fields=("status",),
         then=answered(200, status="Success"),
     ),
     Row(
         title="orphan propagation adds its finalizer",
         given=HELD,
         when=delete(MAP, {"propagationPolicy": "Orphan"}),
-        look=("metadata.finalizers",),
+        fields=("metadata.finalizers",),
         then=answered(200, **{"metadata.finalizers": ["a.io/b", "orphan"]}),
     ),
     Row(
         title="propagation policy is read from the query",
         given=HELD,
         when=delete(MAP, propagationPolicy="Orphan"),
-        look=("metadata.finalizers",),
+        fields=("metadata.finalizers",),
         then=answered(200, **{"metadata.finalizers": ["a.io/b", "orphan"]}),
     ),
     Row(
         title="background deletion keeps other finalizers",
         given=HELD,
         when=delete(MAP, {"propagationPolicy": "Background"}),
-        look=("metadata.finalizers",),
+        fields=("metadata.finalizers",),
         then=answered(200, **{"metadata.finalizers": ["a.io/b"]}),
     ),
     Row(
         title="foreground propagation adds its finalizer",
         given=CUSTOM_HELD,
         when=delete(WIDGET, {"propagationPolicy": "Foreground"}),
-        look=PLACED,
+        fields=PLACED,
         then=answered(
             200,
             **{
@@ -224,7 +224,7 @@ ROWS = [
             post(MAPS, {"metadata": {"name": "two"}}),
         ),
         when=delete(MAPS, labelSelector="a=b"),
-        look=("kind", "apiVersion", "items.0.metadata.name", "items.1", "status"),
+        fields=("kind", "apiVersion", "items.0.metadata.name", "items.1", "status"),
         then=answered(
             200,
             **{
@@ -244,14 +244,14 @@ ROWS = [
             delete(MAPS, labelSelector="a=b"),
         ),
         when=get(f"{MAPS}/two"),
-        look=("metadata.name",),
+        fields=("metadata.name",),
         then=answered(200, **{"metadata.name": "two"}),
     ),
     Row(
         title="custom collection is deleted",
         given=(post(WIDGETS, widget("a")), post(WIDGETS, widget("b"))),
         when=delete(WIDGETS),
-        look=("kind", "apiVersion", "items.0.metadata.name", "items.1.metadata.name", "items.2"),
+        fields=("kind", "apiVersion", "items.0.metadata.name", "items.1.metadata.name", "items.2"),
         then=answered(
             200,
             **{
@@ -267,7 +267,7 @@ ROWS = [
         title="collection delete keeps objects with finalizers",
         given=HELD,
         when=delete(MAPS, labelSelector="!x", fieldSelector="metadata.name=one"),
-        look=("items.0.metadata.finalizers", "items.0.metadata.deletionTimestamp"),
+        fields=("items.0.metadata.finalizers", "items.0.metadata.deletionTimestamp"),
         then=answered(
             200, **{"items.0.metadata.finalizers": ["a.io/b"], "items.0.metadata.deletionTimestamp": "absent"}
         ),
@@ -276,14 +276,14 @@ ROWS = [
         title="dry run of a collection deletes nothing",
         given=(*CUSTOM, delete(WIDGETS, dryRun="All")),
         when=get(WIDGET),
-        look=("metadata.deletionTimestamp",),
+        fields=("metadata.deletionTimestamp",),
         then=answered(200, **{"metadata.deletionTimestamp": "absent"}),
     ),
     Row(
         title="unscheduled Pod is deleted immediately",
         given=WAITING,
         when=delete(POD),
-        look=("kind", "metadata.deletionGracePeriodSeconds", "metadata.name", "metadata.deletionTimestamp"),
+        fields=("kind", "metadata.deletionGracePeriodSeconds", "metadata.name", "metadata.deletionTimestamp"),
         then=answered(
             200,
             **{
@@ -298,7 +298,7 @@ ROWS = [
         title="scheduled Pod gets its grace period",
         given=RUNNING,
         when=delete(POD),
-        look=("kind", "metadata.deletionGracePeriodSeconds", "metadata.name", "metadata.generation"),
+        fields=("kind", "metadata.deletionGracePeriodSeconds", "metadata.name", "metadata.generation"),
         then=answered(
             200,
             **{
@@ -313,35 +313,35 @@ ROWS = [
         title="scheduled Pod gets the grace period of the request",
         given=RUNNING,
         when=delete(POD, {"gracePeriodSeconds": 5}),
-        look=("metadata.deletionGracePeriodSeconds",),
+        fields=("metadata.deletionGracePeriodSeconds",),
         then=answered(200, **{"metadata.deletionGracePeriodSeconds": 5}),
     ),
     Row(
         title="Pod without grace period is deleted immediately",
         given=RUNNING,
         when=delete(POD, {"gracePeriodSeconds": 0}),
-        look=("kind", "metadata.deletionGracePeriodSeconds"),
+        fields=("kind", "metadata.deletionGracePeriodSeconds"),
         then=answered(200, **{"kind": "Pod", "metadata.deletionGracePeriodSeconds": 0}),
     ),
     Row(
         title="terminating Pod is deleted by force",
         given=(*RUNNING, delete(POD)),
         when=delete(POD, {"gracePeriodSeconds": 0}),
-        look=("kind", "metadata.deletionGracePeriodSeconds"),
+        fields=("kind", "metadata.deletionGracePeriodSeconds"),
         then=answered(200, **{"kind": "Pod", "metadata.deletionGracePeriodSeconds": 0}),
     ),
     Row(
         title="completed Pod is deleted immediately",
         given=(*RUNNING, merge(f"{POD}/status", {"status": {"phase": "Succeeded"}})),
         when=delete(POD),
-        look=("kind", "metadata.deletionGracePeriodSeconds"),
+        fields=("kind", "metadata.deletionGracePeriodSeconds"),
         then=answered(200, **{"kind": "Pod", "metadata.deletionGracePeriodSeconds": 0}),
     ),
     Row(
         title="unscheduled Pod with a finalizer stays",
         given=(post(PODS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}, "spec": _SPEC}),),
         when=delete(POD),
-        look=PLACED[:4],
+        fields=PLACED[:4],
         then=answered(
             200,
             **{

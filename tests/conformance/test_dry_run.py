@@ -24,7 +24,7 @@ ROWS = [
     Row(
         title="create returns the object without resourceVersion",
         when=post(WIDGETS, widget(), **ALL),
-        look=("metadata", "spec"),
+        fields=("metadata", "spec"),
         then=answered(
             201,
             metadata={"creationTimestamp": "$time", "generation": 1, "name": "one", "namespace": "$ns", "uid": "$uid"},
@@ -41,14 +41,14 @@ ROWS = [
         title="patch returns the new state",
         given=(post(WIDGETS, widget()),),
         when=merge(f"{WIDGETS}/one", {"spec": {"size": 3}}, **ALL),
-        look=("spec.size", "metadata.generation", "metadata.resourceVersion"),
+        fields=("spec.size", "metadata.generation", "metadata.resourceVersion"),
         then=answered(200, **{"spec.size": 3, "metadata.generation": 2, "metadata.resourceVersion": "$version"}),
     ),
     Row(
         title="patch stores nothing",
         given=(post(WIDGETS, widget()), merge(f"{WIDGETS}/one", {"spec": {"size": 3}}, **ALL)),
         when=get(f"{WIDGETS}/one"),
-        look=("spec.size", "metadata.generation"),
+        fields=("spec.size", "metadata.generation"),
         then=answered(200, **{"spec.size": "absent", "metadata.generation": 1}),
     ),
     Row(

@@ -35,7 +35,7 @@ ROWS = [
     Row(
         title="Ignore drops unknown fields",
         when=post(WIDGETS, _UNKNOWN_WIDGET_FIELDS, fieldValidation="Ignore"),
-        look=("spec", "top"),
+        fields=("spec", "top"),
         then=answered(
             201,
             spec={"mode": "slow", "nested": {"deep": {}, "level": 3}, "parts": [{"name": "a", "weight": 1}], "size": 2},
@@ -45,7 +45,7 @@ ROWS = [
     Row(
         title="default mode warns of unknown fields",
         when=post(WIDGETS, _UNKNOWN_WIDGET_FIELDS),
-        look=("spec", "top"),
+        fields=("spec", "top"),
         then=answered(
             201,
             spec={"mode": "slow", "nested": {"deep": {}, "level": 3}, "parts": [{"name": "a", "weight": 1}], "size": 2},

@@ -25,13 +25,17 @@ _WIDGET = (post(WIDGETS, widget(names=["x", "y"], options={"n": 1}, free={"list"
 def _patched(title: str, *operations: object, then: object = None) -> Row:
     """Patch a ConfigMap."""
     return Row(
-        title=title, given=ONE, when=json_patch(MAP, list(operations)), look=("data", "metadata.annotations"), then=then
+        title=title,
+        given=ONE,
+        when=json_patch(MAP, list(operations)),
+        fields=("data", "metadata.annotations"),
+        then=then,
     )
 
 
 def _changed(title: str, *operations: object, then: object = None) -> Row:
     """Patch a Widget."""
-    return Row(title=title, given=_WIDGET, when=json_patch(WIDGET, list(operations)), look=("spec",), then=then)
+    return Row(title=title, given=_WIDGET, when=json_patch(WIDGET, list(operations)), fields=("spec",), then=then)
 
 
 def _op(op: str, path: str, value: object = None, **more: object) -> dict[str, object]:
@@ -96,7 +100,7 @@ ROWS = [
         title="no-op patch keeps the resourceVersion",
         given=ONE,
         when=json_patch(MAP, [_op("replace", "/data/a", "b")]),
-        look=("metadata.resourceVersion",),
+        fields=("metadata.resourceVersion",),
         then=answered(200, **{"metadata.resourceVersion": "$version"}),
     ),
 ]

@@ -32,14 +32,14 @@ def _patched(title: str, patch: object, then: object) -> Row:
         title=title,
         given=ONE,
         when=merge(MAP, patch),
-        look=("data", "metadata.labels", "metadata.finalizers"),
+        fields=("data", "metadata.labels", "metadata.finalizers"),
         then=then,
     )
 
 
 def _changed(title: str, patch: object, then: object) -> Row:
     """Patch a Widget."""
-    return Row(title=title, given=_WIDGET, when=merge(WIDGET, patch), look=("spec", "metadata.generation"), then=then)
+    return Row(title=title, given=_WIDGET, when=merge(WIDGET, patch), fields=("spec", "metadata.generation"), then=then)
 
 
 ROWS = [
@@ -179,7 +179,7 @@ ROWS = [
         title="no-op patch keeps the resourceVersion",
         given=ONE,
         when=merge(MAP, {"data": {"a": "b"}}),
-        look=("metadata.resourceVersion",),
+        fields=("metadata.resourceVersion",),
         then=answered(200, **{"metadata.resourceVersion": "$version"}),
     ),
     Row(

@@ -24,7 +24,7 @@ ROWS = [
     Row(
         title="namespace gets its name label",
         when=post(SPACES, {"metadata": {"name": "$word-2", "labels": {"a": "b"}}}),
-        look=("metadata.labels", "spec", "status"),
+        fields=("metadata.labels", "spec", "status"),
         then=answered(
             201,
             **{
@@ -38,7 +38,7 @@ ROWS = [
         title="namespace status is written at its endpoint",
         given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
         when=merge(f"{OTHER}/status", {"status": {"conditions": [{"type": "A", "status": "True"}]}}),
-        look=("status.phase", "status.conditions.0.type"),
+        fields=("status.phase", "status.conditions.0.type"),
         then=answered(200, **{"status.phase": "Active", "status.conditions.0.type": "A"}),
     ),
     Row(
@@ -88,7 +88,7 @@ ROWS = [
         title="terminating namespace can be labelled",
         given=TERMINATING,
         when=merge(OTHER, {"metadata": {"labels": {"a": "b"}}}),
-        look=("metadata.labels.a", "status.phase"),
+        fields=("metadata.labels.a", "status.phase"),
         then=answered(200, **{"metadata.labels.a": "b", "status.phase": "Terminating"}),
     ),
     Row(
@@ -100,7 +100,7 @@ ROWS = [
         title="namespace is finalized",
         given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
         when=put(f"{OTHER}/finalize", {"metadata": {"name": "$word-2"}, "spec": {"finalizers": []}}),
-        look=("spec",),
+        fields=("spec",),
         then=answered(200, spec={}),
     ),
 ]

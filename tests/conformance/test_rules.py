@@ -19,12 +19,16 @@ RULE = f"{RULED}/one"
 
 
 def _new(title: str, then: object, **spec: object) -> Row:
-    return Row(title=title, when=post(RULED, ruled(**spec)), look=("spec",), then=then)
+    return Row(title=title, when=post(RULED, ruled(**spec)), fields=("spec",), then=then)
 
 
 def _changed(title: str, before: dict[str, object], patch: dict[str, object], then: object) -> Row:
     return Row(
-        title=title, given=(post(RULED, ruled(**before)),), when=merge(RULE, {"spec": patch}), look=("spec",), then=then
+        title=title,
+        given=(post(RULED, ruled(**before)),),
+        when=merge(RULE, {"spec": patch}),
+        fields=("spec",),
+        then=then,
     )
 
 
@@ -128,7 +132,7 @@ ROWS = [
         title="rules of the spec are skipped for the status",
         given=(post(RULED, ruled(fixed="a")),),
         when=merge(f"{RULE}/status", {"status": {"phase": "x"}}),
-        look=("status",),
+        fields=("status",),
         then=answered(200, status={"phase": "x"}),
     ),
 ]

@@ -18,7 +18,7 @@ WIDGET = f"{WIDGETS}/one"
 
 
 def _spec(title: str, then: object, **spec: object) -> Row:
-    return Row(title=title, when=post(WIDGETS, widget(**spec)), look=("spec",), then=then)
+    return Row(title=title, when=post(WIDGETS, widget(**spec)), fields=("spec",), then=then)
 
 
 ROWS = [
@@ -199,7 +199,7 @@ ROWS = [
         title="update restores defaults",
         given=(post(WIDGETS, widget(mode="fast")),),
         when=put(WIDGET, widget() | {"metadata": {"name": "one", "resourceVersion": "$0.metadata.resourceVersion"}}),
-        look=("spec",),
+        fields=("spec",),
         then=answered(200, spec={"mode": "slow", "nested": {"level": 3}}),
     ),
     Row(

@@ -53,7 +53,7 @@ def _pod_spec(title: str, patch: object, *look: str, then: object) -> Row:
         title=title,
         given=DEPLOYMENT,
         when=strategic(f"{DEPLOYMENTS}/one", {"spec": {"template": {"spec": patch}}}),
-        look=paths,
+        fields=paths,
         then=then,
     )
 
@@ -86,7 +86,7 @@ ROWS = [
             ),
         ),
         when=strategic(f"{NODES}/$word/status", {"status": {"conditions": [{"type": "B", "status": "False"}]}}),
-        look=("status.conditions",),
+        fields=("status.conditions",),
         then=answered(
             200,
             **{
@@ -105,7 +105,7 @@ ROWS = [
             ),
         ),
         when=strategic(f"{NODES}/$word", {"spec": {"taints": [{"key": "a.io/b", "effect": "NoExecute"}]}}),
-        look=("spec.taints.0.key", "spec.taints.1.key"),
+        fields=("spec.taints.0.key", "spec.taints.1.key"),
         then=answered(200, **{"spec.taints.0.key": "a.io/b", "spec.taints.1.key": "absent"}),
     ),
     Row(

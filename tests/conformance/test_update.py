@@ -35,14 +35,14 @@ ROWS = [
         title="object is replaced",
         given=(post(MAPS, ONE),),
         when=put(MAP, _map({"c": "d"}, resourceVersion="$0.metadata.resourceVersion")),
-        look=("data",),
+        fields=("data",),
         then=answered(200, data={"c": "d"}),
     ),
     Row(
         title="Lease update without resourceVersion is refused",
         given=(post(LEASES, {"metadata": {"name": "one"}}),),
         when=put(f"{LEASES}/one", {"metadata": {"name": "one"}}),
-        look=("metadata.name",),
+        fields=("metadata.name",),
         then=invalid(
             "leases.coordination.k8s.io",
             ("metadata.resourceVersion", "Invalid value: 0: must be specified for an update"),
@@ -88,7 +88,7 @@ ROWS = [
     Row(
         title="missing Lease is created",
         when=put(f"{LEASES}/one", {"metadata": {"name": "one"}}),
-        look=("metadata.name",),
+        fields=("metadata.name",),
         then=answered(201, **{"metadata.name": "one"}),
     ),
     Row(
@@ -103,7 +103,7 @@ ROWS = [
                 generation=40,
             ),
         ),
-        look=("metadata",),
+        fields=("metadata",),
         then=answered(
             200,
             metadata={
@@ -120,7 +120,7 @@ ROWS = [
         title="no-op update keeps the resourceVersion",
         given=(post(WIDGETS, widget(size=1)),),
         when=put(f"{WIDGETS}/one", _widget(resourceVersion="$0.metadata.resourceVersion")),
-        look=("metadata.resourceVersion", "metadata.generation"),
+        fields=("metadata.resourceVersion", "metadata.generation"),
         then=answered(200, **{"metadata.resourceVersion": "$version", "metadata.generation": 1}),
     ),
     Row(

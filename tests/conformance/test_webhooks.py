@@ -43,13 +43,13 @@ async def test_webhook_receives_an_admission_review(api: BareApi, hook: WebhookS
         assert (await create(api)).status == 201
         assert (await api.admin.put(path, {"metadata": {"name": "a"}, "data": {"a": "b"}})).status == 200
         assert (await api.admin.delete(path)).status == 200
-    assert [one["operation"] for one in hook.asked] == ["CREATE", "UPDATE", "DELETE"]
-    assert [(one["object"] is None, one["oldObject"] is None) for one in hook.asked] == [
+    assert [one["operation"] for one in hook.reviews] == ["CREATE", "UPDATE", "DELETE"]
+    assert [(one["object"] is None, one["oldObject"] is None) for one in hook.reviews] == [
         (False, True),
         (False, False),
         (True, False),
     ]
-    first = hook.asked[0]
+    first = hook.reviews[0]
     kind, resource = (
         {"group": "", "version": "v1", "kind": "ConfigMap"},
         {"group": "", "version": "v1", "resource": "configmaps"},
@@ -65,22 +65,22 @@ async def test_webhook_receives_an_admission_review(api: BareApi, hook: WebhookS
 async def test_admission_review_shows_a_dry_run(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow", sideEffects="NoneOnDryRun"):
         assert (await create(api, dryRun="All")).status == 201
-    (asked,) = hook.asked
-    assert asked["dryRun"] is True
-    assert asked["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}
+    (review,) = hook.reviews
+    assert review["dryRun"] is True
+    assert review["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}
 
 
 async def test_admission_review_has_the_generated_name(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow"):
         answer = await api.admin.post(api.path("configmaps"), {"metadata": {"generateName": "g-"}})
-    (asked,) = hook.asked
-    assert asked["name"] == answer.body["metadata"]["name"] != ""
+    (review,) = hook.reviews
+    assert review["name"] == answer.body["metadata"]["name"] != ""
 
 
 async def test_invalid_object_is_not_reviewed(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow"):
         assert (await create(api, "Not_a_name")).status == 422
-    assert hook.asked == []
+    assert hook.reviews == []
 
 
 async def test_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -> None:
@@ -223,13 +223,13 @@ async def test_rules_select_requests(api: BareApi, hook: WebhookServer, given: d
     spec = {"serviceAccountName": "runner", "containers": [{"name": "c", "image": "i"}]}
     path = api.path("pods")
     async with hook.configured(api, "/allow", rules=[given]):
-        hook.asked.clear()
+        hook.reviews.clear()
         assert (await api.admin.post(path, {"metadata": {"name": "p"}, "spec": spec})).status == 201
         await api.admin.patch(f"{path}/p/status", {"status": {"phase": "Running"}})
         await api.admin.patch(f"{path}/p", {"metadata": {"labels": {"a": "b"}}})
-        asked = [f"{one['operation']} {one.get('subResource', '')}" for one in hook.asked if one["name"] == "p"]
+        review = [f"{one['operation']} {one.get('subResource', '')}" for one in hook.reviews if one["name"] == "p"]
     await api.admin.delete(f"{path}/p", gracePeriodSeconds="0")
-    assert asked == seen
+    assert review == seen
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ async def test_selectors_select_objects(
         await api.admin.patch(path, {"metadata": {"labels": None}})
         await api.admin.patch(path, {"data": {"k": "v"}})
         await api.admin.delete(path)
-    assert [one["operation"] for one in hook.asked if one["name"] == "a"] == seen
+    assert [one["operation"] for one in hook.reviews if one["name"] == "a"] == seen
 
 
 @pytest.mark.parametrize(

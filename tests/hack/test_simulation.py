@@ -52,8 +52,8 @@ async def test_cluster_is_upgraded_node_by_node() -> None:
         assert (await client.get(SETTINGS, "server-version"))["value"] == "v1.8.0"
         secrets = (await client.list(SECRETS, namespace="fleet-local")).items
         assert [key for one in secrets for key in objects.annotations_of(one) if "hook" in key or "drain" in key] == []
-        assert [work for _, work in script.asked] == ["pre-drain", "post-drain"] * 3
-        assert [node for node, _ in script.asked[::2]] == [node for node, _ in script.asked[1::2]]
+        assert [work for _, work in script.acknowledged] == ["pre-drain", "post-drain"] * 3
+        assert [node for node, _ in script.acknowledged[::2]] == [node for node, _ in script.acknowledged[1::2]]
 
 
 def test_same_seed_gives_identical_runs() -> None:

@@ -102,7 +102,7 @@ class Row:
     given: tuple[ApiCall, ...] = ()
     when: ApiCall
     #: Dotted paths of the fields to compare; errors are compared whole.
-    look: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
     then: Any
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ async def play(api: BareApi, row: Row) -> dict[str, Any]:
         answers.append(await send(api, ask, answers))
         assert answers[-1].status < _REFUSED, answers[-1].body
     answer = await send(api, row.when, answers)
-    seen = _refusal(answer) if answer.status >= _REFUSED else _parts(answer, row.look)
+    seen = _refusal(answer) if answer.status >= _REFUSED else _parts(answer, row.fields)
     warnings = re.findall(r'299 - "((?:[^"\\]|\\.)*)"', answer.headers.get("warning", ""))
     if warnings:
         seen["warnings"] = [text.replace('\\"', '"').replace("\\\\", "\\") for text in warnings]
@@ -286,8 +286,8 @@ def _ordered(seen: dict[str, Any]) -> None:
         seen["message"] = f"{seen['message'][:start]}: [{', '.join(texts)}]"
 
 
-def _parts(answer: JsonResponse, look: tuple[str, ...]) -> dict[str, Any]:
-    return {"code": answer.status} | {path: _plain(_at(answer.body, path)) for path in look}
+def _parts(answer: JsonResponse, fields: tuple[str, ...]) -> dict[str, Any]:
+    return {"code": answer.status} | {path: _plain(_at(answer.body, path)) for path in fields}
 
 
 def _plain(value: Any) -> Any:

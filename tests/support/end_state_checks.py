@@ -73,7 +73,7 @@ async def check_success(stage: UpgradeRun) -> list[str]:
     generation = objects.status(plan).get("provisionGeneration")
     now = await _generation(stage.simulation)
     if generation not in {None, now}:
-        errors.append(f"plan {stage.name} says that it set generation {generation}, and the cluster has {now}")
+        errors.append(f"plan {stage.name} recorded generation {generation}, the cluster has {now}")
     errors += [f"plan {stage.name}: {text}" for text in await _event_errors(stage, plan)]
     return errors
 

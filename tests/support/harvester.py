@@ -100,13 +100,13 @@ class Files:
     """An upgrade repository: responses by the URL's path, 404 for others."""
 
     answers: dict[str, bytes | int | Exception] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # the protocol's
         """Return the response at once."""
         assert limit > 0
         assert timeout > 0
-        self.asked.append(url)
+        self.requests.append(url)
         answer = self.answers.get(url.partition("//")[2].partition("/")[2], 404)
         if isinstance(answer, Exception):
             raise answer

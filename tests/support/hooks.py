@@ -40,7 +40,7 @@ class WebhookServer:
     #: Response by path, without the uid; or the whole body.
     answers: dict[str, dict[str, Any] | FixedResponse] = field(default_factory=dict)
     #: The reviews' requests without the canary's.
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    reviews: list[dict[str, Any]] = field(default_factory=list)
     canaries: int = 0
     #: Set when slow responses may end.
     closing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -56,7 +56,7 @@ class WebhookServer:
             self.canaries += 1
         request = (await incoming.json())["request"]
         if incoming.path != CANARY:
-            self.asked.append(request)
+            self.reviews.append(request)
         if incoming.path == SLOW:
             await self.closing.wait()
         answer = self.answers.get(incoming.path, {"allowed": True})

@@ -230,7 +230,7 @@ async def _until(stage: UpgradeRun, is_so: Callable[[Object], bool]) -> None:
 
 @asynccontextmanager
 async def _pausing(stage: UpgradeRun, drawn: RandomPlan) -> AsyncIterator[None]:
-    """Pause and resume nodes meanwhile."""
+    """Pause and resume nodes in the background."""
     task = asyncio.create_task(_pause(stage, drawn), name="pausing")
     try:
         yield

@@ -150,7 +150,7 @@ class UpgradeScript:
         self._iso_url = iso_url
         self._release = release
         #: Node and hook of each acknowledgement, in order.
-        self.asked: list[tuple[str, str]] = []
+        self.acknowledged: list[tuple[str, str]] = []
 
     async def run(self) -> None:
         """Upgrade a cluster of several nodes."""
@@ -238,7 +238,7 @@ class UpgradeScript:
             text = annotations.get(drain)
             if text and annotations.get(hook) != text:
                 node = await self._node_of(secret)
-                self.asked.append((node, work))
+                self.acknowledged.append((node, work))
                 await self.run_job(f"{work}-{node}", ["upgrade_node.sh", work], node=node)
                 if work == "post-drain":
                     await eventually(partial(self._is_back, node))

@@ -223,7 +223,7 @@ async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
         assert isinstance(waiting, Waiting)
         assert waiting.message == "Deployment harvester-system/up-repo: 0 of 1 replicas ready"
     assert await cluster.names(DEPLOYMENTS, "harvester-system") == ["up-repo"]
-    assert cluster.files.asked == []
+    assert cluster.files.requests == []
 
 
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
@@ -278,6 +278,6 @@ async def test_previous_version_is_quoted_in_the_url(cluster: Harvester, version
     await serving(cluster, is_ready=True)
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": version}))
     assert await ImageCleanup().run(ctx) == Completed()
-    middle = cluster.files.asked[0].partition(ARCHIVE)[2].removesuffix("/image_list_all.txt")
+    middle = cluster.files.requests[0].partition(ARCHIVE)[2].removesuffix("/image_list_all.txt")
     assert "/" not in middle[1:]
     assert not {"?", "#"} & set(middle)

@@ -38,8 +38,8 @@ async def test_release_is_read_from_the_repository(cluster: Harvester, plan: str
         "kubernetes": "v1.33.5+rke2r1",
         "rancher": "v2.12.2",
     }
-    assert cluster.files.asked[0].startswith(f"http://{host}")
-    assert cluster.files.asked[0].endswith(".harvester-system/harvester-iso/harvester-release.yaml")
+    assert cluster.files.requests[0].startswith(f"http://{host}")
+    assert cluster.files.requests[0].endswith(".harvester-system/harvester-iso/harvester-release.yaml")
 
 
 @pytest.mark.rule(

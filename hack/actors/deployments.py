@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_OWNER
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop
+from hack.actors.kinds import controller_reference
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch, merge_diff
@@ -105,14 +106,7 @@ def _template_hash(deployment: Object) -> str:
 
 def _pod_of(deployment: Object, digest: str) -> Object:
     template = objects.spec(deployment).get("template") or {}
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "name": objects.name(deployment),
-        "uid": objects.uid(deployment),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = controller_reference(DEPLOYMENTS, deployment)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from hack.actors.controller_loop import ControllerLoop
+from hack.actors.kinds import controller_reference
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.api.keys import LABEL_SERVICE_NAME
 from upgrade_manager.kube import objects
@@ -73,14 +74,7 @@ class EndpointSliceController:
     def _slice_of(self, service: Object) -> Object:
         name, namespace = objects.name(service), objects.namespace(service)
         suffix = hashlib.sha256(objects.uid(service).encode()).hexdigest()[:5]
-        owner = {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "name": name,
-            "uid": objects.uid(service),
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
+        owner = controller_reference(SERVICES, service)
         behind = [pod for pod in self._pods.store.list() if objects.namespace(pod) == namespace]
         behind = [pod for pod in behind if _selects(service, pod) and _has_address(pod)]
         return {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
+from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS, controller_reference
 from upgrade_manager.api.keys import (
     ANNOTATION_OS_UPGRADE_IMAGE,
     ANNOTATION_STORAGE_CLASS,
@@ -100,24 +100,25 @@ class ImageController:
         wait = self._until_retry(image)
         if wait > 0:
             return wait
-        step = self._step(image, failed)
-        if step.left > 0:
-            if step.progress > int(status.get("progress") or 0):
-                await self._write(image, {"status": {"progress": step.progress}})
-            return step.left
+        left, progress = self._step(image, failed)
+        if left > 0:
+            if progress > int(status.get("progress") or 0):
+                await self._write(image, {"status": {"progress": progress}})
+            return left
         message = self._failure_message(image, failed)
         if message:
             return await self._fail(image, failed + 1, message)
         return await self._finish(image)
 
-    def _step(self, image: Object, attempt: int) -> _Step:
+    def _step(self, image: Object, attempt: int) -> tuple[float, int]:
+        """Return the seconds until the next progress report, and the reported percentage."""
         durations = self._context.scenario.durations
         for number in range(_STEPS):
             seconds = self._context.seconds(durations.image_import / _STEPS)
             left = self._timers.left(objects.uid(image), (attempt, number), seconds)
             if left > 0:
-                return _Step(left, min(99, number * 100 // _STEPS))
-        return _Step(0, 99)
+                return left, min(99, number * 100 // _STEPS)
+        return 0.0, 99
 
     def _until_retry(self, image: Object) -> float:
         last = objects.status(image).get("lastFailedTime")
@@ -192,29 +193,12 @@ class ImageController:
         await self._images.patch(self._client, image, patch, subresource="")
 
 
-class _Step:
-    """The progress of an import: seconds until the next report, and the reported percentage."""
-
-    __slots__ = ("left", "progress")
-
-    def __init__(self, left: float, progress: int) -> None:
-        self.left = left
-        self.progress = progress
-
-
 def claim_of(image: Object) -> Object:
     """Build the claim that CDI creates: shared for upgrade images where the storage class allows it."""
     marked = objects.annotations_of(image).get(ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE
     target = objects.spec(image).get("targetStorageClassName") or "harvester-longhorn"
     shared = marked and target == IMAGE_STORAGE_CLASS
-    owner = {
-        "apiVersion": "harvesterhci.io/v1beta1",
-        "kind": "VirtualMachineImage",
-        "name": objects.name(image),
-        "uid": objects.uid(image),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = controller_reference(VIRTUAL_MACHINE_IMAGES, image)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

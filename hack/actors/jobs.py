@@ -10,6 +10,7 @@ from hack.actors import job_status
 from hack.actors.caches import BY_OWNER
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.job_status import TRACKING, Tally
+from hack.actors.kinds import controller_reference
 from hack.actors.pod_status import finished_at, is_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.events import EventRecorder
@@ -253,14 +254,7 @@ def _pod_of(job: Object) -> Object:
         "controller-uid": uid,
         "job-name": name,
     }
-    owner = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": name,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = controller_reference(JOBS, job)
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,8 +1,14 @@
-"""Resources that the actors use and the manager does not."""
+"""Resources that the actors use and the manager does not, and owner references."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import Resource
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
 
 PERSISTENT_VOLUME_CLAIMS = Resource(
     group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"
@@ -29,3 +35,10 @@ MIGRATIONS = Resource(
     kind="VirtualMachineInstanceMigration",
 )
 KUBEVIRTS = Resource(group="kubevirt.io", version="v1", plural="kubevirts", kind="KubeVirt")
+
+
+def controller_reference(resource: Resource, owner: Object, *, blocks: bool = True) -> Object:
+    """Build the ownerReference of a controller."""
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    identity = {"name": objects.name(owner), "uid": objects.uid(owner)}
+    return {**head, **identity, "controller": True, "blockOwnerDeletion": blocks}

@@ -8,10 +8,12 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from hack.actors.kinds import controller_reference
 from hack.actors.suc_plan import hostname
 from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.api.names import safe_concat_name
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import SUC_PLANS
 
 if TYPE_CHECKING:
     from hack.cluster.scenario import UpgradeController
@@ -55,7 +57,7 @@ def build(plan: Object, status: Object, node: Object, settings: UpgradeControlle
                 ANNOTATION_TTL: str(settings.ttl),
                 **_copied(objects.annotations_of(plan), annotation=True),
             },
-            "ownerReferences": [_owner(plan)],
+            "ownerReferences": [controller_reference(SUC_PLANS, plan, blocks=False)],
         },
         "spec": spec,
     }
@@ -77,17 +79,6 @@ def template_of(job: Object) -> Object:
         return {}
     found = applied.get("spec", {}).get("template")
     return found if isinstance(found, dict) else {}
-
-
-def _owner(plan: Object) -> Object:
-    return {
-        "apiVersion": "upgrade.cattle.io/v1",
-        "kind": "Plan",
-        "name": objects.name(plan),
-        "uid": objects.uid(plan),
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
 
 
 def _signed(job: Object, plan: Object) -> Object:

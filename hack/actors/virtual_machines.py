@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES
+from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES, controller_reference
 from hack.actors.placement import is_final, place
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
@@ -163,14 +163,7 @@ def instance_of(machine: Object, *, node: str) -> Object:
     live: Object = {"type": "LiveMigratable", "status": "True" if movable else "False"}
     if not movable:
         live |= {"reason": "HostDeviceNotLiveMigratable", "message": "VMI uses a PCI host device"}
-    owner = {
-        "apiVersion": "kubevirt.io/v1",
-        "kind": "VirtualMachine",
-        "name": objects.name(machine),
-        "uid": objects.uid(machine),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = controller_reference(VIRTUAL_MACHINES, machine)
     instance: Object = {
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachineInstance",

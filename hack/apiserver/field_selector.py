@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hack.apiserver.requirement import Requirement
+from hack.apiserver.selectors import Requirement
 from hack.apiserver.status import bad_request
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ class HttpPoster:
                 headers = {"content-type": response.headers.get("content-type", "")}
                 return Response(status=response.status, headers=headers, body=await response.read())
         except (TimeoutError, aiohttp.ClientError, ssl.SSLError) as error:
-            raise Transient(_told(error)) from error
+            raise Transient(_reason(error)) from error
 
     def _service_url(self, target: Target) -> str:
         name = f"{target.service_namespace}/{target.service_name}"
@@ -53,7 +53,7 @@ def _trust(target: Target) -> ssl.SSLContext:
         raise Transient(f"the caBundle is not a certificate: {error}") from error
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return the reason for a failed request, as Go's HTTP client words it."""
     match error:
         case TimeoutError():

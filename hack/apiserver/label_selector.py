@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hack.apiserver.requirement import Requirement
 from hack.apiserver.schema.names import label_value, qualified_name
+from hack.apiserver.selectors import Requirement
 from hack.apiserver.status import bad_request
 
 #: A comma outside of parentheses.

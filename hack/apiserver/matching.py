@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.requirement import Requirement
+from hack.apiserver.selectors import Requirement
 from upgrade_manager.kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ CONFIGURATIONS = {"validatingwebhookconfigurations.admissionregistration.k8s.io"
 _EXPRESSION_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
-def wants(
+def matches(
     webhook: Object,
     route: Route,
     *,

@@ -187,7 +187,7 @@ def _stored_at(row: Row, metadata: Object) -> str:
     return "/".join(filter(None, ["/registry", folder, metadata.get("namespace", ""), metadata["name"]]))
 
 
-def carried(row: Row, new: Object, old: Object, *, subresource: str) -> Object:
+def with_immutable_fields(row: Row, new: Object, old: Object, *, subresource: str) -> Object:
     """Return an update in which fields that this endpoint must not write are taken from the old state."""
     if subresource:
         changed = _only(new, old, "spec" if subresource == "finalize" else "status")

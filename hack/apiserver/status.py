@@ -201,3 +201,9 @@ def internal(message: str) -> StatusError:
         message=f"Internal error occurred: {message}",
         details={"causes": [{"message": message}]},
     )
+
+
+def warning_header(warnings: Sequence[str]) -> dict[str, str]:
+    """Return the header of warnings, if there are any."""
+    texts = [text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings]
+    return {"warning": ", ".join(f'299 - "{text}"' for text in texts)} if texts else {}

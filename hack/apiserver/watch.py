@@ -49,7 +49,7 @@ class Watch:
         #: Whether no event was sent yet: Tables define their columns in the first one.
         self._first = True
         #: Whether the ERROR event, always the last one, was sent.
-        self._told = False
+        self._error_sent = False
         begin = asyncio.get_running_loop().time()
         self._deadline = begin + options.duration
         #: The times of the bookmarks, the next one last.
@@ -114,12 +114,12 @@ class Watch:
         entries = self._collection.history.since(position) if position is not None else None
         if entries is None or position is None:
             self._position = None
-            return b"" if self._told else self._too_old()
+            return b"" if self._error_sent else self._too_old()
         self._position = position + len(entries)
         return b"".join(self._seen(entry) for entry in entries)
 
     def _too_old(self) -> bytes:
-        self._told = True
+        self._error_sent = True
         oldest = self._collection.history.compacted
         return error_line(expired(f"too old resource version: {self._options.since} ({oldest})"))
 

@@ -8,12 +8,11 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.apiserver.matching import CONFIGURATIONS, wants
+from hack.apiserver.matching import CONFIGURATIONS, matches
 from hack.apiserver.posting import Target
 from hack.apiserver.reviews import user_info
-from hack.apiserver.status import StatusError, internal
+from hack.apiserver.status import StatusError, internal, warning_header
 from hack.apiserver.stored import encode
-from hack.apiserver.warning import warning_header
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Webhooks:
             return
         for configuration in self.storage.objects(VALIDATING):
             for webhook in configuration.get("webhooks") or ():
-                if wants(webhook, route, operation=operation, new=new, old=old, storage=self.storage):
+                if matches(webhook, route, operation=operation, new=new, old=old, storage=self.storage):
                     request = self._request(route, new, old, operation, options)
                     await self._call_webhook(webhook, request, options)
 
@@ -108,14 +107,14 @@ class Webhooks:
         except Transient as error:
             raise _CallFailedError(f'{_CALL}: Post "{target.shown}": {error}') from error
         if response.status != _OK:
-            raise _CallFailedError(f"{_CALL}: {_trouble(response)}")
+            raise _CallFailedError(f"{_CALL}: {_invalid_reason(response)}")
         if not response.body:
             media = response.headers.get("content-type", "")
             raise _CallFailedError(f"{_CALL}: 0-length response with status code: 200 and content type: {media}")
         return _verdict(response.body, request["uid"])
 
 
-def _trouble(response: Response) -> str:
+def _invalid_reason(response: Response) -> str:
     """Return why a response is invalid, as kube-apiserver's client words it."""
     if response.status == _NOT_FOUND:
         return "the server could not find the requested resource"

@@ -108,7 +108,7 @@ class Writer:
         metadata.check_name(route, new["metadata"].get("name") or "")
         metadata.check_current(row, new, old, whole=whole)
         new = self.chain.mutate(row, new, old, "UPDATE", options)
-        new = metadata.carried(row, new, old, subresource=route.subresource)
+        new = metadata.with_immutable_fields(row, new, old, subresource=route.subresource)
         return self.chain.validate(row, new, old, "UPDATE", options)
 
     def _commit(self, route: Route, new: Object, current: Stored, options: WriteOptions) -> Stored:

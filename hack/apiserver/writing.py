@@ -20,9 +20,8 @@ from hack.apiserver.resources import REVIEW_VERBS
 from hack.apiserver.route import Route
 from hack.apiserver.schema.field_error import forbidden, not_supported
 from hack.apiserver.schema.stages import shape
-from hack.apiserver.status import JSON_HEADERS, StatusError, bad_request, unsupported_media_type
+from hack.apiserver.status import JSON_HEADERS, StatusError, bad_request, unsupported_media_type, warning_header
 from hack.apiserver.stored import encode
-from hack.apiserver.warning import warning_header
 from hack.apiserver.writes import MOST_STORED
 from upgrade_manager.kube.transport import Response
 

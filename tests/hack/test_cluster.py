@@ -75,6 +75,7 @@ def test_invalid_scenario_file_reports_the_field(tmp_path: Path, capsys: pytest.
     assert "nodes.count" in capsys.readouterr().err
 
 
+@pytest.mark.full
 @pytest.mark.real_loop
 async def test_used_port_or_unwritable_kubeconfig_ends_the_program(tmp_path: Path) -> None:
     with socket.socket() as taken:
@@ -127,6 +128,7 @@ async def test_program_reports_ready_and_ends_on_a_signal(tmp_path: Path, number
     assert (process.returncode, output, error) == (0, b"", b"")
 
 
+@pytest.mark.full
 @pytest.mark.servers
 @pytest.mark.real_loop
 async def test_api_server_endpoint_and_kubelets_are_reachable(tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -171,6 +173,7 @@ def test_kubeconfig_replaces_an_existing_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.full
 @pytest.mark.servers
 @pytest.mark.real_loop
 async def test_killed_program_leaves_no_process_and_no_folder(

@@ -112,6 +112,7 @@ async def _requests(nodes: int) -> int:
         return len(upgrade.recorder.of(MANAGER))
 
 
+@pytest.mark.full
 def test_requests_for_each_node_are_bounded() -> None:
     three, ten, thirty = (virtual_time.run(_requests(nodes)) for nodes in (3, 10, 30))
     fewer, more = (ten - three) / 7, (thirty - ten) / 20

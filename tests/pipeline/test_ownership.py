@@ -130,6 +130,7 @@ async def test_foreign_object_is_reported_with_owners_and_kept(simulate: Simulat
 
 @pytest.mark.rule("workloads: cleanup does not remove an object of another owner")
 @pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
+@pytest.mark.full
 async def test_deletion_keeps_foreign_objects(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()

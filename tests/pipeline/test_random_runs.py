@@ -24,6 +24,7 @@ RUNS, SHARES = 200, 20
     "api: every created object has the plan as controlling owner",
     "pipeline: only the reconciler writes a plan's status",
 )
+@pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", shares(SHARES))
 def test_random_run_keeps_the_rules_and_leaves_nothing(share: int) -> None:

@@ -221,6 +221,7 @@ async def refused(answers: ResponseCounter) -> None:
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.full
 @pytest.mark.servers
 @pytest.mark.real_loop
 @pytest.mark.timeout(300)

@@ -116,6 +116,7 @@ def test_failed_build_is_one_line_and_leaves_nothing(machine: Machine) -> None:
     assert machine.cached == []
 
 
+@pytest.mark.full
 def test_signal_ends_program_and_go_and_leaves_nothing(machine: Machine) -> None:
     (machine.home / "hook").write_text(HANG)
     process = machine.start()

@@ -70,6 +70,7 @@ def test_upgrade_succeeds_and_leaves_nothing_behind(tmp_path: Path, arguments: t
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.full
 def test_failed_upgrade_shows_the_cause_and_the_log(tmp_path: Path) -> None:
     scenario = tmp_path / "broken.yaml"
     scenario.write_text("nodes: {count: 3, management: 3}\nfaults: [{work: manifests, message: no such chart}]\n")
@@ -90,12 +91,10 @@ def test_file_without_a_plan_is_an_error(tmp_path: Path) -> None:
     assert f"The demo failed: {plan} is not an UpgradePlan" in output
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "status"),
-    [
-        pytest.param(signal.SIGINT, 130, id="Ctrl-C"),
-        pytest.param(signal.SIGTERM, 143, id="SIGTERM", marks=pytest.mark.full),
-    ],
+    [pytest.param(signal.SIGINT, 130, id="Ctrl-C"), pytest.param(signal.SIGTERM, 143, id="SIGTERM")],
 )
 def test_signal_ends_the_demo_and_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, status: int) -> None:
     with started(tmp_path) as demo:
@@ -106,6 +105,7 @@ def test_signal_ends_the_demo_and_leaves_nothing_behind(tmp_path: Path, number: 
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.full
 def test_upgrade_succeeds_with_a_killed_manager(tmp_path: Path) -> None:
     with started(tmp_path, "--time-scale", "0.1") as demo:
         pid = int(read_until(demo, r"kill -9 (\d+)")[1])

@@ -84,6 +84,7 @@ async def succeed(stage: UpgradeRun, *, before: list[Any]) -> None:
 
 @pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
 @pytest.mark.parametrize("phase", PHASE_VALUES)
+@pytest.mark.thin
 async def test_deletion_in_any_phase_removes_everything(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
         before = await overridden_settings(simulation)
@@ -98,6 +99,7 @@ async def test_deletion_in_any_phase_removes_everything(simulate: Simulate, phas
 
 
 @pytest.mark.parametrize("phase", ["ImagePreloading", "CleaningUp"])
+@pytest.mark.thin
 async def test_next_plan_continues_after_an_image_phase(simulate: Simulate, phase: str) -> None:
     async with simulate(scale=0.2) as simulation:
         before = await overridden_settings(simulation)
@@ -122,6 +124,7 @@ async def test_next_plan_continues_after_the_cluster_job(simulate: Simulate) -> 
 
 
 @pytest.mark.parametrize("state", NODE_STATES)
+@pytest.mark.thin
 async def test_next_plan_upgrades_a_node_in_progress(simulate: Simulate, state: str) -> None:
     await delete_at(simulate, state)
 
@@ -146,6 +149,7 @@ async def delete_at(simulate: Simulate, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot"])
+@pytest.mark.thin
 async def test_worker_in_progress_waits_for_its_tier(simulate: Simulate, state: str) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         before = await overridden_settings(simulation)
@@ -158,6 +162,7 @@ async def test_worker_in_progress_waits_for_its_tier(simulate: Simulate, state: 
 
 
 @pytest.mark.parametrize("step", ["pre-drain", "post-drain"])
+@pytest.mark.thin
 async def test_next_plan_upgrades_a_worker_that_failed(simulate: Simulate, step: str) -> None:
     scenario = RepairableScenario.of(**WORKER, **fault(step, "node-3"))
     async with simulate(scenario) as simulation:
@@ -173,6 +178,7 @@ async def test_next_plan_upgrades_a_worker_that_failed(simulate: Simulate, step:
 
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining"])
 @pytest.mark.parametrize("node", ["node-2", "node-3"])
+@pytest.mark.thin
 async def test_next_plan_handles_hooks_left_by_a_forced_deletion(simulate: Simulate, node: str, state: str) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         client, before = simulation.client(), await overridden_settings(simulation)

@@ -247,6 +247,7 @@ async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, fa
         pytest.param(False, id="deleted while the next one runs", marks=pytest.mark.full),
     ],
 )
+@pytest.mark.thin
 async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
     scenario = RepairableScenario.of(**failure.faults)
     async with simulate(scenario) as simulation:
@@ -281,6 +282,7 @@ async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, delet
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("work", ["prepare", "manifests"])
+@pytest.mark.thin
 async def test_clean_up_continues_after_a_crash(work: str, *, after: bool, share: int, sweep: Sweep) -> None:
     golden, writes = await _cleaned(work)
     verdict = next(number for number, write in enumerate(writes) if write.startswith("DELETE"))

@@ -80,6 +80,7 @@ def states(plan: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize(("scenario", "spec"), RUNS)
+@pytest.mark.thin
 async def test_every_write_changes_something_without_conflict(scenario: Scenario, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
         stage, writes = await UpgradeRun.set_up(simulation), NoopWrites(simulation)

@@ -108,6 +108,7 @@ def essence(found: Object) -> Any:
     "workloads: an object of another owner makes the plan Degraded with both owners named",
 )
 @pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
+@pytest.mark.thin
 async def test_foreign_object_is_reported_with_owners_and_kept(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
         client = simulation.client()

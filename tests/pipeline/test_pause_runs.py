@@ -111,6 +111,7 @@ async def test_name_added_during_another_nodes_upgrade_pauses() -> None:
 
 @pytest.mark.rule("nodes: listing a node that has started does not stop it")
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"])
+@pytest.mark.thin
 async def test_started_node_is_not_paused(state: str) -> None:
     async with Simulation("three-nodes") as simulation:
         stage = await UpgradeRun.set_up(simulation)

@@ -118,6 +118,7 @@ def assert_patient(times: list[float]) -> None:
     "pipeline: retries back off up to 10 s",
 )
 @pytest.mark.parametrize(("answer", "fault", "remedy"), BAD_ANSWERS)
+@pytest.mark.thin
 async def test_invalid_release_file_is_retried_until_repaired(
     answer: bytes | int | Exception, fault: str, remedy: str
 ) -> None:
@@ -171,6 +172,7 @@ async def test_invalid_release_file_is_retried_until_repaired(
         ),
     ],
 )
+@pytest.mark.thin
 async def test_missing_object_is_retried_until_created(resource: Resource, name: str, message: str) -> None:
     namespace = "harvester-system" if resource.namespaced else ""
     async with Simulation("three-nodes") as simulation:
@@ -203,6 +205,7 @@ def _fresh(obj: Object) -> Object:
 
 @pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")
 @pytest.mark.parametrize("fault", api_faults.FAULTS)
+@pytest.mark.thin
 async def test_faulty_api_server_only_delays_the_upgrade(fault: str) -> None:
     async with Simulation("three-nodes") as simulation:
         stage, witness = await UpgradeRun.set_up(simulation), CreateCounter()
@@ -243,6 +246,7 @@ class Outage(CreateCounter):
 
 @pytest.mark.rule("pipeline: decisions derive from the plan and observed objects, not from events seen earlier")
 @pytest.mark.parametrize("phase", [phase.active for phase in PHASES])
+@pytest.mark.thin
 async def test_api_server_outage_only_delays_the_upgrade(phase: str) -> None:
     async with Simulation("three-nodes") as simulation:
         stage, outage = await UpgradeRun.set_up(simulation), Outage(simulation, phase)

@@ -2,7 +2,7 @@
 
 | tier | holds |
 |---|---|
-| default | tests without a marker below |
+| default | tests not marked `full`, and the first case of tests marked `thin` |
 | full | the default tier and tests marked `full`: all that needs no real control plane |
 | sweep | the full tier, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets` |
@@ -23,7 +23,7 @@ from hack.control_plane.assets import Assets, AssetsError, find_assets
 from hack.virtual_time import VirtualEventLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
@@ -32,6 +32,7 @@ DEFAULT, FULL, SWEEP, REAL = TIERS = ("default", "full", "sweep", "real")
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
+    "thin: only the first case of the test is in the default tier",
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
     "assets: the test runs on the real API server only, or on its files",
@@ -74,8 +75,10 @@ def server_of(item: pytest.Item) -> str:
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of other tiers."""
     tier = config.getoption("tier")
-    selected = [item for item in items if _in_tier(item, tier)]
-    config.hook.pytest_deselected(items=[item for item in items if not _in_tier(item, tier)])
+    candidates = [item for item in items if _in_tier(item, tier)]
+    selected = list(_first_cases(candidates)) if tier == DEFAULT else candidates
+    chosen = set(selected)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = selected
     if tier == REAL:
         _require_assets()
@@ -88,6 +91,16 @@ def _in_tier(item: pytest.Item, tier: str) -> bool:
     if (server_of(item) == REAL) != (tier == REAL):
         return False
     return tier != DEFAULT or item.get_closest_marker("full") is None
+
+
+def _first_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the items without the further cases of tests marked `thin`."""
+    seen: set[str] = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("thin") is None or test not in seen:
+            yield item
+        seen.add(test)
 
 
 def has_no_test(path: Path, tier: str) -> bool:

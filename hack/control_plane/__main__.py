@@ -91,12 +91,13 @@ def _published(folder: Path) -> Iterator[Path]:
 
 
 def _build_programs(go: str, work: Path, environ: Mapping[str, str]) -> None:
-    for program in assets.PROGRAMS:
+    for number, program in enumerate(assets.PROGRAMS, start=1):
         place = work / "go" / ("etcd" if program == "etcd" else "kubernetes")
         module, version = _pin("require", place)
         package = module if program == "etcd" else f"{module}/cmd/{program}"
         command = [go, "build", "-ldflags", _linker_flags(version), "-o", str(work / "out" / program), package]
-        _run(f"building {program} {version}", command, cwd=place, environ=environ)
+        step = f"building {program} {version} ({number} of {len(assets.PROGRAMS)}, up to 5 minutes on a new machine)"
+        _run(step, command, cwd=place, environ=environ)
 
 
 def _linker_flags(version: str) -> str:

@@ -29,7 +29,7 @@ async def cluster() -> AsyncIterator[Harvester]:
 
 @pytest.fixture
 async def stage(cluster: Harvester) -> NodeUpgradeRun:
-    """The node upgrade of that cluster."""
+    """Return the node upgrade of that cluster."""
     return NodeUpgradeRun(cluster)
 
 
@@ -40,7 +40,7 @@ def sweep(request: pytest.FixtureRequest) -> Sweep:
 
 @pytest.fixture
 def simulate(request: pytest.FixtureRequest) -> Simulate:
-    """Makes clusters on the API server whose turn it is."""
+    """Create clusters on the test's API server."""
     if tiers.server_of(request.node) == tiers.EMBEDDED:
         return simulating.embedded
     return simulating.simulate_on(request.getfixturevalue("control_plane"))

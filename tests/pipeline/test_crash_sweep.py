@@ -38,7 +38,7 @@ SHARES = 4
 SMALL, SMALL_SHARES = ("one-node", "two-nodes"), 2
 #: Virtual seconds after the end in which the last events are sent.
 FAREWELL = 2.0
-#: The same where the API server was away: the others look for it ever more rarely, and are told of the end late.
+#: The same after an outage of the API server: clients retry with growing intervals and observe the end late.
 LONG_FAREWELL = 60.0
 #: Virtual seconds after which an event without a response is sent again.
 EVENT_RETRY = 15.0
@@ -80,12 +80,12 @@ class Ending:
     special: int
 
 
-async def _nobody(_: UpgradeRun) -> None:
-    """A user who does nothing."""
+async def _no_user(_: UpgradeRun) -> None:
+    """Change nothing."""
 
 
 async def _let_go(stage: UpgradeRun) -> None:
-    """A user who takes every node that is held back off the list."""
+    """Remove every paused node from spec.nodeUpgradeOption.pauseNodes."""
     while True:
         await asyncio.sleep(0.25)
         with contextlib.suppress(NotFound):
@@ -104,7 +104,7 @@ class Case:
 
     spec: dict[str, Any]
     scenario: Scenario
-    user: User = _nobody
+    user: User = _no_user
     #: Reasons of the Warning events that it has, whatever crashes.
     warned: tuple[str, ...] = ()
 
@@ -113,7 +113,7 @@ async def _upgrade(
     spec: dict[str, Any],
     *,
     scenario: str | Scenario = "three-nodes",
-    user: User = _nobody,
+    user: User = _no_user,
     die_at: int = 0,
     after: bool = False,
     lose_at: int = 0,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _EVENT_RETRY = 15.0
 #: Writes that are swept before the deletion.
 BEFORE = 2
-#: Writes between the verdict and the first removal: the record, what is put back, the note of it, and an event.
+#: Writes between the failure and the first removal: status, restored settings, their annotation, and an event.
 VERDICT = 7
 #: By what fails: the cluster, and the phase in which it does.
 FAILING: dict[str, tuple[RepairableScenario, PhaseName]] = {
@@ -77,12 +77,12 @@ class Run:
     before: int
     #: All of them.
     writes: list[str]
-    #: What was to be put back.
+    #: The overrides to restore.
     settings: list[Any]
 
 
 async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption: Interruption = UNDISTURBED) -> Run:
-    """An upgrade that is deleted as soon as it has reached a phase, or that fails."""
+    """Run an upgrade that is deleted when it reaches a phase, or that fails."""
     async with Simulation(scenario, scale=0) as simulation:
         was = await overridden_settings(simulation)
         stage = await UpgradeRun.set_up(simulation)

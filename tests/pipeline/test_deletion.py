@@ -60,14 +60,14 @@ def jobs_of(stage: UpgradeRun) -> list[str]:
 
 
 def both_steps(stage: UpgradeRun) -> list[str]:
-    """The Jobs of a whole upgrade: none is left out because of what an earlier plan has done, and none is doubled."""
+    """Return the Jobs of a whole upgrade: an earlier plan's work neither skips nor doubles one."""
     nodes = stage.simulation.scenario.nodes.names
     steps = [f"next-node-upgrade-{step}-{node}" for step in ("post-drain", "pre-drain") for node in nodes]
     return ["next-cluster-upgrade", *steps]
 
 
 async def succeed(stage: UpgradeRun, *, before: list[Any]) -> None:
-    """The next plan goes through as if there had been none before it, with both Jobs for every node."""
+    """Check that the next plan succeeds with both Jobs for every node."""
     following = replace(stage, name="next")
     was = await provision_generation(stage.simulation)
     stage.ledger.created.clear()

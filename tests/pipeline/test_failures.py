@@ -158,7 +158,7 @@ async def fail(stage: UpgradeRun) -> Object:
 
 
 def assert_reported(plan: Object, events: list[Object], failure: Failure, *, in_order: bool) -> None:
-    """The plan and its events say what failed and why, and how nodes stand; `in_order` where that is known."""
+    """Check the cause in plan and events, and the node states; `in_order` where the order is known."""
     beginning, end = failure.cause
     recorded = PHASE_VALUES[: PHASE_VALUES.index(failure.last) + 1]
     assert phases_of(plan) == [*recorded, FAILED]
@@ -292,7 +292,7 @@ async def test_clean_up_continues_after_a_crash(work: str, *, after: bool, share
 
 
 async def _cleaned(work: str, *, die_at: int = 0, after: bool = False) -> tuple[list[Any], list[str]]:
-    """What is left of an upgrade that fails, and the writes of its manager's first life."""
+    """Return the end state of a failing upgrade, and the writes of its first manager."""
     async with Simulation(
         RepairableScenario.of(**fault(work, SECOND if work == "prepare" else "")), scale=0
     ) as simulation:

@@ -58,7 +58,7 @@ RUNS = [
 
 @contextlib.asynccontextmanager
 async def living(stage: UpgradeRun) -> AsyncIterator[None]:
-    """A manager; the only node takes it along when it reboots."""
+    """Run a manager that restarts with the only node's reboot."""
     if len(stage.simulation.scenario.nodes.names) > 1:
         async with stage.life():
             yield

@@ -67,7 +67,7 @@ def test_list_is_parsed_line_by_line(body: bytes, references: list[str]) -> None
     "pipeline: a reference may have a tag, a digest, or both",
 )
 @pytest.mark.parametrize(
-    ("previous", "current", "gone"),
+    ("previous", "current", "removed"),
     [
         pytest.param(["a/b:1"], ["a/b:2"], ["a/b:1"], id="an old tag"),
         pytest.param(["a/b:1"], ["a/b:1"], [], id="still needed"),
@@ -104,9 +104,9 @@ def test_list_is_parsed_line_by_line(body: bytes, references: list[str]) -> None
     ],
 )
 def test_images_of_the_previous_release_only_are_removable(
-    previous: list[str], current: list[str], gone: list[str]
+    previous: list[str], current: list[str], removed: list[str]
 ) -> None:
-    assert removable(previous, current) == gone
+    assert removable(previous, current) == removed
 
 
 @pytest.mark.rule("pipeline: six image names are retained")
@@ -144,13 +144,13 @@ LISTS = st.lists(REFERENCES, max_size=12)
 @pytest.mark.rule("pipeline: images of the previous list that the current list lacks are removed")
 @given(LISTS, LISTS)
 def test_needed_images_are_never_removable(previous: list[str], current: list[str]) -> None:
-    gone = removable(previous, current)
-    assert set(gone) <= set(previous)
-    assert not set(gone) & set(current)
+    removed = removable(previous, current)
+    assert set(removed) <= set(previous)
+    assert not set(removed) & set(current)
     needed = {key for reference in current for key in identities(reference)}
-    assert [reference for reference in gone if needed & identities(reference)] == []
-    assert [reference for reference in gone if repository_name(reference) in RETAINED] == []
-    assert gone == sorted(set(gone))
+    assert [reference for reference in removed if needed & identities(reference)] == []
+    assert [reference for reference in removed if repository_name(reference) in RETAINED] == []
+    assert removed == sorted(set(removed))
 
 
 @given(LISTS, LISTS, st.randoms(use_true_random=False))

@@ -15,7 +15,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def plan(*phases: tuple[str, Any], name: str = "up", **status: Any) -> dict[str, Any]:
-    """A plan that reached those values so many seconds after the epoch."""
+    """Build a plan that reached those phase values so many seconds after the epoch."""
     entries = [
         {
             "phase": value,

@@ -1,6 +1,6 @@
-"""Upgrades of which chance decides everything: what must hold after every write holds, and the end is the same.
+"""Random upgrades: the invariants hold after every write, and every run reaches its expected end.
 
-A run costs about 0.8 s of processor time. A failure tells its seed and the line that repeats it.
+A failure reports its seed and the command that repeats it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="Config
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest) -> Iterator[UnreliableServer]:
-    """The API server whose turn it is; it runs again afterwards, for other tests use it."""
+    """Provide the test's API server, and restore it afterwards for other tests."""
     if tiers.server_of(request.node) == tiers.EMBEDDED:
         yield UnreliableEmbedded()
         return
@@ -67,7 +67,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[UnreliableServer]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """An upgrade with everything that tells how it went."""
+    """An upgrade with its transcript."""
 
     stage: UpgradeRun
     creations: CreateCounter
@@ -87,7 +87,7 @@ async def watched(simulation: Simulation) -> Watched:
 
 
 async def watched_through(simulation: Simulation, gate: PodConnection, transport: Transport) -> Watched:
-    """The same, with a manager on the other side of a gateway."""
+    """Provide the API server behind a gateway."""
     on = await watched(simulation)
     log = RequestLog(transport)
     on.stage.ledger = Ledger(log)
@@ -215,7 +215,7 @@ async def test_leader_without_responses_exits_and_resumes(server: UnreliableServ
 
 
 async def refused(answers: ResponseCounter) -> None:
-    """Returns when some requests were answered with 401."""
+    """Wait until some requests got 401."""
     async with asyncio.timeout(REFUSED_WITHIN):
         while answers.codes["401"] < REFUSALS:  # noqa: ASYNC110  # counted by the transport
             await asyncio.sleep(0.1)

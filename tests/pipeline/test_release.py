@@ -55,7 +55,7 @@ def test_known_keys_are_returned() -> None:
         pytest.param("installer: 12e4567\n", id="and one with an e is a large number"),
         pytest.param("rancherDependencies: {fleet: {chart: 1, app: 2}}\n", id="a mapping"),
         pytest.param("built: 2026-02-30\n", id="a date that does not exist"),
-        pytest.param("built: !build x\n", id="a type that nobody knows"),
+        pytest.param("built: !build x\n", id="an unknown type"),
         pytest.param(f"digest: {'9' * 9000}\n", id="a number longer than Python reads"),
         pytest.param("? [a, b]\n: c\n", id="a key that is a list"),
         pytest.param("? {a: b}\n: c\n", id="a key that is a mapping"),

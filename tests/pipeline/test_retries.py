@@ -58,7 +58,7 @@ class Spoilt:
     requested: list[float] = field(default_factory=list)
 
     async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # the protocol's
-        """The spoilt answer, or the good one."""
+        """Return the invalid response, or the valid one."""
         if not url.endswith(RELEASE_FILE):
             return await self.inner.fetch(url, limit=limit, timeout=timeout)
         self.requested.append(asyncio.get_running_loop().time())
@@ -98,7 +98,7 @@ BAD_ANSWERS = [
 
 
 def assert_patient(times: list[float]) -> None:
-    """Tried again and again, with longer and longer waits in between."""
+    """Check that retries continue with growing intervals."""
     waits = [later - earlier for earlier, later in pairwise(times)]
     assert len(times) <= TRIES
     assert max(waits) <= RETRY_CAP + INSTANT

@@ -103,7 +103,7 @@ async def test_node_back_with_the_old_os_blocks_the_others(simulate: Simulate) -
 
 
 async def _secret(simulation: Simulation, node: str) -> str:
-    """The name of the node's machine-plan Secret."""
+    """Return the name of the node's machine-plan Secret."""
     machines = (await simulation.client().list(MACHINES, namespace="fleet-local")).items
     machine = next(m for m in machines if objects.status(m).get("nodeRef", {}).get("name") == node)
     secrets = (await simulation.client().list(SECRETS, namespace="fleet-local")).items

@@ -163,7 +163,7 @@ async def test_job_killed_by_the_reboot_is_retried() -> None:
 
 
 async def pods_that(stage: UpgradeRun, fits: Callable[[Object], bool]) -> list[Object]:
-    """The Pods of the node's Job, as soon as one fits."""
+    """Wait for a matching Pod of the node's Job and return the Job's Pods."""
     await stage.until("NodeUpgrading")
     client, selector = stage.simulation.client(), "management.harvesterhci.io/job-type=single-node-upgrade"
     while True:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hack.apiserver.patches import merge
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.pipeline.status import StatusPatch
@@ -37,25 +38,12 @@ def new_patch(status: dict[str, Any] | None = None, *, now: Any = lambda: EPOCH)
     return StatusPatch({"metadata": {"generation": 3}, "status": status}, now=now)
 
 
-def apply(target: Any, patch: Any) -> Any:
-    """RFC 7386, as the API server does it."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = apply(result.get(key), value)
-    return result
-
-
 def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     return {c["type"]: (c["status"], c["reason"], c["message"]) for c in status["conditions"]}
 
 
 def written(patch: StatusPatch, before: dict[str, Any] | None = None) -> dict[str, Any]:
-    result: dict[str, Any] = apply(before or {}, patch.difference())
+    result: dict[str, Any] = merge(before or {}, patch.difference())
     return result
 
 
@@ -76,8 +64,8 @@ BLOCKED = (
 MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, str, str] | None]]] = {
     "accepted": (_accepted, HEALTHY),
     "an error": (
-        lambda patch: patch.degraded("the repository\nis gone"),
-        {"Degraded": ("True", "ReconcileError", "the repository is gone")},
+        lambda patch: patch.degraded("the repository\nis not found"),
+        {"Degraded": ("True", "ReconcileError", "the repository is not found")},
     ),
     "blocked": (lambda patch: patch.block("first"), {"Available": BLOCKED, "Progressing": None}),
     "succeeded": (

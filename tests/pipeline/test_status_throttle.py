@@ -20,7 +20,7 @@ def new_patch(status: dict[str, Any] | None = None, *, generation: int = 3) -> S
 
 
 def stored(*, generation: int = 3) -> StatusPatch:
-    """An accepted plan that waits for a Job, as the next reconcile reads it."""
+    """Build an accepted plan that waits for a Job, as the next reconcile reads it."""
     patch = new_patch()
     patch.accept("Initializing", "v1.8.0")
     patch.waiting(JOB, "no Pod yet")

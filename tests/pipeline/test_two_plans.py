@@ -35,7 +35,7 @@ async def two(simulation: Simulation) -> tuple[UpgradeRun, UpgradeRun]:
 
 
 async def parted(first: UpgradeRun, second: UpgradeRun) -> tuple[UpgradeRun, UpgradeRun]:
-    """The one that runs, and the one that is blocked."""
+    """Create a running plan and a blocked one."""
     plans = [await first.plan(), await second.plan()]
     blocked = [condition(plan, "Available")[:2] == BLOCKED for plan in plans]
     assert sorted(blocked) == [False, True]

@@ -34,7 +34,7 @@ class PacedClock(SimulatedClock):
     """On the real server a minute takes as long as the scenario's minutes."""
 
     def monotonic(self) -> float:
-        """The loop's time, in seconds of the scenario."""
+        """Return the loop's time in seconds of the scenario."""
         now = asyncio.get_running_loop().time()
         return now / PACE if self.simulation.backend.has_controllers else now
 

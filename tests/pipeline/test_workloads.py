@@ -35,10 +35,10 @@ class Creations:
         self.made: list[Object] = []
 
     async def before(self, number: int, call: Call) -> None:
-        """Nothing is there yet."""
+        """Do nothing before the write."""
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """It is."""
+        """Record the created object."""
         _ = number
         if call.verb == "create" and response.status == _CREATED and call.resource != "events":
             self.made.append(json.loads(response.body))

@@ -4,99 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.apiserver import make_server
 from tests.support.preflight import (
     CONFIGURATION,
     GIB,
     REFUSED,
     STATS,
-    Kubelets,
-    Probe,
-    VirtualClock,
     api_servers,
     configuration,
     summary,
     valid_for,
 )
-from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED as REFUSED_REASON
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.resources import ENDPOINT_SLICES
-from upgrade_manager.preflight.check import Passed, Pending, Preflight, Rejected
+from upgrade_manager.preflight.check import Passed, Pending, Rejected
 
 if TYPE_CHECKING:
-    from upgrade_manager.preflight.check import Verdict
+    from tests.support.preflight import PreflightSetup
 
 SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
 DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"
-NODES = ("n1", "n2", "n3")
 FULL = summary(used=250 * GIB)
 
 
-@dataclass
-class Setup:
-    """An API server, its kubelets and the certificates of all API servers."""
-
-    client: Client
-    kubelets: Kubelets = field(default_factory=Kubelets)
-    probe: Probe = field(default_factory=Probe)
-    nodes: tuple[str, ...] = NODES
-    preflight: Preflight = field(init=False)
-    annotations: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """Simulate a restart of the manager."""
-        self.preflight = Preflight(probe=self.probe, clock=VirtualClock())
-
-    async def endpoints(self, *slices: dict[str, Any]) -> None:
-        for manifest in slices:
-            await self.client.create(
-                ENDPOINT_SLICES, {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", **manifest}
-            )
-
-    async def check(self, *, plan: str = "uid") -> Verdict:
-        return await self.preflight.check(
-            self.client, plan=plan, annotations=PlanAnnotations(self.annotations), nodes=self.nodes
-        )
-
-    async def decide(self) -> tuple[Passed | Rejected, list[str]]:
-        """Check until there is a verdict; return it and the messages meanwhile."""
-        waited: list[str] = []
-        while isinstance(verdict := await self.check(), Pending):
-            waited.append(verdict.message)
-            await asyncio.sleep(verdict.retry_after)
-        return verdict, waited
-
-
-@pytest.fixture
-async def bare() -> Setup:
-    """Return a setup without endpoints."""
-    server = make_server()
-    setup = Setup(Client(server, user_agent="test", random=Random(1)))
-    setup.kubelets.serve(server.handlers)
-    return setup
-
-
-@pytest.fixture
-async def setup(bare: Setup) -> Setup:
-    await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"))
-    return bare
-
-
 @pytest.mark.rule("pipeline: the kubelet of each managed node reports usage and threshold")
-async def test_a_healthy_cluster_passes_with_minimal_requests(setup: Setup) -> None:
+async def test_a_healthy_cluster_passes_with_minimal_requests(setup: PreflightSetup) -> None:
     assert await setup.decide() == (Passed(), [])
-    assert sorted(setup.kubelets.requests) == sorted((node, path) for node in NODES for path in (CONFIGURATION, STATS))
+    assert sorted(setup.kubelets.requests) == sorted(
+        (node, path) for node in setup.nodes for path in (CONFIGURATION, STATS)
+    )
     assert sorted(setup.probe.requests) == [("10.0.0.1", 6443), ("10.0.0.2", 6443)]
 
 
@@ -128,7 +68,7 @@ DISK_ROWS = [
 )
 @pytest.mark.parametrize(("responses", "named"), DISK_ROWS)
 async def test_full_disks_are_reported_by_node(
-    setup: Setup, responses: dict[tuple[str, str], Any], named: list[str]
+    setup: PreflightSetup, responses: dict[tuple[str, str], Any], named: list[str]
 ) -> None:
     setup.kubelets.responses = responses
     verdict, waited = await setup.decide()
@@ -143,7 +83,7 @@ async def test_full_disks_are_reported_by_node(
     "pipeline: an annotation skips the disk check",
 )
 @pytest.mark.parametrize("value", ["true", "True", "1", "t"])
-async def test_an_annotation_skips_the_disk_check(setup: Setup, value: str) -> None:
+async def test_an_annotation_skips_the_disk_check(setup: PreflightSetup, value: str) -> None:
     setup.kubelets.responses = {("n1", STATS): FULL}
     setup.annotations = {SKIP: value}
     assert await setup.decide() == (Passed(), [])
@@ -152,7 +92,7 @@ async def test_an_annotation_skips_the_disk_check(setup: Setup, value: str) -> N
 
 @pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')
 @pytest.mark.parametrize("value", ["false", "0", "F"])
-async def test_a_false_annotation_does_not_skip_the_disk_check(setup: Setup, value: str) -> None:
+async def test_a_false_annotation_does_not_skip_the_disk_check(setup: PreflightSetup, value: str) -> None:
     setup.kubelets.responses = {("n1", STATS): FULL}
     setup.annotations = {SKIP: value}
     verdict, _ = await setup.decide()
@@ -176,7 +116,9 @@ async def test_a_false_annotation_does_not_skip_the_disk_check(setup: Setup, val
         ),
     ],
 )
-async def test_an_invalid_annotation_fails_its_check_only(setup: Setup, key: str, value: str, expected: str) -> None:
+async def test_an_invalid_annotation_fails_its_check_only(
+    setup: PreflightSetup, key: str, value: str, expected: str
+) -> None:
     setup.kubelets.responses = {("n2", STATS): FULL}
     setup.probe.chains = {"10.0.0.2": [valid_for(days=1)]}
     setup.annotations = {key: value}
@@ -189,7 +131,7 @@ async def test_an_invalid_annotation_fails_its_check_only(setup: Setup, key: str
     assert len(verdict.cause) < 1000
 
 
-async def test_two_invalid_annotations_are_both_reported(setup: Setup) -> None:
+async def test_two_invalid_annotations_are_both_reported(setup: PreflightSetup) -> None:
     setup.annotations = {SKIP: "maybe", DAYS: "some"}
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
@@ -215,7 +157,7 @@ async def test_two_invalid_annotations_are_both_reported(setup: Setup) -> None:
     ],
 )
 async def test_certificates_must_outlast_the_required_days(
-    setup: Setup, days: int, annotation: str | None, words: str
+    setup: PreflightSetup, days: int, annotation: str | None, words: str
 ) -> None:
     setup.probe.chains = {"10.0.0.2": [valid_for(days=days)]}
     await asyncio.sleep(0.5)
@@ -231,7 +173,7 @@ async def test_certificates_must_outlast_the_required_days(
 
 
 @pytest.mark.rule("pipeline: the message has endpoint, earliest expiry and days")
-async def test_the_earliest_expiry_in_a_chain_counts(setup: Setup) -> None:
+async def test_the_earliest_expiry_in_a_chain_counts(setup: PreflightSetup) -> None:
     setup.probe.chains = {"10.0.0.1": [valid_for(days=365), valid_for(days=3), valid_for(days=5)]}
     verdict, _ = await setup.decide()
     assert isinstance(verdict, Rejected)
@@ -239,7 +181,7 @@ async def test_the_earliest_expiry_in_a_chain_counts(setup: Setup) -> None:
 
 
 @pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
-async def test_every_endpoint_with_a_short_certificate_is_reported(bare: Setup) -> None:
+async def test_every_endpoint_with_a_short_certificate_is_reported(bare: PreflightSetup) -> None:
     await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"), api_servers("10.0.0.3", name="more"))
     bare.probe.chains = {host: [valid_for(days=1)] for host in ("10.0.0.1", "10.0.0.3")}
     verdict, _ = await bare.decide()
@@ -248,7 +190,7 @@ async def test_every_endpoint_with_a_short_certificate_is_reported(bare: Setup) 
 
 
 @pytest.mark.rule("pipeline: every API server endpoint in the EndpointSlices of default/kubernetes is checked")
-async def test_slices_of_other_services_are_ignored(setup: Setup) -> None:
+async def test_slices_of_other_services_are_ignored(setup: PreflightSetup) -> None:
     other = api_servers("10.0.0.9", name="other")
     other["metadata"]["labels"] = {"kubernetes.io/service-name": "other"}
     await setup.endpoints(other)
@@ -256,7 +198,7 @@ async def test_slices_of_other_services_are_ignored(setup: Setup) -> None:
     assert ("10.0.0.9", 6443) not in setup.probe.requests
 
 
-async def test_a_certificate_not_yet_valid_fails_after_a_minute(setup: Setup) -> None:
+async def test_a_certificate_not_yet_valid_fails_after_a_minute(setup: PreflightSetup) -> None:
     setup.probe.chains = {"10.0.0.2": [valid_for(days=365, since=-1)]}
     verdict, waited = await setup.decide()
     words = "endpoint 10.0.0.2:6443 (not valid before 2026-01-02T00:00:00Z; check the clocks)"
@@ -265,7 +207,7 @@ async def test_a_certificate_not_yet_valid_fails_after_a_minute(setup: Setup) ->
     assert set(waited) == {f"Checking nodes and API servers: waiting for the certificate of {words}"}
 
 
-async def test_a_certificate_that_becomes_valid_in_time_passes(setup: Setup) -> None:
+async def test_a_certificate_that_becomes_valid_in_time_passes(setup: PreflightSetup) -> None:
     setup.probe.chains = {"10.0.0.2": [valid_for(days=365, since=-20 / 86400)]}
     verdict, waited = await setup.decide()
     assert verdict == Passed()
@@ -273,7 +215,7 @@ async def test_a_certificate_that_becomes_valid_in_time_passes(setup: Setup) -> 
     assert 20 <= asyncio.get_running_loop().time() <= 30
 
 
-async def test_no_endpoint_fails_after_a_minute(bare: Setup) -> None:
+async def test_no_endpoint_fails_after_a_minute(bare: PreflightSetup) -> None:
     verdict, waited = await bare.decide()
     words = "Service default/kubernetes (its EndpointSlices list no endpoint)"
     assert isinstance(verdict, Rejected)
@@ -281,7 +223,7 @@ async def test_no_endpoint_fails_after_a_minute(bare: Setup) -> None:
     assert words in waited[0]
 
 
-async def test_endpoints_that_appear_in_time_are_probed(bare: Setup) -> None:
+async def test_endpoints_that_appear_in_time_are_probed(bare: PreflightSetup) -> None:
     assert isinstance(await bare.check(), Pending)
     await bare.endpoints(api_servers("10.0.0.1"))
     assert await bare.decide() == (Passed(), [])
@@ -298,7 +240,7 @@ async def test_endpoints_that_appear_in_time_are_probed(bare: Setup) -> None:
         pytest.param(b"<html>", "invalid JSON", id="invalid JSON"),
     ],
 )
-async def test_an_unreachable_kubelet_fails_after_a_minute(setup: Setup, response: Any, reason: str) -> None:
+async def test_an_unreachable_kubelet_fails_after_a_minute(setup: PreflightSetup, response: Any, reason: str) -> None:
     setup.kubelets.responses = {("n2", STATS): response}
     verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
@@ -312,7 +254,7 @@ async def test_an_unreachable_kubelet_fails_after_a_minute(setup: Setup, respons
 
 
 @pytest.mark.rule("pipeline: a response within the minute only delays the upgrade")
-async def test_targets_that_recover_in_time_pass(setup: Setup) -> None:
+async def test_targets_that_recover_in_time_pass(setup: PreflightSetup) -> None:
     setup.kubelets.responses = {("n2", STATS): 503}
     setup.probe.chains = {"10.0.0.2": REFUSED}
     assert isinstance(await setup.check(), Pending)
@@ -329,7 +271,7 @@ async def test_targets_that_recover_in_time_pass(setup: Setup) -> None:
     ["connection failed: Connection refused", "TLS handshake failed: WRONG_VERSION_NUMBER",
      "TLS handshake timed out after 10 s", "name cannot be resolved: Name or service not known"],
 )  # fmt: skip
-async def test_an_unreadable_certificate_fails_after_a_minute(setup: Setup, reason: str) -> None:
+async def test_an_unreadable_certificate_fails_after_a_minute(setup: PreflightSetup, reason: str) -> None:
     setup.probe.chains = {"10.0.0.2": Transient(reason)}
     verdict, waited = await setup.decide()
     assert isinstance(verdict, Rejected)
@@ -341,7 +283,7 @@ async def test_an_unreadable_certificate_fails_after_a_minute(setup: Setup, reas
 
 
 @pytest.mark.rule("pipeline: all checks run, and the message names all that failed")
-async def test_every_failure_of_every_check_is_reported(setup: Setup) -> None:
+async def test_every_failure_of_every_check_is_reported(setup: PreflightSetup) -> None:
     setup.nodes = ("n1", "n2", "n3", "n4")
     setup.kubelets.responses = {("n1", STATS): FULL, ("n4", STATS): FULL, ("n2", CONFIGURATION): 503}
     setup.probe.chains = {"10.0.0.1": [valid_for(days=-3)], "10.0.0.2": REFUSED}
@@ -351,7 +293,7 @@ async def test_every_failure_of_every_check_is_reported(setup: Setup) -> None:
         assert verdict.cause.count(named) == 1
 
 
-async def test_a_restart_starts_the_minute_over(setup: Setup) -> None:
+async def test_a_restart_starts_the_minute_over(setup: PreflightSetup) -> None:
     setup.kubelets.responses = {("n2", STATS): 503}
     assert isinstance(await setup.check(), Pending)
     await asyncio.sleep(59)
@@ -362,28 +304,28 @@ async def test_a_restart_starts_the_minute_over(setup: Setup) -> None:
     assert asyncio.get_running_loop().time() - began >= 60
 
 
-async def test_another_plan_starts_without_results(setup: Setup) -> None:
+async def test_another_plan_starts_without_results(setup: PreflightSetup) -> None:
     setup.kubelets.responses = {("n2", STATS): 503}
     assert isinstance(await setup.check(plan="one"), Pending)
     await asyncio.sleep(61)
     assert isinstance(await setup.check(plan="two"), Pending)
 
 
-async def test_a_skip_annotation_ends_the_wait(setup: Setup) -> None:
+async def test_a_skip_annotation_ends_the_wait(setup: PreflightSetup) -> None:
     setup.kubelets.responses = {("n2", STATS): 503}
     assert isinstance(await setup.check(), Pending)
     setup.annotations = {SKIP: "true"}
     assert await setup.check() == Passed()
 
 
-async def test_a_removed_node_is_not_waited_for(setup: Setup) -> None:
+async def test_a_removed_node_is_not_waited_for(setup: PreflightSetup) -> None:
     setup.kubelets.responses = {("n2", STATS): 503}
     assert isinstance(await setup.check(), Pending)
     setup.nodes = ("n1", "n3")
     assert await setup.check() == Passed()
 
 
-async def test_1000_nodes_cost_two_requests_each_16_at_a_time(setup: Setup) -> None:
+async def test_1000_nodes_cost_two_requests_each_16_at_a_time(setup: PreflightSetup) -> None:
     setup.nodes = tuple(f"node-{number}" for number in range(1000))
     assert await setup.decide() == (Passed(), [])
     assert len(setup.kubelets.requests) == 2000
@@ -391,7 +333,7 @@ async def test_1000_nodes_cost_two_requests_each_16_at_a_time(setup: Setup) -> N
 
 
 @pytest.mark.rule("pipeline: every node that fails is named")
-async def test_1000_full_disks_fit_into_a_condition(setup: Setup) -> None:
+async def test_1000_full_disks_fit_into_a_condition(setup: PreflightSetup) -> None:
     setup.nodes = tuple(f"node-{number}" for number in range(1000))
     setup.kubelets.responses = {(node, STATS): FULL for node in setup.nodes}
     verdict, _ = await setup.decide()
@@ -400,7 +342,7 @@ async def test_1000_full_disks_fit_into_a_condition(setup: Setup) -> None:
     assert len(verdict.cause) <= 32768
 
 
-async def test_1000_failing_kubelets_are_all_reported(setup: Setup) -> None:
+async def test_1000_failing_kubelets_are_all_reported(setup: PreflightSetup) -> None:
     setup.nodes = tuple(f"node-{number}" for number in range(1000))
     setup.kubelets.responses = {(node, CONFIGURATION): 503 for node in setup.nodes}
     verdict, waited = await setup.decide()
@@ -411,7 +353,7 @@ async def test_1000_failing_kubelets_are_all_reported(setup: Setup) -> None:
     assert len(setup.kubelets.requests) <= 11 * 1000
 
 
-async def test_a_failing_list_of_endpoints_is_retried(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_list_of_endpoints_is_retried(setup: PreflightSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     async def unavailable(*_: Any, **__: Any) -> None:
         raise Transient("list endpointslices.discovery.k8s.io default: 503")
 
@@ -425,7 +367,7 @@ async def test_a_failing_list_of_endpoints_is_retried(setup: Setup, monkeypatch:
 
 
 async def test_an_api_server_outage_does_not_count_as_kubelet_failure(
-    setup: Setup, monkeypatch: pytest.MonkeyPatch
+    setup: PreflightSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unavailable(*_: Any, **__: Any) -> bytes:
         raise Transient("connection refused", reason=REFUSED_REASON)
@@ -439,7 +381,7 @@ async def test_an_api_server_outage_does_not_count_as_kubelet_failure(
     assert await setup.decide() == (Passed(), [])
 
 
-async def test_long_kubelet_errors_are_truncated(setup: Setup) -> None:
+async def test_long_kubelet_errors_are_truncated(setup: PreflightSetup) -> None:
     message = json.dumps({"kind": "Status", "status": "Failure", "message": "x" * 100_000}).encode()
     setup.kubelets.responses = {("n1", STATS): message}
     verdict, _ = await setup.decide()

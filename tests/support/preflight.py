@@ -9,15 +9,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from hack.virtual_time import virtual_now
+from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.preflight.certificates import Validity
+from upgrade_manager.preflight.check import Passed, Pending, Preflight, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hack.apiserver.handlers import Handlers
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.transport import Request
+    from upgrade_manager.preflight.check import Verdict
 
 GIB = 1024**3
 STATS, CONFIGURATION = "stats/summary", "configz"
@@ -116,3 +121,41 @@ def api_servers(*hosts: str, name: str = "kubernetes", port: int = 6443) -> dict
         "endpoints": [{"addresses": [host], "conditions": {"ready": True}} for host in hosts],
         "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
     }
+
+
+@dataclass
+class PreflightSetup:
+    """An API server, its kubelets and the certificates of all API servers."""
+
+    client: Client
+    kubelets: Kubelets = field(default_factory=Kubelets)
+    probe: Probe = field(default_factory=Probe)
+    nodes: tuple[str, ...] = ("n1", "n2", "n3")
+    preflight: Preflight = field(init=False)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Simulate a restart of the manager."""
+        self.preflight = Preflight(probe=self.probe, clock=VirtualClock())
+
+    async def endpoints(self, *slices: dict[str, Any]) -> None:
+        for manifest in slices:
+            await self.client.create(
+                ENDPOINT_SLICES, {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", **manifest}
+            )
+
+    async def check(self, *, plan: str = "uid") -> Verdict:
+        return await self.preflight.check(
+            self.client, plan=plan, annotations=PlanAnnotations(self.annotations), nodes=self.nodes
+        )
+
+    async def decide(self) -> tuple[Passed | Rejected, list[str]]:
+        """Check until there is a verdict; return it and the messages meanwhile."""
+        waited: list[str] = []
+        while isinstance(verdict := await self.check(), Pending):
+            waited.append(verdict.message)
+            await asyncio.sleep(verdict.retry_after)
+        return verdict, waited

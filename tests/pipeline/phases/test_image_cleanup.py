@@ -60,7 +60,7 @@ def images(count: int) -> bytes:
 
 
 async def handed(cluster: Harvester) -> list[str]:
-    """The list as a node reads it from what the Plan mounts."""
+    """Return the list as a node reads it from the mounted Secret."""
     plan = await cluster.find(SUC_PLANS, "up-image-cleanup", "cattle-system")
     mounted = sorted(plan["spec"]["secrets"], key=lambda secret: str(secret["path"]))
     found = [await cluster.find(SECRETS, secret["name"], "cattle-system") for secret in mounted]

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.support.apiserver import make_server
+from tests.support.preflight import PreflightSetup, api_servers
+from upgrade_manager.kube.client import Client
+
+
+@pytest.fixture
+async def bare() -> PreflightSetup:
+    """Return a setup without endpoints."""
+    server = make_server()
+    setup = PreflightSetup(Client(server, user_agent="test", random=Random(1)))
+    setup.kubelets.serve(server.handlers)
+    return setup
+
+
+@pytest.fixture
+async def setup(bare: PreflightSetup) -> PreflightSetup:
+    await bare.endpoints(api_servers("10.0.0.1", "10.0.0.2"))
+    return bare

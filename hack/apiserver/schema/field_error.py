@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 class ErrorType(Enum):
     """The type of an error: the cause's reason, and the beginning of its message."""
 
-    NOT_FOUND = ("FieldValueNotFound", "Not found")
     REQUIRED = ("FieldValueRequired", "Required value")
     DUPLICATE = ("FieldValueDuplicate", "Duplicate value")
     INVALID = ("FieldValueInvalid", "Invalid value")

@@ -14,7 +14,6 @@ from upgrade_manager.kube.transport import Request
 PLAN = "/apis/management.harvesterhci.io/v1beta1/upgradeplans/demo"
 IMAGE = {"kind": "VirtualMachineImage", "metadata": {"uid": "1"}}
 IMPORTED = {**IMAGE, "status": {"conditions": [{"type": "Imported", "status": "True"}]}}
-SLICE = {"kind": "EndpointSlice", "metadata": {"uid": "2"}, "endpoints": [{"conditions": {"ready": True}}]}
 DEPLOYMENT = {"kind": "Deployment", "metadata": {"uid": "3"}, "spec": {"replicas": 2}}
 
 

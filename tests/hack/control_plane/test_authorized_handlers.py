@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,8 @@ from hack.control_plane.authorized_handlers import AuthorizedHandlers
 from upgrade_manager.kube.transport import Request, Response, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
 
 STATS = Request(method="GET", path="/api/v1/nodes/n/proxy/stats/summary")
 
@@ -30,10 +30,8 @@ class Server:
             return Response(status=200, body=request.path.encode())
         return Response(status=self._status, body=json.dumps({"status": self._result}).encode())
 
-    @asynccontextmanager
-    async def open(self, request: Request) -> AsyncIterator[Stream]:
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         raise NotImplementedError(request)
-        yield
 
 
 async def respond(request: Request, values: Mapping[str, str]) -> Response:

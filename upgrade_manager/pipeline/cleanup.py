@@ -1,6 +1,6 @@
-"""The end of an upgrade: reverts what it changed, then removes what it created. Every step may be repeated.
+"""The clean-up of an upgrade: reverts the overrides, then removes the created objects. Every step is idempotent.
 
-Objects are removed by their labels, which only the manager sets; an object with just the name of one stays.
+Objects are removed by the manager's labels, never by name.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ class Step:
 
 
 async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
-    """Revert, then remove. Steps of one group run concurrently: with a slow API server a sequence would take too long.
+    """Revert the overrides, then remove the objects; each group's steps run concurrently, for slow API servers.
 
-    A step that has succeeded in this process is not repeated because another one failed.
+    A retry skips the steps that have already succeeded in this process.
     """
     kept = _failed_component(ctx) if keep_failed_jobs else None
     reverted = _is_reverted(ctx)
     if not reverted:
         await _run(ctx, REVERT, kept, keep_failed_jobs=keep_failed_jobs)
         if keep_failed_jobs:
-            # Before anything that may fail for long: a later try must not revert the next plan's changes.
+            # Before steps that may fail for long: a later retry must not revert the next plan's overrides.
             await ctx.annotate({ANNOTATION_RESTORED: "true"})
     await _run(ctx, REMOVE, kept, keep_failed_jobs=keep_failed_jobs)
-    # After the Plans: their controller would set its labels again.
+    # After the removal of the Plans: until then the system-upgrade-controller sets its labels again.
     await _clear_nodes(ctx, reverted=reverted)
     for done in ctx.informers.cleaned_up.values():
         done.clear()
@@ -122,7 +122,7 @@ async def _exists(ctx: ReconcileContext, namespace: str) -> bool:
 
 
 def _is_reverted(ctx: ReconcileContext) -> bool:
-    """Return True if an earlier end of the plan reverted everything: later changes are not the plan's."""
+    """Return True if the overrides were reverted when the plan ended: later changes are not the plan's."""
     return ctx.status.phase == SUCCEEDED or objects.annotations_of(ctx.raw).get(ANNOTATION_RESTORED) == "true"
 
 
@@ -132,7 +132,7 @@ def _failed_component(ctx: ReconcileContext) -> Component | None:
 
 
 async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
-    """Remove the Plans and with them their Jobs, except failed Jobs that are kept."""
+    """Remove the Plans and their Jobs, except failed Jobs that are kept."""
     if kept in _PLANS:
         await failed_jobs.take_over(ctx, kept)
     await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
@@ -151,7 +151,7 @@ async def _remove_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
 
 
 async def _remove_image(ctx: ReconcileContext, _: Component | None) -> None:
-    """Remove the ISO's image, unless the plan names it: then it is the user's, whatever its labels."""
+    """Remove the ISO's image, unless spec.image names it: then it is the user's, whatever its labels."""
     if not ctx.plan.spec.image:
         await _remove(ctx, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
 
@@ -165,14 +165,14 @@ async def _clear_nodes(ctx: ReconcileContext, *, reverted: bool) -> None:
     """Remove the Plans' labels and the pendingOSImage annotations from the nodes."""
     labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
     annotations = () if reverted else (ANNOTATION_PENDING_OS_IMAGE,)
-    # Not from the informer, whose cache may be older than the last label: nothing reconciles again.
+    # Listed, because a stale cache may lack the last label and no further reconcile would remove it.
     found = await ctx.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
     nodes = [(node, _metadata(node, labels, annotations=annotations)) for node in found.items]
     await run_all(*(ctx.mark(NODES, objects.name(node), metadata) for node, metadata in nodes if metadata))
 
 
 def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
-    """Return the patch of the node's metadata; empty if nothing is to be removed."""
+    """Return a merge patch that removes these keys from the node's metadata; empty if it has none of them."""
     present = [label for label in labels if label in objects.labels(node)]
     pending = [annotation for annotation in annotations if annotation in objects.annotations_of(node)]
     removed = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}

@@ -62,7 +62,7 @@ class ParsedPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What the reconciles of all plans share."""
+    """The collaborators that the reconciles of all plans share."""
 
     client: Client
     repository: RepositoryClient
@@ -75,7 +75,7 @@ class Services:
 
 @dataclass(slots=True, kw_only=True)
 class ReconcileContext:
-    """One reconcile of one plan: what the phases read, and the ways in which they write."""
+    """One reconcile of one plan: the state that phases read, and the methods with which they write."""
 
     #: The plan as the API server last returned it.
     raw: Object
@@ -116,12 +116,12 @@ class ReconcileContext:
 
     @property
     def target(self) -> str:
-        """The release to upgrade to, as far as it is known: its version, else the plan's version or image."""
+        """The release to upgrade to, for messages; until its metadata is read, the plan's version or image."""
         return self._release or self.plan.spec.version or f"image {self.plan.spec.image}"
 
     @property
     def toolkit(self) -> ToolkitImage:
-        """The image that the Jobs run; its tag is the release once that is known. Raises RetryError."""
+        """The image of the Jobs, tagged with the release once that is known. Raises RetryError."""
         repository = self.plan.annotations.toolkit_image
         if isinstance(repository, BadAnnotation):
             raise RetryError(str(repository))
@@ -157,7 +157,7 @@ class ReconcileContext:
         return await self.informers.watch_all(*specs)
 
     async def ensure(self, resource: Resource, manifest: Object) -> None:
-        """Create the object if it does not exist. Raises ForeignObject if another one has its name."""
+        """Create the object if it does not exist. Raises ForeignObject if one with another owner does."""
         try:
             created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
         except AlreadyExists:
@@ -203,7 +203,7 @@ class ReconcileContext:
             return None
 
     async def annotate(self, values: dict[str, str]) -> None:
-        """Annotate the plan. Raises Conflict if it has changed since it was read, as do all writes of the plan."""
+        """Annotate the plan. Like all writes of the plan, raises Conflict if it has changed since it was read."""
         await self._write_plan(MergePatch({"metadata": {"annotations": values}}), subresource="")
 
     async def claim(self, finalizer: str) -> None:
@@ -219,7 +219,7 @@ class ReconcileContext:
         await self._write_plan(MergePatch({"metadata": {"finalizers": finalizers}}), subresource="")
 
     async def persist(self) -> bool:
-        """Write the status if it has changed, and record events and metrics of new phases; return whether it had."""
+        """Write the status if it has changed, with events and metrics of new phases; return whether it was written."""
         difference = self.status.difference()
         if not difference:
             return False
@@ -235,7 +235,7 @@ class ReconcileContext:
         pinned = patch.at(objects.resource_version(self.raw))
         self.raw = await self.client.patch(UPGRADE_PLANS, self.owner.name, pinned, subresource=subresource)
         self.plan = parse_plan(self.raw)
-        # The patch was pinned to a resourceVersion, so its response has no other status changes.
+        # The patch was pinned to a resourceVersion, so the response has no status changes of other writers.
         self.status.rebase(self.raw, keep=not subresource)
         self._record_write(UPGRADE_PLANS, self.raw)
 

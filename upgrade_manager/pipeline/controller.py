@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NAME = "upgradeplan"
 COMPONENT = "upgradeplan-controller"
-#: Seconds before the first retry, and between two retries at most, jitter included.
+#: Seconds before the first retry, and the longest delay between two retries, jitter included.
 RETRY_BASE = 0.2
 RETRY_CAP = 10.0
 #: The largest share of a delay that jitter adds.
@@ -58,7 +58,7 @@ _TRANSFORMS = {NODES: slim_node, JOBS: slim_job}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What the controller is constructed from."""
+    """The controller's collaborators."""
 
     client: Client
     repository: RepositoryClient
@@ -114,7 +114,7 @@ class PlanController:
             await self._controller.check()
 
     async def _wait_for_current_plans(self) -> None:
-        """Wait until the cache is as new as the API server: the previous leader's last writes may be missing in it."""
+        """Wait until the cache has the previous leader's last writes."""
         while True:
             try:
                 newest = await self._deps.client.list(UPGRADE_PLANS)
@@ -127,7 +127,7 @@ class PlanController:
             await asyncio.sleep(CACHE_RETRY_INTERVAL)
 
     async def _have_seen(self, plans: Iterable[Object]) -> bool:
-        """Return whether the cache shows these plans; the list's own version comes a minute later, with a bookmark."""
+        """Wait for each plan's version: the list's own version reaches the cache only with the next bookmark."""
         for plan in plans:
             if not await self.plans.wait_for_version(objects.resource_version(plan), timeout=CACHE_TIMEOUT):
                 return False
@@ -175,19 +175,19 @@ class PlanController:
         )
 
     def _plan_changed(self, change: Change) -> None:
-        """Enqueue a plan that others have changed; the manager's own status writes would defeat the backoff."""
+        """Enqueue a changed plan, unless only its status changed: the manager's own writes would defeat the backoff."""
         if change.kind is not ChangeKind.UPDATED or change.old is None or _desired(change.old) != _desired(change.obj):
             self._queue.add(objects.name(change.obj))
 
 
 def _desired(plan: Object) -> Object:
-    """Return the parts of a plan that users and other controllers write."""
+    """Return the plan's spec and metadata, without fields that change with every write."""
     metadata = {key: value for key, value in objects.metadata(plan).items() if key not in _WRITE_METADATA}
     return {"metadata": metadata, "spec": objects.spec(plan)}
 
 
 def _is_heartbeat(change: Change) -> bool:
-    """Return whether an update changes nothing that is read: the transforms drop the rest."""
+    """Return whether only the resourceVersion has changed: the change was in a field that the transform drops."""
     if change.old is None or change.kind is not ChangeKind.UPDATED:
         return False
     return _without_version(change.obj) == _without_version(change.old)

@@ -1,7 +1,7 @@
-"""Why a Job does not start, run or succeed: its attempts, its Pods, their termination messages, Warning events.
+"""Reports why a Job does not start, run or succeed, from its attempts, its Pods and Warning events.
 
-Pods and events are not watched: they are listed only while a Job makes no progress, at most once a minute. They explain
-decisions and never make one, so that a list that fails or takes too long counts as empty.
+Pods and events are not watched but listed, at most once a minute, while a Job makes no progress. They only appear in
+messages and never affect decisions, so a list that fails or times out counts as empty.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def new_job_progress(named: str, *, backoff_limit: int) -> Waiting:
-    """Report a Job that was just created in the same words as `job_progress`."""
+    """Report a Job that was just created, with the same message as `job_progress`."""
     return Waiting(message=f"Job {named}: attempt 1 of {backoff_limit + 1}", detail=NO_POD)
 
 
 async def job_progress(ctx: ReconcileContext, job: Object) -> Waiting:
-    """Report a Job that has not finished; its Pods and events if it has not started after a minute."""
+    """Report a Job that has not finished, with its Pods and events if it has not started after a minute."""
     state = JobState.of(job)
     named = f"Job {state.namespace}/{state.name}"
     if state.suspended:
@@ -86,7 +86,7 @@ async def _not_started_reason(client: Client, job: Object) -> str:
 
 
 async def job_failure_message(client: Client, job: JobState) -> str:
-    """Return the failed Job's condition, and its last Pod's termination message."""
+    """Return the failed Job's condition and its last termination message."""
     message = await termination_message(client, job)
     return f"{job.cause}: {message}" if message else job.cause
 
@@ -113,7 +113,7 @@ def _termination_message(pod: Object) -> str:
 
 
 async def pod_not_ready_reason(client: Client, *, namespace: str, label_selector: str) -> str:
-    """Describe one of the selected Pods that is not ready, if possible one with a reason; empty if all are ready."""
+    """Describe one selected Pod that is not ready, preferably one with a reason; empty if all are ready."""
     pods = await _list(client, PODS, namespace=namespace, label_selector=label_selector)
     unready = [(_reason(pod), pod) for pod in sorted(pods, key=objects.name) if _is_unready(pod)]
     unready.sort(key=lambda found: not found[0])

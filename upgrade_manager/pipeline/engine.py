@@ -39,8 +39,8 @@ PIPELINE: tuple[Phase, ...] = (
 class Engine:
     """Advances one plan through the table of phases, until a phase waits or fails.
 
-    It starts at the recorded phase and may be cancelled at any await: phases are idempotent. What it records is written
-    by the caller; a phase that must not act before something is written calls `ctx.persist()`.
+    It starts at the recorded phase and may be cancelled at any await: phases are idempotent. The caller writes the
+    status; a phase that needs the status written before it acts calls `ctx.persist()`.
     """
 
     def __init__(self, table: Sequence[Phase]) -> None:
@@ -68,7 +68,7 @@ class Engine:
             ctx.status.waiting(following.initial_message(ctx))
 
     def initial_message(self, ctx: ReconcileContext) -> str:
-        """Return what the recorded phase waits for before its first run."""
+        """Return the Progressing message of the current phase before its first run."""
         phase, _ = self._current(ctx)
         return phase.initial_message(ctx)
 

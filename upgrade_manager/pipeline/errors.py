@@ -1,8 +1,8 @@
-"""Errors that are retried; the plan is Degraded with their text meanwhile.
+"""Errors that are retried; meanwhile the plan is Degraded with their message.
 
-    RetryError          any of them
+    RetryError          base class
     ├── MissingObject   an object that the upgrade requires does not exist
-    ├── ForeignObject   an object of the upgrade's name belongs to another owner
+    ├── ForeignObject   an object that the upgrade would create exists and belongs to another owner
     ├── BadCluster      continuing would damage the cluster in its current state
     └── BadRepository   the upgrade repository is unreachable or returns invalid files
 

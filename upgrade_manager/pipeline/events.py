@@ -1,7 +1,7 @@
 """The events of an UpgradePlan: one for each phase reached, exactly once even after a crash.
 
-An event's name is made from the plan's uid and its content, so the API server refuses duplicates. A manager that starts
-records the events of recent phases again: its predecessor may have died before it sent them.
+An event's name is derived from the plan's uid and the phase, so the API server refuses duplicates. After a start the
+manager records the events of recent phases again, because the previous leader may have died before it sent them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PlanEvents:
         for value in values:
             handled.add(value)
             if phase_of(value) is None and value not in TERMINAL:
-                # A newer version recorded this phase and its event.
+                # Recorded, with its event, by a newer version of the manager.
                 continue
             reason, message = _phase_event(plan, value)
             self._recorder.record(
@@ -61,9 +61,9 @@ class PlanEvents:
             )
 
     def replay(self, plan: Object) -> None:
-        """Record events of recent phases of the plan, once for each plan and process.
+        """Record events of recent phases that this process has not handled.
 
-        That includes phases of this process whose write succeeded although its response was lost.
+        That includes its own phases whose write succeeded although the response was lost.
         """
         handled = self._handled.setdefault(objects.uid(plan), set())
         entries = objects.status(plan).get("phaseTransitionTimestamps") or []
@@ -77,7 +77,7 @@ class PlanEvents:
         handled.update(missing)
 
     def error(self, plan: Object, message: str) -> None:
-        """Record an error that is retried; equal ones are counted in one event."""
+        """Record an error that is retried; equal errors share one event with a count."""
         self._recorder.record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=one_line(message))
 
     def blocked(self, plan: Object) -> None:

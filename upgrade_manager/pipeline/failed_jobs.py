@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: By these the system-upgrade-controller finds its Jobs, and deletes those whose Plan was deleted or has changed.
+#: The system-upgrade-controller selects its Jobs by these labels, and deletes those whose Plan is deleted or changed.
 _CONTROLLER_LABELS = ("upgrade.cattle.io/controller", "objectset.rio.cattle.io/hash")
-#: Seconds after which the controller has observed a change of a Job, and has reacted.
+#: Seconds until the system-upgrade-controller has reacted to a change of a Job.
 REACTION_TIME = 2.0
-#: The controller may claim a Job again while it works on other nodes.
+#: The system-upgrade-controller may claim a Job again while it processes other nodes.
 MAX_ROUNDS = 5
 
 
 async def take_over(ctx: ReconcileContext, component: Component) -> None:
-    """Make the plan the owner of the failed Jobs of a system-upgrade-controller's Plan, so that the Plan can go.
+    """Make the UpgradePlan the owner of a Plan's failed Jobs, which would otherwise be deleted with the Plan.
 
-    The Jobs would be deleted with it. The Plan cannot stay: it would continue on other nodes after the upgrade's end.
+    The Plan must be deleted: it would continue on other nodes after the end of the upgrade.
     """
     for number in range(MAX_ROUNDS):
         failed = await _failed(ctx, component)
         claimed = [job for job in failed if _is_claimed(ctx, job)]
         for job in claimed:
             await _change(ctx, job, metadata=_ownership(ctx))
-        # In the first round a Job may have been taken over a moment ago: before a crash, or by a request whose response
-        # was lost. The controller has to observe that while the Plan exists.
+        # A Job may have been taken over just before a crash or a lost response: in the first round, give the controller
+        # time to observe that while the Plan exists.
         if not claimed and (number or not failed or not await _has_plan(ctx, component)):
             return
         await asyncio.sleep(REACTION_TIME)
@@ -51,7 +51,7 @@ async def _has_plan(ctx: ReconcileContext, component: Component) -> bool:
 
 
 async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:
-    """Remove the time to live, 15 minutes, from the Jobs that were taken over; while a Plan exists it is set again."""
+    """Remove the TTL of 15 minutes from the Jobs that were taken over; to be called after the Plan is deleted."""
     for job in await _failed(ctx, component):
         await _remove_ttl(ctx, job)
 
@@ -59,7 +59,7 @@ async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:
 async def keep_own(ctx: ReconcileContext) -> None:
     """Keep the manager's own failed Jobs until the plan is deleted, and remove the others.
 
-    Their time to live, a week in case the manager is uninstalled, is removed so that they outlive a long absence.
+    Their TTL of a week, for the case that the manager is uninstalled, is removed.
     """
     jobs = await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())
     await run_all(*(_keep_or_remove(ctx, job) for job in jobs.items))

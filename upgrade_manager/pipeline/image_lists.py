@@ -1,4 +1,4 @@
-"""Image lists of releases: which images only the previous release needs."""
+"""Image lists of releases, and the images that only the previous release needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 #: Bytes of one list; a real one has about 20 kB.
 SIZE_LIMIT = 8 * 1024 * 1024
-#: Of gzip: higher levels take several times as long and save next to nothing.
+#: The gzip level; higher ones take several times as long and save next to nothing.
 _LEVEL = 6
 #: Repository names of images that running volumes and log collectors may still need.
 RETAINED = frozenset(
@@ -50,7 +50,7 @@ def removable(previous: Iterable[str], current: Iterable[str]) -> list[str]:
 def identities(reference: str) -> set[str]:
     """Return the names of the image on a node: by tag, by digest, or both.
 
-    References that share a name may be one image; removing it by one name removes it under all.
+    References that share a name may be the same image, which is removed under all its names at once.
     """
     name, _, digest = canonical(reference).partition("@")
     head, slash, last = name.rpartition("/")
@@ -76,5 +76,5 @@ def repository_name(reference: str) -> str:
 
 
 def pack(references: Iterable[str]) -> bytes:
-    """Compress a list for the nodes; the same list gives the same bytes."""
+    """Compress a list for the nodes, deterministically."""
     return gzip.compress("".join(f"{reference}\n" for reference in references).encode(), _LEVEL, mtime=0)

@@ -1,7 +1,7 @@
 """The informers of the plans.
 
-A phase names the objects that it reads in every run. An informer that no phase has named during a whole reconcile is
-stopped, so each kind is watched only during the phases that read it.
+A phase requests its informers in every run. An informer that was not requested during a reconcile is stopped, so each
+kind is watched only during the phases that read it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Store
 
-#: Seconds for an informer's first list; after that the reconcile fails, and the informer keeps trying.
+#: Seconds for an informer's first list; then the reconcile fails, while the informer keeps retrying.
 SYNC_TIMEOUT = 10.0
 #: Seconds that a reconcile waits for the caches to show its writes.
 WRITE_TIMEOUT = 5.0
-#: Seconds until something that does not progress is diagnosed, and for which a diagnosis is kept.
+#: Seconds without progress until a diagnosis is made, and for which it is cached.
 DIAGNOSTICS_INTERVAL = 60.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "ready", "startTime", "succeeded")
@@ -41,7 +41,7 @@ class InformerSpec(Selection):
     permanent: bool = False
 
     def covers(self, resource: Resource, namespace: str) -> bool:
-        """Return whether a written object of that kind and namespace may be among the watched ones."""
+        """Return whether an object of that kind and namespace may be among the watched ones."""
         return self.resource == resource and self.namespace in {"", namespace}
 
 
@@ -61,7 +61,7 @@ class _Running:
 
 
 class TTLCache:
-    """Caches what is read from the API server without a watch."""
+    """Caches diagnostic messages, which are read from the API server without a watch."""
 
     def __init__(self, *, ttl: float) -> None:
         self._ttl = ttl
@@ -91,7 +91,7 @@ class PlanInformers:
 
     @property
     def specs(self) -> frozenset[InformerSpec]:
-        """What is watched."""
+        """The specs of the running informers."""
         return frozenset(self._running)
 
     async def watch(self, spec: InformerSpec) -> Store:
@@ -122,7 +122,7 @@ class PlanInformers:
         return running
 
     async def wait_for(self, writes: Iterable[Write]) -> bool:
-        """Wait until the stores show the writes; return whether all of them do in time."""
+        """Wait until the stores show the writes; return whether they do in time."""
         newest: dict[InformerSpec, str] = {}
         for write in writes:
             for spec in self._running:
@@ -153,7 +153,7 @@ class PlanInformers:
 
 
 class Informers:
-    """The informers of all plans; each plan has its own, so that none stops another's."""
+    """The informers of all plans; each plan has its own."""
 
     def __init__(self, group: asyncio.TaskGroup, start: Callable[[str, InformerSpec], Informer]) -> None:
         self._group = group
@@ -161,7 +161,7 @@ class Informers:
         self._plans: dict[str, PlanInformers] = {}
 
     def of(self, plan: str) -> PlanInformers:
-        """Return the plan's informers, whose events trigger its reconcile."""
+        """Return the plan's informers, whose changes enqueue the plan."""
         if plan not in self._plans:
             self._plans[plan] = PlanInformers(self._group, partial(self._start, plan))
         return self._plans[plan]
@@ -202,12 +202,12 @@ def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields of a Job that no decision reads; its Pod template would be most of the cache.
 
-    The Pods of the nodes' many Jobs are dropped too, because each change triggers a reconcile.
+    Pod counts are kept for the cluster upgrade's Job alone: with many nodes each change would trigger a reconcile.
     """
     metadata, status = job["metadata"], job.get("status") or {}
     spec = job.get("spec") or {}
-    alone = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
-    kept = ("conditions", "failed", *(_POD_FIELDS if alone else ()))
+    counts_pods = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
+    kept = ("conditions", "failed", *(_POD_FIELDS if counts_pods else ()))
     limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
     return {
         "kind": "Job",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Store
     from upgrade_manager.runtime.metrics import Metrics
 
-#: Seconds: from a phase of a few reads to one that reboots the nodes of a large cluster.
+#: Seconds: from a phase of a few requests to one that reboots the nodes of a large cluster.
 DURATION_BUCKETS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14400.0)
 _CONDITIONS = ("Available", "Progressing", "Degraded")
 _STATUSES = ("True", "False", "Unknown")
@@ -76,7 +76,7 @@ class PlanCollector(Collector):
         self._families = [_info(plans), _phase(plans), _seconds(plans, now), _nodes(plans), _conditions(plans)]
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Return nothing: there may be no plans yet."""
+        """Return nothing: there are no gauges before the first refresh."""
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -150,7 +150,7 @@ def _conditions(plans: Iterable[Object]) -> GaugeMetricFamily:
 
 
 def _unfinished(times: Mapping[str, datetime]) -> PhaseName | None:
-    """Return the phase in which a plan failed; None if the next phase refused to start."""
+    """Return the phase in which a plan failed; None if it failed between two phases."""
     return next((phase for phase in PHASES if phase.active in times and phase.completed not in times), None)
 
 

@@ -1,7 +1,7 @@
-"""The settings of others that the node upgrade changes for its duration, as a table.
+"""The settings that the node upgrade overrides and later reverts, as a table.
 
-The original is recorded on the plan before the change, so that no crash loses it; it is recorded once.
-A setting is reverted only while it still has our value: a value that was set meanwhile stays, with a Warning event.
+The original is recorded once on the plan before the change, so that no crash loses it. A setting is reverted only if it
+still has the manager's value; a value that was set meanwhile is kept.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: Seconds for which Longhorn waits for a node to return before it rebuilds its replicas elsewhere.
+#: Seconds that Longhorn waits for a node to return before it rebuilds its replicas elsewhere.
 RAISED_INTERVAL = "1800"
-#: More digits than any number of seconds has, and fewer than Python refuses to parse.
+#: Longer than any sensible number of seconds, and below Python's limit for int().
 _MAX_DIGITS = 20
 
 
@@ -48,14 +48,14 @@ class Override:
     namespace: str
     #: Return the annotations that record the original; none if the setting needs no change.
     read: Callable[[ReconcileContext], Awaitable[dict[str, str]]]
-    #: Change the setting, if its original is recorded and still set; None for what `rancher.start_upgrade` changes.
+    #: Change the setting if it still has the recorded original; None if `rancher.start_upgrade` changes it.
     apply: Callable[[ReconcileContext], Awaitable[None]] | None
-    #: Set the recorded original, if the setting still has our value.
+    #: Set the recorded original, if the setting still has the manager's value.
     revert: Callable[[ReconcileContext], Coroutine[Any, Any, None]]
 
 
 async def record_originals(ctx: ReconcileContext) -> None:
-    """Record on the plan what `apply_overrides` changes; the settings are read concurrently."""
+    """Record the settings' originals on the plan, unless they are recorded; the settings are read concurrently."""
     found: dict[str, str] = {}
 
     async def read(override: Override) -> None:
@@ -126,7 +126,7 @@ async def _revert_descheduler(ctx: ReconcileContext) -> None:
 
 
 async def _read_strategy(ctx: ReconcileContext) -> dict[str, str]:
-    """Rancher does not upgrade a single node."""
+    """Return nothing for a single node, which Rancher does not upgrade."""
     if ctx.status["singleNode"] is not None:
         return {}
     await run_all(rancher.read_cluster(ctx), ctx.watch(MACHINE_PLANS))

@@ -1,11 +1,11 @@
 """Rancher's provisioning cluster: the one patch that makes Rancher upgrade the nodes.
 
     1. the cluster's generation and upgradeStrategy are recorded on the plan (overrides.py)
-    2. the cluster is patched: generation + 1, the release's Kubernetes, our hooks; JSON patch tests guard what changes
+    2. the cluster is patched: generation + 1, the release's Kubernetes, the hooks; JSON patch tests guard each change
     3. the new generation is recorded in the plan's status
 
-After a crash between 2 and 3 the generation exceeds the recorded one and the strategy has our hooks, so that the patch
-is not repeated. Rancher's own writes to the cluster, such as its status, do not fail the tests.
+After a crash between 2 and 3 the generation exceeds the recorded one and the strategy has the hooks, so the patch is
+not repeated. Rancher's own writes to the cluster, such as its status, do not fail the tests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: A string in Rancher's API.
+#: A concurrency, which is a string in Rancher's API.
 ONE = "1"
 _HOOKS = {"preDrainHooks": ANNOTATION_PRE_HOOK, "postDrainHooks": ANNOTATION_POST_HOOK}
 _KUBERNETES = "/spec/kubernetesVersion"
@@ -56,10 +56,10 @@ async def read_cluster(ctx: ReconcileContext) -> Object:
 
 
 async def start_upgrade(ctx: ReconcileContext) -> int:
-    """Patch the cluster, unless it is patched; return the generation that was set. Raises Conflict, MissingObject."""
+    """Patch the cluster once; return the generation that was set. Raises Conflict, MissingObject."""
     cluster = await read_cluster(ctx)
     release = ctx.status["releaseMetadata"]["kubernetes"]
-    # An earlier upgrade may have left hooks, and others raise the generation: only all three together are proof.
+    # Hooks may be left from an earlier upgrade, and others raise the generation: all three conditions are needed.
     is_patched = has_hooks(cluster) and objects.spec(cluster).get("kubernetesVersion") == release
     if is_patched and generation(cluster) > recorded_cluster(ctx).get("provisionGeneration", 0):
         return generation(cluster)
@@ -72,7 +72,7 @@ async def start_upgrade(ctx: ReconcileContext) -> int:
 
 
 async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
-    """Remove those of an earlier upgrade: Rancher sets equal values again, and would not wait."""
+    """Remove acknowledgements of an earlier upgrade: Rancher sets the same hook values again, and would not wait."""
     for secret in secrets:
         stale = machine_plan.acknowledgements(secret)
         if stale:
@@ -93,7 +93,7 @@ def record_cluster(cluster: Object, *, stale: list[str]) -> dict[str, str]:
 
 
 def recorded_cluster(ctx: ReconcileContext) -> dict[str, Any]:
-    """Return what is recorded on the plan; empty if it is missing or invalid."""
+    """Return the cluster's record on the plan; empty if it is missing or invalid."""
     try:
         record = json.loads(objects.annotations_of(ctx.raw).get(ANNOTATION_UPGRADE_STRATEGY, "{}"))
     except ValueError:
@@ -110,9 +110,9 @@ def stale_hooks(ctx: ReconcileContext) -> frozenset[str]:
 async def patch_rke_config(
     ctx: ReconcileContext, cluster: Object, values: Mapping[str, Any], *, before: list[Object] | None = None
 ) -> None:
-    """Set members of rkeConfig, or remove those that are None, if they are as in `cluster`.
+    """Set members of rkeConfig, or remove those that are None. Raises Conflict if they differ from `cluster`.
 
-    Raises Conflict if they have changed; a refusal for another reason stays Invalid.
+    Raises Invalid if the patch is refused for another reason.
     """
     patch = JsonPatch([*(before or []), *_operations(cluster, values)])
     try:
@@ -147,14 +147,14 @@ def generation(cluster: Mapping[str, Any]) -> int:
 
 
 def has_hooks(cluster: Mapping[str, Any]) -> bool:
-    """Return True if the cluster's upgradeStrategy has our pre-drain hook."""
+    """Return True if the cluster's upgradeStrategy has the manager's pre-drain hook."""
     strategy = rke_config(cluster).get("upgradeStrategy") or {}
     hooks = (strategy.get("controlPlaneDrainOptions") or {}).get("preDrainHooks") or []
     return any(hook.get("annotation") == ANNOTATION_PRE_HOOK for hook in hooks)
 
 
 def upgrade_strategy(rke: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the strategy that drains one node at a time, with our hooks; everything else of it stays."""
+    """Return the strategy changed to drain one node at a time, with the manager's hooks."""
     old = rke.get("upgradeStrategy") or {}
     return {
         **old,
@@ -166,7 +166,7 @@ def upgrade_strategy(rke: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_hooks(strategy: Any) -> dict[str, Any] | None:
-    """Return the strategy without hooks that an earlier upgrade left in it; None if it is not an object."""
+    """Return the strategy without the manager's hooks; None if it is not an object."""
     if not isinstance(strategy, dict):
         return None
     return {name: _cleaned(value) if isinstance(value, dict) else value for name, value in strategy.items()}

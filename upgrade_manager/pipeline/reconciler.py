@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.phases.base import PhaseResult
     from upgrade_manager.runtime.result import Result
 
-#: Seconds for the phases of one reconcile. With the record of the error it stays below the minute after which the
-#: liveness probe reports a hung reconcile.
+#: Seconds for one reconcile. Together with RECORD_TIMEOUT it stays below the minute after which the liveness probe
+#: reports a hung reconcile.
 RECONCILE_TIMEOUT = 35.0
 #: Seconds for the write that records an error.
 RECORD_TIMEOUT = 10.0
-#: Seconds until the next reconcile where the caches do not show the manager's own writes in time.
+#: Seconds until the next reconcile if the caches do not show the manager's own writes in time.
 STALE_CACHE_RETRY = 1.0
 log = structlog.get_logger(__name__)
 
@@ -40,8 +40,7 @@ log = structlog.get_logger(__name__)
 class PlanReconciler:
     """Reconciles one UpgradePlan by name: reads the cached plan, advances the engine, writes the status.
 
-    It is the only writer of a plan's status, and decides from the plan and the caches alone. One worker calls it, so
-    plans are reconciled one at a time.
+    It is the only writer of a plan's status. It has one worker, so plans are reconciled one at a time.
     """
 
     def __init__(self, *, plans: Informer, informers: Informers, engine: Engine, services: Services) -> None:
@@ -50,7 +49,7 @@ class PlanReconciler:
         self._engine = engine
         self._services = services
         self._throttle = StatusThrottle(now=services.clock.monotonic)
-        #: By plan: resourceVersion of its newest write, until the cache shows it.
+        #: By plan: the resourceVersion of the newest write that the cache does not show yet.
         self._unseen: dict[str, str] = {}
 
     async def reconcile(self, name: str) -> Result:
@@ -65,7 +64,7 @@ class PlanReconciler:
         return await self._reconcile_plan(plan)
 
     async def _is_fresh(self, name: str) -> bool:
-        """Return whether the cache shows the manager's last write: an older plan would resume an ended upgrade."""
+        """Return whether the cache shows the manager's last write: a stale plan could resume an ended upgrade."""
         if name in self._unseen and not await self._plans.wait_for_version(self._unseen[name]):
             return False
         self._unseen.pop(name, None)
@@ -74,7 +73,7 @@ class PlanReconciler:
     async def _reconcile_plan(self, plan: Object) -> Result:
         ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
         structlog.contextvars.bind_contextvars(phase=ctx.status.phase)
-        # A crash or a lost response may have left recorded phases without their events.
+        # After a crash or a lost response, recorded phases may lack their events.
         ctx.events.replay(plan)
         try:
             result = await self._step_with_timeout(ctx)
@@ -121,7 +120,7 @@ class PlanReconciler:
         ctx.status.healthy()
         if isinstance(result, Waiting):
             return await self._wait(ctx, result)
-        # Recorded before the clean-up: a phase that ran again would create what it removes.
+        # Before the clean-up: otherwise a crash would run the last phase again, which recreates the removed objects.
         await self._persist(ctx)
         await clean_up(ctx, keep_failed_jobs=False)
         ctx.status.succeed(ctx.target)
@@ -141,7 +140,7 @@ class PlanReconciler:
         return Done() if waiting.after is None else RequeueAfter(waiting.after)
 
     async def _accept(self, ctx: ReconcileContext) -> bool:
-        """Start the upgrade, or block the plan for good while another one holds the cluster."""
+        """Start the upgrade, or block the plan permanently if another one holds the cluster."""
         if _is_blocked(ctx.raw):
             # The process that blocked the plan may have died before it sent the event.
             ctx.events.blocked(ctx.raw)
@@ -161,12 +160,12 @@ class PlanReconciler:
         return True
 
     async def _holder(self, ctx: ReconcileContext) -> str:
-        """Return the plan that holds the cluster, by the API server: the cache may lag behind another leader."""
+        """Return the plan that holds the cluster; listed from the API server, because the cache may be stale."""
         plans = (await ctx.client.list(UPGRADE_PLANS)).items
         return next((objects.name(p) for p in plans if objects.uid(p) != ctx.owner.uid and _holds_cluster(p)), "")
 
     async def _clean_up_failed(self, ctx: ReconcileContext) -> Result:
-        """Clean up after a failed plan, at its end or after a crash; a succeeded one is clean already."""
+        """Clean up after a failed plan, once; a succeeded one was cleaned up before it was recorded as such."""
         if ctx.status.phase == FAILED and objects.annotations_of(ctx.raw).get(ANNOTATION_TORN_DOWN) != "true":
             await clean_up(ctx, keep_failed_jobs=True)
             await ctx.annotate({ANNOTATION_TORN_DOWN: "true"})
@@ -175,7 +174,7 @@ class PlanReconciler:
         return Done()
 
     async def _finalize(self, ctx: ReconcileContext) -> Result:
-        """Clean up after a plan that is being deleted, if it was ever accepted, then remove the finalizer."""
+        """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""
         if FINALIZER not in objects.finalizers(ctx.raw):
             return Done()
         if ctx.status.phase:
@@ -192,9 +191,9 @@ class PlanReconciler:
         return Done()
 
     async def _is_finalizing(self, ctx: ReconcileContext) -> bool:
-        """Return whether the plan still has the finalizer, by the API server.
+        """Return whether the plan still has the finalizer on the API server.
 
-        If the response to its removal was lost, another plan of that name may own the objects by now.
+        If the response to its removal was lost, a new plan of the same name may own the objects by now.
         """
         selector = f"metadata.name={ctx.owner.name}"
         found = (await ctx.client.list(UPGRADE_PLANS, field_selector=selector, metadata_only=True)).items
@@ -228,7 +227,7 @@ class PlanReconciler:
 
 
 def _holds_cluster(plan: Object) -> bool:
-    """Return whether the plan is in progress, or has failed and not yet restored the settings."""
+    """Return whether the plan is in progress, or has failed without having reverted its overrides yet."""
     if (objects.condition(plan, PROGRESSING) or {}).get("status") == "True":
         return True
     restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"

@@ -1,4 +1,4 @@
-"""Parser of a release's `harvester-release.yaml`, which is untrusted: it was downloaded."""
+"""Parser of a release's `harvester-release.yaml`, which is downloaded and therefore untrusted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import yaml
 
 from upgrade_manager.pipeline.errors import BadRepository
 
-#: Bytes: parsing this much does not stall the event loop; a real file has less than 1 kB.
+#: Bytes; small enough not to stall the event loop. A real file has less than 1 kB.
 SIZE_LIMIT = 32 * 1024
-#: A version, fit for image tags, URLs, names and label values.
+#: A version that is valid in image tags, URLs, names and label values.
 _VERSION = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._+-]{0,61}[0-9A-Za-z])?", re.ASCII)
 #: An operating system's name, as nodes report it.
 _OS = re.compile(r"[0-9A-Za-z][0-9A-Za-z ._:+()-]{0,99}", re.ASCII)
@@ -39,7 +39,7 @@ _STRING, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
 
 def parse_release(body: bytes, *, where: str) -> dict[str, str]:
-    """Return the keys that the upgrade needs. Raises BadRepository with every error of the file at `where`."""
+    """Return the values of known keys. Raises BadRepository with all errors of the file at `where`."""
     content = _load(body, where)
     errors = [f"{key} is missing" for key in _REQUIRED if key not in content]
     for key, nodes in content.items():
@@ -54,7 +54,7 @@ def parse_release(body: bytes, *, where: str) -> dict[str, str]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes YAML without aliases, a few of which can expand to more nodes than memory holds."""
+    """Composes YAML without aliases, which can expand exponentially."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _load(body: bytes, where: str) -> dict[str, list[yaml.Node]]:
-    """Return the non-empty values of known keys; other keys' values may be anything that YAML allows."""
+    """Return the non-empty values of known keys; other keys are ignored."""
     try:
         document = yaml.compose(body, Loader=_Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -86,7 +86,7 @@ def _is_empty(node: yaml.Node) -> bool:
 
 
 def _fits(node: yaml.Node, pattern: re.Pattern[str]) -> bool:
-    """Reject numbers: an unquoted `1.10` is 1.1 to other YAML parsers."""
+    """Return whether it is a valid string; an unquoted `1.10` is the number 1.1."""
     return node.tag == _STRING and pattern.fullmatch(node.value) is not None
 
 

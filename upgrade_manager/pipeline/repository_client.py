@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 #: Seconds for one file.
 TIMEOUT = 10.0
-#: What a user does about a repository that fails.
+#: The advice in messages about a failing repository.
 REMEDY = "check its Pods in namespace harvester-system"
 _OK = 200
 _NOT_FOUND = 404
-#: Redirects followed, all on one host.
+#: Redirects that are followed, all on the same host.
 _REDIRECTS = 5
-#: Bytes read at a time: the limit applies after decompression.
+#: Bytes read at a time, so that the limit also holds for compressed responses.
 _PIECE = 64 * 1024
 _CONNECT_TIMEOUT = 10.0
 _REDIRECTING = frozenset({301, 302, 303, 307, 308})

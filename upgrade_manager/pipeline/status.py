@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.node_states import NodeState
 
-#: Characters of a condition's or event's message, as a rule.
+#: Characters of a condition's or event's message, unless stated otherwise.
 MESSAGE_LIMIT = 1000
 #: Seconds between two writes that change messages and node states only. A status grows with the cluster: 1,000 nodes
 #: that preload images at once must not cause a write each.
 MESSAGE_INTERVAL = 1.0
-#: Seconds between two writes that change only the details of what the phase waits for, such as a Pod that has started.
+#: Seconds between two writes that change only the detail of the Progressing message, such as a Pod that has started.
 DETAIL_INTERVAL = 5.0
 
 
 def one_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:
-    """Make any text fit for a condition or an event: one line, printable, of bounded length.
+    """Convert text to a message for conditions and events: one line, printable, of bounded length.
 
     Whitespace, control characters, line separators and bidirectional marks become single spaces.
     """
@@ -63,7 +63,7 @@ class StatusPatch:
         self.rebase(plan)
 
     def rebase(self, plan: Mapping[str, Any], *, keep: bool = False) -> None:
-        """Continue from the stored plan; `keep` the changes that are not written yet, else drop them."""
+        """Continue from the stored plan; with `keep`, unwritten changes are kept, else dropped."""
         self._written = plan.get("status") or {}
         if not keep:
             self._status = _copied(self._written)
@@ -92,7 +92,7 @@ class StatusPatch:
         return self.phase in TERMINAL
 
     def only_informs(self) -> bool:
-        """Return whether only messages and node states have changed, which no client waits for."""
+        """Return whether only messages and node states have changed; their write may be delayed."""
         if not self.difference().keys() <= {"conditions", "nodeUpgradeStatuses"}:
             return False
         return _without_messages(self._written) == _without_messages(self._status)
@@ -107,7 +107,7 @@ class StatusPatch:
         return _phases(self._status)
 
     def record(self, phase: str) -> None:
-        """Set the current phase and its timestamp, unless that value has one already."""
+        """Set the current phase, and its timestamp unless it has one already."""
         self._status["currentPhase"] = phase
         timestamps = record_phase(self._status.get("phaseTransitionTimestamps"), phase, self._now())
         self._status["phaseTransitionTimestamps"] = timestamps
@@ -128,7 +128,7 @@ class StatusPatch:
         """Move a node forward and set its message; a state never moves back."""
         nodes = self._nodes()
         if not message and nodes.get(node) == {"state": state}:
-            # The usual case, so it comes first: most nodes are unchanged.
+            # Fast path: most nodes are unchanged.
             return
         self._status["nodeUpgradeStatuses"] = nodes
         nodes[node] = node_entry(nodes.get(node), state, message=one_line(message))
@@ -138,7 +138,7 @@ class StatusPatch:
         return self.seconds_since(obj["metadata"].get("creationTimestamp"))
 
     def seconds_since(self, moment: object) -> float:
-        """Return the seconds since that time; 0 if it cannot be parsed or lies ahead."""
+        """Return the seconds since that time; 0 if it cannot be parsed or is in the future."""
         parsed = parse_time(moment)
         return seconds_between(parsed, self._now()) if parsed else 0.0
 
@@ -163,7 +163,7 @@ class StatusPatch:
         self._condition(PROGRESSING, TRUE, self.phase, f"{message}; {detail}" if detail else message)
 
     def only_details(self, message: str) -> bool:
-        """Return whether only the detail behind `message` in Progressing has changed."""
+        """Return whether only the detail that follows `message` in Progressing has changed."""
         if self.difference().keys() != {"conditions"}:
             return False
         before, after = (_by_type(status) for status in (self._written, self._status))
@@ -221,7 +221,7 @@ class StatusPatch:
         self._status["conditions"] = set_condition(self._since(type_, status), condition, self._now())
 
     def _since(self, type_: str, status: str) -> list[Any]:
-        """Return the conditions; one whose status is back at the stored one keeps its stored transition time."""
+        """Return the conditions; a condition that returns to its stored status keeps the stored transition time."""
         conditions = self._status.get("conditions") or []
         written = find_condition(self._written.get("conditions"), type_)
         if written is None or written.get("status") != status:
@@ -233,7 +233,7 @@ class StatusPatch:
 
 
 class StatusThrottle:
-    """Limits how often a status is written that only informs."""
+    """Limits how often a status is written in which only messages and node states have changed."""
 
     def __init__(self, *, now: Callable[[], float]) -> None:
         self._now = now
@@ -244,7 +244,7 @@ class StatusThrottle:
         self._last_write = self._now()
 
     def delay(self, status: StatusPatch, message: str) -> float:
-        """Return the seconds until the status may be written, if `message` is what the phase waits for."""
+        """Return the seconds until the status may be written; `message` is the Progressing message without detail."""
         interval = DETAIL_INTERVAL if status.only_details(message) else MESSAGE_INTERVAL
         delay = self._last_write + interval - self._now()
         return delay if delay > 0 and status.only_informs() else 0.0

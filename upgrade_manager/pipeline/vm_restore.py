@@ -1,7 +1,7 @@
-"""The Jobs that start VMs again which were shut down for a node's upgrade. Best effort.
+"""The Jobs that restart the VMs that were shut down for a node's upgrade. Best effort.
 
-A permanent failure is a Warning event, and the upgrade continues. Only its end waits for these Jobs, because it removes
-them.
+A permanent failure is reported in a Warning event, and the upgrade continues. Only the clean-up waits for these Jobs,
+because it removes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EVENT_REASON = "RestoreVMFailed"
 
 
 async def start(ctx: ReconcileContext, node: str) -> None:
-    """Create the node's Job, if VMs are listed for the node. Raises KubeError only if another try may help."""
+    """Create the node's Job, if VMs are listed for the node. Raises KubeError only for retryable errors."""
     name = node_job_name(ctx.owner, node=node, job_type=JobType.RESTORE_VM)
     try:
         if await _has_vms(ctx, node):
@@ -49,7 +49,7 @@ async def unfinished(ctx: ReconcileContext) -> list[JobState]:
 
 
 async def _jobs(ctx: ReconcileContext) -> list[JobState]:
-    """Return the plan's Jobs; none if the plan does not restore VMs any more."""
+    """Return the plan's restore-vm Jobs; none unless spec.restoreVM is set."""
     if not ctx.plan.spec.restore_vm:
         return []
     jobs = (await ctx.watch(own_jobs(ctx.owner))).derive(_restore_job)
@@ -57,7 +57,7 @@ async def _jobs(ctx: ReconcileContext) -> list[JobState]:
 
 
 def is_restoring(job: Object) -> bool:
-    """Return True for such a Job that has not finished."""
+    """Return True for a restore-vm Job that has not finished."""
     state = _restore_job(job)[1]
     return state is not None and state.progress is Progress.RUNNING
 

@@ -39,6 +39,7 @@ CLOSED = Ending(reason="closed", relist=False, back_off=False)
 #: It ended the watch at once, but after an event.
 QUICK = Ending(reason="quick", relist=False, back_off=False)
 SHORT = Ending(reason="short", relist=True, back_off=True)
+#: 410 Gone, as a response or as an event of the stream.
 EXPIRED = Ending(reason="expired", relist=True, back_off=True)
 
 

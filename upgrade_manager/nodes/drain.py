@@ -105,10 +105,10 @@ def unfinished_job(view: NodeView, job_type: JobType, *, running: NodeState, fai
         return Decision(state=failed, message=job.cause, failure=job.cause)
     if job.progress is Progress.COMPLETE:
         return None
-    return Decision(state=running, progress=job_progress(view.name, job_type, job), message=job.warning)
+    return Decision(state=running, progress=job_message(view.name, job_type, job), message=job.warning)
 
 
-def job_progress(node: str, job_type: JobType, job: JobState) -> str:
+def job_message(node: str, job_type: JobType, job: JobState) -> str:
     """Return the progress of a node's Job that runs, for the Progressing condition."""
     state = job.warning if job.is_failing else job.attempt
     return f"{node}: {job_type} Job {job.namespace}/{job.name}, {state}"

@@ -3,8 +3,9 @@
 Rancher limits unavailable machines per role only, and a failed upgrade may leave hooks of several nodes pending. Two
 unavailable nodes can cost a cluster of three its quorum, so that a node waits while another one is upgraded.
 
-Rancher finishes one tier of machines before the next. A node of a later tier with a stale hook therefore waits for the
-earlier tiers: otherwise it would be drained, and Rancher would not come to it before the others, which wait for it.
+Rancher finishes one tier of machines (`machine_plan.tier_of`) before the next. A node of a later tier with a stale hook
+therefore waits for the earlier tiers: otherwise it would be drained, and Rancher would upgrade the others first, which
+wait for it.
 
 A node in pauseNodes whose upgrade is due gets its first Job, suspended:
 

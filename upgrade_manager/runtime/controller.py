@@ -30,7 +30,7 @@ class Controller:
     """Runs `reconcile(key)` for each key of `queue`, one at a time.
 
     An exception requeues the key after the rate limiter's delay, except `TerminalError`. `Done`, `RequeueAfter` and
-    `TerminalError` reset that delay.
+    `TerminalError` reset that delay. The time limit of a reconcile is the reconciler's.
     """
 
     def __init__(

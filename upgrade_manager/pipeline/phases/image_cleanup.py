@@ -12,14 +12,14 @@ from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
-from upgrade_manager.pipeline.phases.repository import unserved
-from upgrade_manager.pipeline.phases.suc_plan import (
+from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     follow_plan,
     node_with_long_name,
     plan_waiting,
     prepare_nodes,
 )
+from upgrade_manager.pipeline.phases.repository import unserved
 from upgrade_manager.pipeline.repository_client import read_file
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.pipeline.vm_restore import report_failures, unfinished

@@ -9,7 +9,13 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase
-from upgrade_manager.pipeline.phases.suc_plan import NodeStates, follow_plan, names_collide, plan_waiting, prepare_nodes
+from upgrade_manager.pipeline.phases.plan_jobs import (
+    NodeStates,
+    follow_plan,
+    names_collide,
+    plan_waiting,
+    prepare_nodes,
+)
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.suc_plan import image_preload_plan
 

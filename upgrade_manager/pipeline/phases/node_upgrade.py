@@ -13,7 +13,7 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES
 from upgrade_manager.nodes.anomalies import AnomalyLog
-from upgrade_manager.nodes.drain import job_progress
+from upgrade_manager.nodes.drain import job_message
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import (
     AcknowledgeHook,
@@ -239,7 +239,7 @@ async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decisi
         # The same message as for the Job that runs, to save a write.
         name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
         job = JobState(namespace=HARVESTER_SYSTEM, name=name, progress=Progress.RUNNING, backoff_limit=BACKOFF_LIMIT)
-        return job_progress(start.node, start.job_type, job)
+        return job_message(start.node, start.job_type, job)
     retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
     failure = await last_failure(ctx, retried) if retried and decision.message == retried.warning else ""
     return f"{decision.progress}; last failure: {failure}" if failure else decision.progress

@@ -14,7 +14,7 @@ from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
-from upgrade_manager.pipeline.phases.suc_plan import (
+from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     PlanJob,
     follow_plan,
@@ -277,7 +277,7 @@ class TestFollow:
             lists.append(loop_time())
             return "quota exceeded"
 
-        monkeypatch.setattr("upgrade_manager.pipeline.phases.suc_plan.latest_warning", warning)
+        monkeypatch.setattr("upgrade_manager.pipeline.phases.plan_jobs.latest_warning", warning)
         await cluster.nodes("n1")
         raw = plan("False", "Resolved")
         raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"

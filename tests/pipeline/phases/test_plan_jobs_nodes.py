@@ -9,7 +9,7 @@ import pytest
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.phases.suc_plan import names_collide, prepare_nodes
+from upgrade_manager.pipeline.phases.plan_jobs import names_collide, prepare_nodes
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester

@@ -1,6 +1,6 @@
-"""The upgrade of the nodes: pure decisions from observed objects, and the effects that carry them out.
+"""The upgrade of the nodes: pure decisions from observed objects, and their effects as data.
 
-The pipeline reads the objects and applies the effects; nothing here sends a request.
+The pipeline reads the objects and applies the effects; this package sends no requests.
 """
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Anomalies of nodes, Machines and Secrets that stop nothing; each one is logged once.
+"""Logs anomalies of nodes, Machines and Secrets that do not affect the upgrade, each once.
 
 A Secret without a Machine, a Machine without a node, two Secrets for one node, a hook of an earlier upgrade or of
 another controller, a node that joins or leaves.
@@ -33,13 +33,13 @@ class AnomalyLog:
     def record(
         self, observed: Observed, *, plan_uid: str, nodes: frozenset[str], single: bool, stale: frozenset[str]
     ) -> None:
-        """Log what is new. `nodes` take part; `stale` Secrets have a hook of an earlier upgrade."""
+        """Log new anomalies. `nodes` take part in the upgrade; `stale` Secrets have a hook of an earlier one."""
         if plan_uid != self._plan_uid:
             self._plan_uid, self._logged = plan_uid, frozenset()
         found = frozenset(
             [
                 *_secrets(observed.secrets, observed.machines),
-                # Rancher does not upgrade a single node, so that any hook is an earlier upgrade's.
+                # Rancher does not upgrade a single node, so any hook is an earlier upgrade's.
                 *_hooks(observed.secrets, stale=None if single else stale),
                 *_nodes(observed.nodes, nodes),
             ]
@@ -82,7 +82,7 @@ def _node_of(machine: Object) -> tuple[str, str]:
 
 
 def _summary(secret: Object) -> tuple[str, str, bool, bool]:
-    """Name, Machine, if a hook is pending, if a hook is another controller's."""
+    """Return name, Machine, whether a hook is pending, and whether one is another controller's."""
     pre, post = machine_plan.pre_drain_hook(secret), machine_plan.post_drain_hook(secret)
     requested = {RKE_PRE_DRAIN: pre.requested, RKE_POST_DRAIN: post.requested}
     present = objects.annotations_of(secret)

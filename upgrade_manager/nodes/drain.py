@@ -1,15 +1,15 @@
-"""The upgrade of one node of several: Rancher sets two hooks, a Job runs for each, the node reboots after the second.
+"""The upgrade of a node in a multi-node cluster: a Job runs for each of Rancher's two hooks, the second one reboots.
 
     pre-drain hook pending  -> Job pre-drain   PreDraining  -> PreDrained
     post-drain hook pending -> Job post-drain  PostDraining -> WaitingReboot  -> node is back: PostDrained
 
-The hook is acknowledged when the last state of its line is reached.
+A hook is acknowledged when the last state in its row is reached.
 
 A failed upgrade may leave a post-drain hook pending. Rancher does not repeat the pre-drain hook of such a node: it
-upgrades its Kubernetes as soon as its tier is reached, then waits for the post-drain hook. The manager runs both Jobs
-then, and leaves the node alone before.
+upgrades its Kubernetes when its tier is reached, then waits for the post-drain hook. Until then the manager does not
+touch the node; then it runs both Jobs.
 
-Decisions follow from observed objects alone, so that they are the same after any crash.
+Decisions depend on observed objects alone, so they are the same after any crash.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def decide(view: NodeView, *, release_os: str) -> Decision:
-    """Decide about one node. Later steps are checked first: Jobs outlive Rancher's hooks."""
+    """Decide about one node. Later steps are checked first, because Jobs outlive Rancher's hooks."""
     if view.state is NodeState.POST_DRAINED:
         return _done(view)
     if JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
@@ -45,7 +45,7 @@ def _is_pre_drained(view: NodeView) -> bool:
     job = view.jobs.get(JobType.PRE_DRAIN)
     if job is not None:
         return job.progress is Progress.COMPLETE
-    # The Job may have been deleted; its completion is recorded.
+    # The Job may have been deleted, but its completion is recorded.
     return view.state is not None and view.state.group >= NodeState.PRE_DRAINED.group
 
 
@@ -70,7 +70,7 @@ def _post_drain(view: NodeView, release_os: str) -> Decision:
         )
         return unfinished or _reboot(view, release_os)
     if view.state is NodeState.WAITING_REBOOT:
-        # The Job is complete and was deleted since: it must not run again.
+        # The Job has completed and was deleted: it must not run again.
         return _reboot(view, release_os)
     start = StartJob(node=view.name, job_type=JobType.POST_DRAIN)
     effects = (start, *_acknowledge(view, view.pre_drain, ANNOTATION_PRE_HOOK))
@@ -82,7 +82,7 @@ def _reboot(view: NodeView, release_os: str) -> Decision:
 
 
 def _done(view: NodeView) -> Decision:
-    """Acknowledge whatever is pending: the node needs nothing more, even if Rancher sets a hook again."""
+    """Finish the node, and acknowledge any hook that Rancher sets again."""
     effects = (
         *clear_pending_os(view),
         *_acknowledge(view, view.pre_drain, ANNOTATION_PRE_HOOK),
@@ -109,18 +109,18 @@ def unfinished_job(view: NodeView, job_type: JobType, *, running: NodeState, fai
 
 
 def job_message(node: str, job_type: JobType, job: JobState) -> str:
-    """Return the progress of a node's Job that runs, for the Progressing condition."""
+    """Return the progress of a node's running Job, for the Progressing condition."""
     state = job.warning if job.is_failing else job.attempt
     return f"{node}: {job_type} Job {job.namespace}/{job.name}, {state}"
 
 
 def runs_release(view: NodeView, release_os: str) -> bool:
-    """Return True once the node runs the release and is Ready; without a reboot if it did before."""
+    """Return True if the node runs the release's OS and is Ready."""
     return view.os_image == release_os and view.ready
 
 
 def await_reboot(view: NodeView, release_os: str) -> Decision:
-    """Wait until the node is back, annotated with the OS that it is expected to report."""
+    """Wait until the node is back, with the expected OS in its annotation."""
     expected = () if view.pending_os == release_os else (SetPendingOS(node=view.name, os_image=release_os),)
     progress = (
         f"{view.name}: runs {release_os}, but is not Ready; check its kubelet if this lasts"
@@ -136,12 +136,12 @@ def clear_pending_os(view: NodeView) -> tuple[Effect, ...]:
 
 
 def restore_vms(view: NodeView) -> tuple[Effect, ...]:
-    """Start the VMs of a node that is back: before it is recorded as done and never after, whatever crashes when."""
+    """Restart the VMs of a node that is back, until it is recorded as done and never after."""
     recorded = view.state is not None and view.state.upgraded
     return (RestoreVMs(node=view.name),) if view.restore_vms and not recorded else ()
 
 
 def restore_vms_failure(view: NodeView) -> str:
-    """Return the message for a node whose VMs were not all started again; it fails nothing."""
+    """Return the message if not all VMs were restarted, which does not fail the node; else empty."""
     job = view.jobs.get(JobType.RESTORE_VM)
     return f"its VMs were not all started again: {job.cause}" if job is not None and job.is_failing else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Of a Job without backoffLimit, as the API server defaults it.
+#: The API server's default.
 DEFAULT_BACKOFF_LIMIT = 6
 
 
@@ -21,9 +21,9 @@ class Progress(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """A Job, as far as decisions need it.
+    """The fields of a Job that decisions need.
 
-    Only the conditions Complete and Failed decide: SuccessCriteriaMet and FailureTarget precede them, while Pods run.
+    Only the conditions Complete and Failed are final: SuccessCriteriaMet and FailureTarget precede them while Pods run.
     """
 
     namespace: str
@@ -55,12 +55,12 @@ class JobState:
 
     @property
     def cause(self) -> str:
-        """Why it failed: the Job, then its condition."""
+        """The failed Job and its condition, for messages."""
         return f"Job {self.namespace}/{self.name} failed" + (f": {self._condition}" if self._condition else "")
 
     @property
     def is_failing(self) -> bool:
-        """True once it has failed, or (FailureTarget) fails as soon as its Pod terminates."""
+        """True if it has failed, or (FailureTarget) will fail when its Pods terminate."""
         return self.progress is Progress.FAILED or (self.progress is Progress.RUNNING and bool(self._condition))
 
     @property
@@ -70,7 +70,7 @@ class JobState:
 
     @property
     def warning(self) -> str:
-        """The problem of a Job that runs; empty without one."""
+        """The problem of a running Job; empty without one."""
         if self.progress is not Progress.RUNNING:
             return ""
         if self._condition:

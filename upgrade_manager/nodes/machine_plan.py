@@ -44,7 +44,7 @@ def node_of_machine(machine: Mapping[str, Any]) -> str:
 
 
 def tier_of(secret: Mapping[str, Any]) -> int | None:
-    """Rancher's order: the init node, other etcd nodes, control-plane nodes, workers; None without a role."""
+    """Return its place in Rancher's order: init node, other etcd nodes, control plane, workers; None without a role."""
     labels = secret["metadata"].get("labels") or {}
     roles = [tier for tier, role in _TIERS.items() if labels.get(role) == "true"]
     return 0 if roles[:1] == [1] and labels.get(RKE_INIT_NODE) == "true" else next(iter(roles), None)
@@ -61,13 +61,13 @@ def post_drain_hook(secret: Mapping[str, Any]) -> Hook:
 
 
 def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the manager's annotations on the Secret; before an upgrade starts they are an earlier one's."""
+    """Return the manager's annotation keys on the Secret; before an upgrade they are left from an earlier one."""
     present = secret["metadata"].get("annotations") or {}
     return tuple(key for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK) if key in present)
 
 
 def with_hooks(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Names of the Secrets with a hook for the manager, acknowledged or not."""
+    """Return the names of the Secrets with a hook for the manager, acknowledged or not."""
     return sorted(
         secret["metadata"]["name"]
         for secret in secrets
@@ -85,7 +85,7 @@ def _hook(secret: Mapping[str, Any], request: str, acknowledgement: str, member:
 
 @lru_cache(maxsize=64)
 def _names_hook(value: str, member: str, annotation: str) -> bool:
-    """Return True if the drain options list the manager's annotation; those of other controllers' hooks do not."""
+    """Return True if the drain options list the manager's annotation; other controllers' hooks do not."""
     try:
         options = json.loads(value)
         return any(hook.get("annotation") == annotation for hook in options.get(member) or [])

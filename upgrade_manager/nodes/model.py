@@ -1,4 +1,4 @@
-"""What decisions are made from (`Hook`, `NodeView`), what they are (`Decision`), and the effects that they need."""
+"""The inputs of decisions (`Hook`, `NodeView`), their results (`Decision`) and their effects, as plain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Hook:
     """Rancher's pre-drain or post-drain hook of one node."""
 
-    #: The value that Rancher set, byte for byte; empty without a request to us.
+    #: Rancher's value, byte for byte; empty without a hook for the manager.
     requested: str = ""
     #: The value that the manager acknowledged last.
     acknowledged: str = ""
@@ -43,7 +43,7 @@ class NodeView:
     jobs: dict[JobType, JobState]
     #: True while its Kubernetes is older than the release's.
     kubernetes_outdated: bool = False
-    #: True if an earlier upgrade left a hook of it pending.
+    #: True if an earlier upgrade left one of its hooks pending.
     stale_hook: bool = False
     #: Rancher upgrades lower tiers first; None for a machine without a role.
     tier: int | None = None
@@ -89,14 +89,14 @@ class SetPendingOS:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearPendingOS:
-    """Remove that annotation."""
+    """Remove the annotation of `SetPendingOS`."""
 
     node: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreVMs:
-    """Start the VMs again that were shut down for the node's upgrade, where any are listed."""
+    """Restart the VMs that were shut down for the node's upgrade, if any are listed."""
 
     node: str
 
@@ -111,7 +111,7 @@ class Decision:
 
     #: None until Rancher has reached the node.
     state: NodeState | None
-    #: For the plan's Progressing condition; empty once the node needs nothing.
+    #: For the plan's Progressing condition; empty if the node does not wait.
     progress: str = ""
     effects: tuple[Effect, ...] = ()
     #: For the node's status entry; empty without a problem.

@@ -1,7 +1,7 @@
 """Joins the observed objects per node, and decides about each node.
 
-One of a thousand nodes is upgraded at a time. What is derived from one version of an object is therefore cached with it
-in its store, and a node is decided about again only when an input changes. The cache never changes a decision.
+Of a thousand nodes one is upgraded at a time. Therefore values derived from one version of an object are cached in its
+store, and a decision is recomputed only when an input changes. The cache never changes a decision.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decision
 
 Decided: TypeAlias = "tuple[NodeView, Decision]"
-#: The kubelet reports no pre-release, and Rancher compares no build.
+#: Pre-release and build are ignored: kubelets do not report the former, Rancher does not compare the latter.
 _RELEASE = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?![0-9])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The stores with objects of nodes."""
+    """The stores from which nodes are decided."""
 
     nodes: Store
     #: Machine-plan Secrets.
@@ -43,7 +43,7 @@ class Observed:
 
 
 class Target(NamedTuple):
-    """What all nodes have in common."""
+    """The inputs that all nodes share."""
 
     release_os: str
     release_kubernetes: str
@@ -68,7 +68,7 @@ def decide_all(
 ) -> list[Decided]:
     """Decide about every node that takes part: recorded when the phase began, or with a pending hook.
 
-    On a `single` node cluster only that node takes part: Rancher upgrades no node that joins it.
+    In a cluster of a `single` node only that node takes part: Rancher does not upgrade nodes that join it.
     """
     paused = frozenset(spec.node_upgrade_option.pause_nodes)
     machine_plans = _machine_plans(observed.secrets, observed.machines)
@@ -110,7 +110,7 @@ _NO_HOOK = Hook()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MachinePlan:
-    """What decisions need of a machine-plan Secret."""
+    """The fields of a machine-plan Secret that decisions need."""
 
     secret: str = ""
     machine: str = ""
@@ -126,7 +126,7 @@ class _MachinePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NodeJob:
-    """What decisions need of a node's Job."""
+    """The fields of a node's Job that decisions need."""
 
     plan_uid: str
     #: The value of its node label.
@@ -163,7 +163,7 @@ class _CachedNode:
         self._latest: tuple[_Inputs, Decided] | None = None
 
     def decide(self, inputs: _Inputs) -> Decided:
-        """Return the latest decision, unless an input has changed."""
+        """Return the latest decision, recomputed if an input has changed."""
         if self._latest is None or self._latest[0] != inputs:
             view = self._view(inputs)
             decide = single_node.decide if inputs.is_single else drain.decide
@@ -193,7 +193,7 @@ class _CachedNode:
 
 
 def _machine_plans(secrets: Store, machines: Store) -> Mapping[str, _MachinePlan]:
-    """By node; of two Secrets the one with a pending hook. Secrets without a Machine or a node are left out."""
+    """Return by node its Secret, preferring one with a pending hook; Secrets without a Machine or node are skipped."""
     nodes = dict(machines.derive(_node_of))
     result: dict[str, _MachinePlan] = {}
     for plan in secrets.derive(_read_secret):
@@ -226,7 +226,7 @@ def _read_secret(secret: Object) -> _MachinePlan:
 
 
 def _read_job(job: Object) -> _NodeJob | None:
-    """None for a Job of no node or of an unknown type."""
+    """Return the Job's fields; None without a node label or with an unknown type."""
     labels = objects.labels(job)
     if labels.get(LABEL_JOB_TYPE) not in JobType.__members__.values() or LABEL_NODE not in labels:
         return None

@@ -1,4 +1,4 @@
-"""Post-drain hooks that are still set once every node is done: each of them holds up the end of the phase.
+"""Post-drain hooks that are still set when every node is done; each of them delays the end of the phase.
 
 Rancher removes a hook after it was acknowledged and the node is uncordoned. A hook that is not acknowledged stays until
 a user removes it, so the message names it.
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def remaining_hooks(observed: Observed, *, multi_node: bool, limit: int) -> str:
-    """Describe up to `limit` post-drain hooks that are set, in the nodes' order: node, Secret, and who has to act.
+    """Describe up to `limit` post-drain hooks that are set, ordered by node: node, Secret, and the action that is due.
 
     The manager acknowledges hooks of managed nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
-    skipped: Rancher does not come back to it.
+    skipped: Rancher does not process it.
     """
     machines = {objects.name(machine): machine for machine in observed.machines.list()}
     managed = set(observed.nodes.derive(objects.name))
@@ -43,7 +43,7 @@ def _state(secret: Object, *, acknowledges: bool, multi_node: bool) -> str:
     if not hook.requested:
         return f"does not name {ANNOTATION_POST_HOOK}; the controller that set it must acknowledge or remove it"
     if not hook.pending or acknowledges:
-        # Every reconcile acknowledges the hooks of nodes that are done before it comes here.
+        # Each reconcile acknowledges the hooks of nodes that are done before this check.
         return "is acknowledged; waiting for Rancher to uncordon the node"
     if not multi_node:
         return "is pending since an earlier upgrade; remove it"

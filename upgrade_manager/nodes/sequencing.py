@@ -1,11 +1,10 @@
-"""The order in which nodes are upgraded: one at a time, except the paused ones, which wait.
+"""The order in which nodes are upgraded: one at a time, while paused nodes wait.
 
 Rancher limits unavailable machines per role only, and a failed upgrade may leave hooks of several nodes pending. Two
-unavailable nodes can cost a cluster of three its quorum, so that a node waits while another one is upgraded.
+unavailable nodes can cost a cluster of three its quorum, so a node waits while another one is upgraded.
 
 Rancher finishes one tier of machines (`machine_plan.tier_of`) before the next. A node of a later tier with a stale hook
-therefore waits for the earlier tiers: otherwise it would be drained, and Rancher would upgrade the others first, which
-wait for it.
+therefore waits for the earlier tiers: otherwise they would wait for it here, while Rancher upgrades them first.
 
 A node in pauseNodes whose upgrade is due gets its first Job, suspended:
 
@@ -55,7 +54,7 @@ def start_or_pause(view: NodeView, job_type: JobType, *, running: NodeState) -> 
 
 
 def starts_upgrade(effect: Effect) -> bool:
-    """Return True for the effects after which the node cannot be paused."""
+    """Return True for effects after which the node can no longer be paused."""
     match effect:
         case StartJob(job_type=job_type, suspended=suspended):
             return job_type in FIRST_JOBS and not suspended
@@ -68,7 +67,7 @@ def starts_upgrade(effect: Effect) -> bool:
 def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeView, Decision]]:
     """Return the same decisions in the same order, without the starts that would make a second node unavailable."""
     pairs = list(decisions)
-    # Observed, not recorded: a node that is back lets the next one start.
+    # From the decisions, which are newer than the recorded states: a node that is back lets the next one start.
     busy = [view.name for view, decision in pairs if _state_before(view, decision) in IN_PROGRESS]
     result = []
     for view, decision in pairs:
@@ -87,7 +86,7 @@ def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[
 
 
 def paused_message(decisions: Iterable[tuple[NodeView, Decision]], *, cordoned: bool) -> str:
-    """Return what to do about the paused nodes; Rancher has cordoned them, but not a single node."""
+    """Return the message about paused nodes; Rancher has cordoned them, except a single node."""
     names = [view.name for view, decision in decisions if decision.state is NodeState.UPGRADE_PAUSED]
     if not names:
         return ""
@@ -128,5 +127,5 @@ def _starts_job(decision: Decision) -> bool:
 
 
 def _state_before(view: NodeView, decision: Decision) -> NodeState | None:
-    """Return the state before the decision's Job starts: the start itself must not hold up other nodes."""
+    """Return the decided state, or the recorded one if a Job starts: a start is not yet in progress."""
     return view.state if decision.state is None or _starts_job(decision) else decision.state

@@ -1,4 +1,4 @@
-"""The upgrade of the only node: one Job does everything, without Rancher.
+"""The upgrade of a single node: one Job does everything, without Rancher.
 
     Job single-node-upgrade  SingleNodeUpgrading -> WaitingReboot -> node is back: SingleNodeUpgraded
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def decide(view: NodeView, *, release_os: str) -> Decision:
-    """Decide about the only node."""
+    """Decide about the node of a single-node cluster."""
     if view.state is NodeState.SINGLE_NODE_UPGRADED:
         return _done(view)
     if JobType.SINGLE_NODE_UPGRADE not in view.jobs and view.state is NodeState.WAITING_REBOOT:
-        # The Job is complete and was deleted since: it must not run again.
+        # The Job has completed and was deleted: it must not run again.
         return _reboot(view, release_os)
     running, failed = NodeState.SINGLE_NODE_UPGRADING, NodeState.SINGLE_NODE_UPGRADE_FAILED
     first = start_or_pause(view, JobType.SINGLE_NODE_UPGRADE, running=running)

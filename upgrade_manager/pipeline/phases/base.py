@@ -20,7 +20,7 @@ class Waiting:
     message: str
     #: Further information, which is written less often; may be empty.
     detail: str = ""
-    #: Seconds until the next reconcile where a change cannot be watched.
+    #: Seconds until the next reconcile, for changes that are not watched.
     after: float | None = None
 
 
@@ -35,14 +35,14 @@ PhaseResult: TypeAlias = Completed | Waiting | Failed
 
 
 class Phase:
-    """One step of the upgrade. The engine calls `enter`, `run` until it completes, and `exit`.
+    """One phase of the upgrade. The engine calls `enter`, then `run` until it completes, then `exit`.
 
-    Each method may be cancelled at any await and called again, with the same result. Errors that are retried are
-    raised: `KubeError` and `RetryError`.
+    Each method is idempotent and may be cancelled at any await. It raises errors that are retried: `KubeError` and
+    `RetryError`.
     """
 
     name: PhaseName
-    #: What the phase does, as Progressing shows it before the first `run` returns.
+    #: The Progressing message until the first `run` returns.
     activity: str
 
     def initial_message(self, ctx: ReconcileContext) -> str:
@@ -51,10 +51,10 @@ class Phase:
         return self.activity
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
-        """Check or record what must hold before the phase is recorded as current."""
+        """Check preconditions and record state, before the phase becomes the current one."""
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Bring the phase forward; called on every reconcile until it returns Completed or Failed."""
+        """Advance the phase; called on every reconcile until it returns Completed or Failed."""
         raise NotImplementedError
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:

@@ -40,13 +40,13 @@ _STATES = NodeStates(
 
 
 class ImageCleanup(Phase):
-    """Removes from every node the images that only the previous release needed."""
+    """Removes the images that only the previous release needed from every node."""
 
     name = PhaseName.IMAGE_CLEANUP
     activity = "Removing the previous release's images from the nodes"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create a Plan with the list of images once, then follow it."""
+        """Create the Plan with the list of images once, then follow it."""
         name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         plans = await ctx.watch(suc_plans(ctx.owner))
@@ -57,7 +57,7 @@ class ImageCleanup(Phase):
                 text = f"Node {long_name}: its name is too long for the system-upgrade-controller; {IMAGES_STAY}"
                 ctx.events.warning(ctx.raw, "ImageCleanupSkipped", text)
                 return Completed()
-            # After a single node's reboot the repository's Pods are still starting.
+            # After a single node's reboot the repository's Pods may still be starting.
             not_serving = await unserved(ctx)
             if not_serving is not None:
                 return not_serving
@@ -72,7 +72,7 @@ class ImageCleanup(Phase):
         return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
-        """Wait for the Jobs that start VMs again, which the end removes."""
+        """Wait for the restore-vm Jobs, which the clean-up removes."""
         await report_failures(ctx)
         restoring = await unfinished(ctx)
         if not restoring:
@@ -100,10 +100,10 @@ async def _images(ctx: ReconcileContext) -> list[str]:
 
 
 async def _list(ctx: ReconcileContext, version: str) -> list[str]:
-    """Return the images of one release. An empty list counts as missing: otherwise every image would be removed."""
+    """Return one release's images. An empty list counts as missing: otherwise every image would be removed."""
     url = f"{ctx.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
     body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
-    # In a thread: a long list takes 0.1 s, and the event loop renews the lease.
+    # In a thread: a long list takes 0.1 s, which would block the event loop.
     images = await asyncio.to_thread(parse_list, body or b"")
     if not images:
         problem = "does not exist" if body is None else "has no images"

@@ -30,13 +30,13 @@ _STATES = NodeStates(
 
 
 class ImagePreload(Phase):
-    """Loads the new release's images on every node before anything is changed."""
+    """Loads the new release's images on every node, before the cluster is changed."""
 
     name = PhaseName.IMAGE_PRELOAD
     activity = "Preloading images on the nodes"
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
-        """Fail an upgrade that Harvester's rules do not allow, unless it is forced."""
+        """Fail if Harvester does not support this upgrade path, unless spec.force is set."""
         if ctx.plan.spec.force:
             return None
         release = ctx.status["releaseMetadata"] or {}
@@ -65,11 +65,11 @@ class ImagePreload(Phase):
         return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
 
 
-def resolve_concurrency(asked: int, *, nodes: int) -> int | None:
-    """Return how many nodes preload at once; None for no preload.
+def resolve_concurrency(configured: int, *, nodes: int) -> int | None:
+    """Return the number of nodes that preload at once; None to skip the preload.
 
-    0 stands for all nodes; the controller itself would do nothing.
+    0 means all nodes; the system-upgrade-controller itself would start no Job.
     """
-    if asked < 0:
+    if configured < 0:
         return None
-    return min(asked, nodes) if asked else nodes
+    return min(configured, nodes) if configured else nodes

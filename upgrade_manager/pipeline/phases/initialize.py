@@ -31,7 +31,7 @@ class Initialize(Phase):
         return f"Reading {first} and checking the nodes"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Read everything again until it is complete."""
+        """Read all objects in each run, until the checks have finished."""
         if not ctx.plan.spec.image:
             ctx.status["version"] = await _version(ctx)
         ctx.status["previousVersion"] = await _running_version(ctx)
@@ -52,9 +52,9 @@ async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
 
 
 async def _version(ctx: ReconcileContext) -> dict[str, str]:
-    """Return the Version's fields; it may change or be deleted later."""
+    """Return the Version's fields, to be recorded: the Version may change or be deleted later."""
     name = ctx.plan.spec.version
-    # An invalid name would be another path of the API.
+    # An invalid name could address another API path.
     version = await ctx.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if is_object_name(name) else None
     if version is None:
         raise MissingObject(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
-#: Percent between two reports of progress: each one is a write.
+#: Percent between two progress updates, each of which is a status write.
 STEP = 10
 #: Retries of an import whose image does not specify them.
 DEFAULT_RETRIES = 3
@@ -62,7 +62,7 @@ def _reference(ctx: ReconcileContext) -> ImageReference | None:
 
 
 def _result(image: Object, *, adopted: bool) -> PhaseResult:
-    """Read the image's conditions: a failed attempt that is retried is not a failure."""
+    """Return the result of the import; a failed attempt that is retried counts as importing."""
     named = f"VirtualMachineImage {objects.namespace(image)}/{objects.name(image)}"
     if objects.is_condition_true(image, "Imported"):
         return Completed()

@@ -1,4 +1,4 @@
-"""Which nodes are upgraded, for the phases that read them."""
+"""Checks of the nodes to upgrade, shared by Initialize and NodeUpgrade."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def single_node(nodes: Sequence[Object]) -> str | None:
 
 
 def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:
-    """Return a message about names in pauseNodes that match no node, and record a Warning event; empty without any."""
+    """Report names in pauseNodes that match no node, in a Warning event and the returned message; empty without any."""
     unknown = sorted(name for name in ctx.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
     if not unknown:
         return ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MetadataPopulate(Phase):
-    """Reads from the repository what the new release consists of."""
+    """Reads the new release's component versions from the repository."""
 
     name = PhaseName.METADATA_POPULATE
     activity = "Reading the release's metadata"

@@ -48,18 +48,18 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class _State:
-    """What one reconcile observes and decides."""
+    """The observations and decisions of one reconcile."""
 
     observed: Observed
     target: Target
-    #: The only node's name; None if Rancher drives the upgrade.
+    #: The name of a single-node cluster's node; None if Rancher drives the upgrade.
     single: str | None
     unknown_pause_nodes: str
     decisions: list[Decided] = field(default_factory=list)
 
 
 class NodeUpgrade(Phase):
-    """Upgrades Kubernetes and OS of every node: Rancher drives, the manager runs Jobs and acknowledges its hooks.
+    """Upgrades Kubernetes and OS of every node: Rancher drives, the manager runs Jobs and acknowledges Rancher's hooks.
 
     On a single node one Job does everything, without Rancher.
     """
@@ -73,7 +73,7 @@ class NodeUpgrade(Phase):
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Record the nodes that take part, and override settings."""
         nodes = (await ctx.watch(MANAGED_NODES)).list()
-        # Nodes may have joined or left since Initialize; from here on this does not change.
+        # Nodes may have joined or left since Initialize; from here on it is fixed.
         ctx.status["singleNode"] = single_node(nodes)
         for name in map(objects.name, nodes):
             if ctx.status.node_state(name) is None:
@@ -83,7 +83,7 @@ class NodeUpgrade(Phase):
         return None
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Run the steps in order, until one has a result."""
+        """Run the steps in order, until one returns a result."""
         state = await _observe(ctx)
         for step in (
             _start_rancher,
@@ -130,7 +130,7 @@ async def _start_rancher(ctx: ReconcileContext, state: _State) -> None:
     ctx.status["provisionGeneration"] = await rancher.start_upgrade(ctx)
     # The same message as `_progress`, to save a write.
     ctx.status.waiting(_message(NEXT_NODE, state, done=0, nodes=len(state.observed.nodes)))
-    # Recorded before any acknowledgement: a later process must not take that for an earlier upgrade's.
+    # Before any acknowledgement, which after a crash would otherwise be removed as an earlier upgrade's.
     await ctx.persist()
 
 
@@ -144,7 +144,7 @@ async def _decide(ctx: ReconcileContext, state: _State) -> None:
 
 
 async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:
-    """Apply what does not start a node's upgrade, and move the nodes."""
+    """Record the nodes' states, and apply the effects that do not start a node's upgrade."""
     for view, decision in state.decisions:
         for effect in decision.effects:
             if not starts_upgrade(effect) and not isinstance(effect, RestoreVMs):
@@ -165,7 +165,7 @@ async def _fail(ctx: ReconcileContext, state: _State) -> Failed | None:
 
 
 async def _start_nodes(ctx: ReconcileContext, state: _State) -> None:
-    """Start nodes after that is recorded: the write conflicts if pauseNodes changed meanwhile."""
+    """Start nodes, after a status write that conflicts if pauseNodes has changed meanwhile."""
     effects = [effect for _, decision in state.decisions for effect in decision.effects if starts_upgrade(effect)]
     if not effects:
         return
@@ -179,7 +179,7 @@ async def _start_nodes(ctx: ReconcileContext, state: _State) -> None:
 
 
 async def _restore_vms(ctx: ReconcileContext, state: _State) -> None:
-    """Restore VMs last, because an error must not hold up other nodes; only then a node is done."""
+    """Restore VMs last, because an error must not delay other nodes, and only then record the node as done."""
     for view, decision in state.decisions:
         if decision.state is not None and _restores_vms(decision):
             await vm_restore.start(ctx, view.name)
@@ -214,7 +214,7 @@ async def _resume(ctx: ReconcileContext, job: str) -> None:
 
 
 async def _progress(ctx: ReconcileContext, state: _State) -> PhaseResult:
-    """Report the nodes that are not done, then the hooks that Rancher has not removed."""
+    """Report the nodes that are not done; when all are, the hooks that Rancher has not removed."""
     unfinished = [pair for pair in state.decisions if pair[1].state is None or not pair[1].state.upgraded]
     if unfinished:
         busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
@@ -236,7 +236,7 @@ def _is_busy(view: NodeView, decision: Decision) -> bool:
 async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
     start = next((effect for effect in decision.effects if isinstance(effect, StartJob | ResumeJob)), None)
     if start is not None:
-        # The same message as for the Job that runs, to save a write.
+        # The same message as for the running Job, to save a write.
         name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
         job = JobState(namespace=HARVESTER_SYSTEM, name=name, progress=Progress.RUNNING, backoff_limit=BACKOFF_LIMIT)
         return job_message(start.node, start.job_type, job)

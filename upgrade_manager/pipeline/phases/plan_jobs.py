@@ -1,7 +1,7 @@
-"""What ImagePreload and ImageCleanup share: a Plan of the system-upgrade-controller that runs a Job on every node.
+"""Follows a Plan of the system-upgrade-controller that runs a Job on every node, for ImagePreload and ImageCleanup.
 
-The controller overwrites its own failure condition while other nodes still work, and deletes and recreates Jobs. A
-failed Job is therefore the first sign of failure, the Plan's reason the second, and a missing Job no sign at all.
+The controller overwrites its own failure condition while other nodes still run, and deletes and recreates Jobs.
+Therefore a failed Job takes precedence over the Plan's reason, and a missing Job means nothing.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
-#: The controller's label with the node of a Job.
+#: The controller's label for the node of a Job.
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
-#: The Plan's conditions that precede its Jobs.
+#: The Plan's conditions that must be True before it creates Jobs.
 _CONDITIONS = ("Validated", "LatestResolved")
 
 
@@ -53,7 +53,7 @@ class PlanProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanJob:
-    """A Job of the controller's."""
+    """A Job that the controller created."""
 
     #: The uid of its owner; empty without one.
     owner: str
@@ -114,7 +114,7 @@ class NodeStates:
 async def follow_plan(
     ctx: ReconcileContext, plan: Object, jobs: Store, *, states: NodeStates, work: str
 ) -> PhaseResult:
-    """Record the nodes' states and return the Plan's result; `work` names it in messages."""
+    """Record the nodes' states and return the Plan's result; `work` names the task in messages."""
     progress = plan_progress(plan, jobs.derive(PlanJob.of))
     for node, job in progress.jobs.items():
         ctx.status.move_node(node, states.of(job.state.progress), message=_node_message(job.state))
@@ -133,7 +133,7 @@ async def follow_plan(
     waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))
     if not progress.jobs:
         return await _without_jobs(ctx, waiting, plan)
-    # By recorded states: Jobs come and go, and each change would be a write.
+    # Recorded states, because Jobs come and go, and each change would cause a write.
     running = [node for node in managed if ctx.status.node_state(node) is states.running]
     return replace(waiting, message=waiting.message + _running_on(running) + await _warning(ctx, progress))
 
@@ -184,29 +184,29 @@ def plan_waiting(plan: str, work: str, *, done: int, nodes: int) -> Waiting:
 
 
 def node_with_long_name(nodes: Iterable[Object]) -> str:
-    """Return the name of a node that does not fit into a label, as the controller needs it; empty without one."""
+    """Return the name of a node that is too long for the controller's label; empty without one."""
     return next((name for name in map(objects.name, nodes) if len(name) > MAX_LABEL), "")
 
 
 def names_collide(nodes: Iterable[Object]) -> bool:
-    """Return True if two nodes must not run at once.
+    """Return True if nodes share a Job name, so that they must run one after the other.
 
-    The controller names a Job by the node's name up to the first dot: nodes that share that part share a Job.
+    The controller names a Job by the node's name up to the first dot.
     """
     first = [objects.name(node).partition(".")[0] for node in nodes]
     return len(set(first)) < len(first)
 
 
 def no_nodes() -> BadCluster:
-    """Return the error for a Plan that selects no node: the controller would mark it complete at once."""
+    """Return the error for a Plan without nodes, which the controller would mark complete at once."""
     return BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
 
 
 async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: str) -> None:
     """Ensure that a new Plan of that name will run on every node. Raises BadCluster.
 
-    A node that still carries the label of an earlier Plan of the name counts as done there, and a node whose hostname
-    differs from its name makes the controller hang.
+    The controller skips a node with the label of an earlier Plan of the same name, and hangs on a node whose hostname
+    differs from its name.
     """
     if not nodes:
         raise no_nodes()
@@ -229,7 +229,7 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
         return
     existing = await ctx.find(SUC_PLANS, plan, namespace=CATTLE_SYSTEM, metadata_only=True)
     if existing is not None:
-        # The labels are this Plan's: without them it would run on all nodes again.
+        # The labels belong to this Plan: without them it would run on these nodes again.
         ctx.check_owned(SUC_PLANS, existing)
         return
     for name in labelled:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class RepoCreate(Phase):
-    """Serves the ISO's content inside the cluster, by a Deployment that mounts it and a Service."""
+    """Creates the Deployment and the Service that serve the ISO's content inside the cluster."""
 
     name = PhaseName.REPO_CREATE
     activity = "Creating the upgrade repository"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create both, then wait until they serve."""
+        """Create both, then wait until they are ready."""
         return await repository.serve(ctx)

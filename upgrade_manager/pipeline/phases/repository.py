@@ -1,4 +1,4 @@
-"""The upgrade repository: serves the ISO's content inside the cluster, for the phases that need it."""
+"""Creation and readiness of the upgrade repository, for the phases that need it."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ async def serve(ctx: ReconcileContext) -> Completed | Waiting:
 
 
 async def unserved(ctx: ReconcileContext) -> Waiting | None:
-    """Return what a later phase waits for before it reads from the repository; None while it serves.
+    """Return Waiting for a later phase until the repository is ready; None once it is.
 
-    A deleted repository is created again.
+    Recreates a deleted repository.
     """
     endpoints = await ctx.watch(repository_endpoints(ctx.owner))
     if any(_has_ready(slice_) for slice_ in endpoints.list()):
@@ -56,16 +56,16 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
 
 
 async def _create(ctx: ReconcileContext, *, replicas: int) -> None:
-    """Create the Service first: once the Deployment exists, both do."""
+    """Create the Service, then the Deployment, whose existence therefore implies both."""
     await ctx.ensure(SERVICES, repository_service(ctx.owner))
     deployment = repository_deployment(ctx.owner, image=ctx.toolkit, claim=ctx.status["isoImageID"], replicas=replicas)
     await ctx.ensure(DEPLOYMENTS, deployment)
 
 
 def _replicas(nodes: Iterable[Object]) -> int:
-    """Return two, so that a reboot does not interrupt the repository, if two nodes run Pods; a witness runs none."""
-    able = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
-    return min(REPLICAS, max(1, len(able)))
+    """Return 2, to survive a node's reboot, or 1 if a single node runs Pods; a witness runs none."""
+    schedulable = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
+    return min(REPLICAS, max(1, len(schedulable)))
 
 
 async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waiting | None:
@@ -78,17 +78,17 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     refused = objects.condition(deployment, "ReplicaFailure") or {}
     if refused.get("status") == "True":
         return replace(waiting, detail=f"Pods are refused ({refused.get('message') or refused.get('reason')})")
-    lacking = ctx.status.seconds_since(_lacking_since(deployment))
-    if lacking < DIAGNOSTICS_INTERVAL:
-        return replace(waiting, after=DIAGNOSTICS_INTERVAL - lacking)
+    seconds = ctx.status.seconds_since(_unavailable_since(deployment))
+    if seconds < DIAGNOSTICS_INTERVAL:
+        return replace(waiting, after=DIAGNOSTICS_INTERVAL - seconds)
     load = partial(
         pod_not_ready_reason, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector(Component.REPO)
     )
     return replace(waiting, detail=await ctx.informers.diagnostics.get("replicas", load), after=DIAGNOSTICS_INTERVAL)
 
 
-def _lacking_since(deployment: Object) -> object:
-    """Return when replicas became too few; None for right now."""
+def _unavailable_since(deployment: Object) -> object:
+    """Return when the Deployment became unavailable; None if it is available."""
     available = objects.condition(deployment, "Available")
     if available is None:
         return objects.metadata(deployment).get("creationTimestamp")
@@ -96,7 +96,7 @@ def _lacking_since(deployment: Object) -> object:
 
 
 async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Waiting:
-    """Wait for the endpoint of the ready Pods, and create the Service again if it was deleted."""
+    """Wait for a ready endpoint, and recreate the Service if it was deleted."""
     service = repo_service_name(ctx.owner.name)
     if await ctx.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
         await ctx.ensure(SERVICES, repository_service(ctx.owner))
@@ -110,5 +110,5 @@ def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:
 
 
 def _has_ready(slice_: Object) -> bool:
-    """Return True if an endpoint is ready; without conditions it counts as ready, as the API defines it."""
+    """Return True if an endpoint is ready; as the API defines, one without the condition counts as ready."""
     return any((e.get("conditions") or {}).get("ready", True) is not False for e in slice_.get("endpoints") or [])

@@ -47,7 +47,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows defaults except empty ones."""
+    """Shows non-empty defaults."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         return super()._get_help_string(action) if action.default else action.help

@@ -51,7 +51,7 @@ def run(options: RunOptions) -> int:
     except (StartError, ConfigError, BindError) as error:
         sys.stderr.write(f"upgrade-manager: cannot start: {error}\n")
         return 1
-    except Exception as error:  # noqa: BLE001  # the process ends here with one line
+    except Exception as error:  # noqa: BLE001  # logged as one line before the process exits
         structlog.get_logger(__name__).error("manager failed", error=str(error) or type(error).__name__)
         return 1
     return 0
@@ -81,12 +81,12 @@ async def _run_manager(options: RunOptions, clock: SystemClock) -> None:
 
 
 async def _freeze() -> None:
-    """Exclude the synced caches from collections; a stage after theirs."""
+    """Exclude the synced caches from collections; runs in a stage after theirs."""
     gc_tuning.freeze()
 
 
 async def _check_api_server(environment: Environment, server: str) -> None:
-    """Raise StartError at once when the API server cannot be used."""
+    """Raise StartError if the API server cannot be used."""
     client = Client(environment.transport, user_agent=USER_AGENT, random=environment.random)
     try:
         async with asyncio.timeout(STARTUP_TIMEOUT):

@@ -36,7 +36,7 @@ _LIST_TIMEOUT = 60.0
 
 
 class Client:
-    """Reads and writes objects of any resource; raises kube.errors only, and retries by the rules of `retry`.
+    """Reads and writes objects of any resource; raises only errors of `kube.errors`, and retries as `retry` defines.
 
     Objects are the JSON that the server sent; the caller may keep and modify them. `field_validation` is Strict, Warn,
     Ignore, or "" for the server's default.
@@ -161,7 +161,7 @@ class Client:
         return resource.metadata_of(obj) if metadata_only else obj
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
-        """Replace an object. Raises Conflict when it has another resourceVersion than the given one."""
+        """Replace an object. Raises Conflict if its resourceVersion differs from the given one."""
         namespace, name = key(obj)
         path = resource.path(name, namespace=namespace, subresource=subresource)
         request = self._write("PUT", path, query=self._validation, body=obj)
@@ -170,7 +170,7 @@ class Client:
     async def delete(
         self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", propagation: str = "Background"
     ) -> None:
-        """Delete an object. Raises NotFound, and Conflict when it has another uid than the given one."""
+        """Delete an object. Raises NotFound, and Conflict if its uid differs from the given one."""
         options = _delete_options(propagation)
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -207,9 +207,9 @@ class Client:
         limit: int,
         timeout: float = _TIMEOUT,  # noqa: ASYNC109  # until the response begins
     ) -> bytes:
-        """Return the first `limit` bytes of a response of any length; the caller limits the time for all of it.
+        """Return the first `limit` bytes of a response; the caller limits the time for the whole response.
 
-        The rest is read and dropped, which keeps the connection.
+        The rest is read and discarded, so that the connection can be reused.
         """
         about = f"get {path}"
         head = bytearray()

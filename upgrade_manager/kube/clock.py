@@ -15,7 +15,7 @@ def loop_time() -> float:
 class Clock(Protocol):
     """A source of time that tests can replace.
 
-    The calendar may jump (NTP, a resumed machine), so durations are never differences of `now()`.
+    Calendar time may jump (NTP, a resumed machine): never compute durations from `now()`.
     """
 
     def now(self) -> datetime:
@@ -23,7 +23,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds since a fixed moment; only differences mean anything, and only in this process."""
+        """Return seconds since an arbitrary moment; only differences within this process are meaningful."""
         ...
 
 

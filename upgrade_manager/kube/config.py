@@ -30,7 +30,7 @@ class TlsConfig:
     #: Paths, because OpenSSL loads keys only from files.
     cert_file: str = ""
     key_file: str = ""
-    #: SHA-256 of both files, so that a rotation makes another value.
+    #: SHA-256 of both files, so that a rotated certificate gives an unequal value.
     cert_digest: str = ""
     #: The name in the server's certificate, if it is not the host's.
     server_name: str = ""
@@ -39,7 +39,7 @@ class TlsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What a transport needs to reach an API server."""
+    """The address and credentials of an API server, for a transport."""
 
     #: `https://host:port`, perhaps with a path prefix; no slash at the end.
     server: str
@@ -52,7 +52,7 @@ class ClientConfig:
     max_age: float = math.inf
 
     def __repr__(self) -> str:
-        """Return no credentials, so that logs and tracebacks show none."""
+        """Omit the credentials, so that logs and tracebacks show none."""
         return f"ClientConfig({self.server})"
 
 

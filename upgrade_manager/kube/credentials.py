@@ -1,4 +1,4 @@
-"""Credentials that are renewed when they are old or rejected, once for all requests and at a limited rate."""
+"""Credentials that are renewed when old or rejected, once for all requests and at a limited rate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from upgrade_manager.kube.config import ConfigError
 if TYPE_CHECKING:
     from upgrade_manager.kube.config import ClientConfig, TlsConfig
 
-#: Seconds between two renewals, so that a server that rejects everything does not keep an exec plugin busy.
+#: Seconds between two renewals: a server that rejects everything must not cause endless calls of an exec plugin.
 _RENEWAL_INTERVAL = 10.0
 
 _log = structlog.get_logger(__name__)
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Credentials:
-    """What a request is sent with; replaced only when something in it has changed."""
+    """The credentials and connection settings of requests; replaced only when one of them changes."""
 
     authorization: str
     tls: ssl.SSLContext
@@ -49,13 +49,13 @@ class Authenticator:
         return cls(config, await _build(config))
 
     async def credentials(self) -> Credentials:
-        """Return the current credentials, after a renewal if they are old; during one, return the old ones."""
+        """Return the current credentials, renewed if they are old; during a renewal, the old ones."""
         if loop_time() - self._loaded_at >= self._config.max_age and not self._lock.locked():
             return await self.renew(self._credentials)
         return self._credentials
 
     async def renew(self, rejected: Credentials) -> Credentials:
-        """Return other credentials than the rejected ones, or the same if there are none yet."""
+        """Return newer credentials than the rejected ones, or the same if there are no newer ones yet."""
         async with self._lock:
             if self._credentials is rejected and loop_time() - self._last_renewal >= _RENEWAL_INTERVAL:
                 self._last_renewal = loop_time()
@@ -79,7 +79,7 @@ async def _build(config: ClientConfig, tls: ssl.SSLContext | None = None) -> Cre
     if not config.authorization.isprintable():
         raise ConfigError("the token contains characters that an HTTP header must not contain")
     if tls is None:
-        # It takes milliseconds and reads files.
+        # In a thread: it takes milliseconds and reads files.
         tls = await asyncio.to_thread(_tls_context, config.tls)
     return Credentials(
         authorization=config.authorization, tls=tls, server_name=config.tls.server_name, proxy=config.proxy

@@ -1,4 +1,4 @@
-"""Decodes the bytes of a watch into events, however the bytes were cut and however long a line is."""
+"""Decodes the bytes of a watch into events, for chunks and lines of any length."""
 
 from __future__ import annotations
 

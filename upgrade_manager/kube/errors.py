@@ -1,8 +1,8 @@
-"""Errors of the Kubernetes API, by what the caller should do about them.
+"""Errors of the Kubernetes API, classified by what the caller should do.
 
     KubeError
     ├── Gone            the resourceVersion or continue token is too old: list again
-    ├── Conflict        the object was written in between: read it and decide again
+    ├── Conflict        the object has changed: read it and decide again
     ├── AlreadyExists   an object of that name exists
     ├── NotFound        the object, its kind or its namespace does not exist
     ├── Throttled       the server is overloaded: wait `retry_after` seconds
@@ -32,12 +32,12 @@ TIMED_OUT = "RequestTimedOut"
 #: Servers use both reasons for the same error, in responses and in watches.
 _GONE_REASONS = frozenset({"Expired", "Gone"})
 _TOO_LARGE = "ResourceVersionTooLarge"
-#: Seconds, for a server that is overloaded and names no number.
+#: Seconds, for an overloaded server that sends no Retry-After.
 _DEFAULT_RETRY_AFTER = 1.0
 
 
 class KubeError(Exception):
-    """A failed request; `str()` names the verb, the object and the server's reason, for users."""
+    """A failed request; `str()` is for users: the verb, the object and the server's reason."""
 
     def __init__(
         self, message: str, *, status: int = 0, reason: str = "", details: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
 """Counts repeated Events, combines similar ones and drops floods (client-go, tools/record).
 
-Bookkeeping for `events.EventRecorder`; nothing here waits or sends. It is lost on restart, but names are stable: a
-repetition after a restart has the name of the stored Event.
+State of `events.EventRecorder`; it never waits or sends. It is lost on restart, but names are stable: a repetition
+after a restart has the name of the stored Event.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 #: Series, groups and buckets to remember; the least recently used are evicted.
 CACHE_SIZE = 4096
-#: From so many different messages about an object on they are one Event, unless they are so many seconds apart.
+#: This many different messages about an object are combined into one Event, unless so many seconds pass between two.
 MAX_SIMILAR = 10
 SIMILAR_INTERVAL = 600.0
 COMBINED = "(combined from similar events): "
-#: Events at once for each object and type, and the seconds after which one more is allowed.
+#: Events in a burst for each object and type, and the seconds after which one more is allowed.
 BURST = 25
 REFILL_INTERVAL = 300.0
 #: Characters.
@@ -51,9 +51,9 @@ Key: TypeAlias = tuple[str, ...]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class EventSeries:
-    """One Event object: what it reports, how often, and what the API server has of it."""
+    """One Event object: its content, its count, and whether the API server has it."""
 
-    #: Of the Event.
+    #: The name of the Event.
     name: str
     about: Object
     type: str
@@ -65,7 +65,7 @@ class EventSeries:
     count: int = 1
     #: Occurrences that an earlier process has counted.
     earlier: int = 0
-    #: The caller gave the name: sent once, never counted, never dropped.
+    #: The caller chose the name: sent once, never counted or dropped.
     is_named: bool = False
     is_stored: bool = False
     #: Attempts to send it without a response.
@@ -112,9 +112,9 @@ class EventSeries:
         return {"lastTimestamp": format_time(self.last), "message": self.message[:MESSAGE_LIMIT]}
 
     def resume(self, stored: Object) -> bool:
-        """Continue the count of the stored Event; whether the stored count must be updated.
+        """Continue the count of the stored Event; return whether the stored count must be updated.
 
-        After an attempt without a response, a stored Event that began when the series did is its own.
+        After an attempt without a response, a stored Event with the same firstTimestamp is this series' own.
         """
         count = stored.get("count")
         if not self.failures or stored.get("firstTimestamp") != format_time(self.first):
@@ -159,14 +159,14 @@ class EventCorrelator:
         self._buckets: _LruCache[_TokenBucket] = _LruCache()
 
     def record_once(self, series: EventSeries) -> EventSeries | None:
-        """Return the series, or None when one of its name was recorded before."""
+        """Return the series, or None if one with its name was recorded before."""
         known = self._series.recall((objects.namespace(series.about), series.name), lambda: series)
         return series if known is series else None
 
     def count(self, series: EventSeries, *, time: float) -> EventSeries | None:
         """Return the series that this occurrence belongs to; None above the rate limit. `time` is the loop's.
 
-        Messages that differ only in volatile numbers belong together. The name follows from what identifies the series.
+        Messages that differ only in volatile numbers belong to one series, whose name is derived from them.
         """
         identity = _identity(series.about)
         group = (*identity, series.type, series.reason)

@@ -1,4 +1,4 @@
-"""Records Events for `kubectl describe`: in the background, and best effort."""
+"""Records Events for `kubectl describe`, in the background and best effort."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-#: Attempts while the API server does not respond, or returns Forbidden, as it does until its roles are loaded.
+#: Attempts while the API server does not respond or returns Forbidden, which it does until its roles are loaded.
 MAX_ATTEMPTS = 12
 #: Seconds between two attempts.
 RETRY_INTERVAL = 10.0
@@ -34,10 +34,10 @@ QUEUE_SIZE = 1000
 
 
 class EventRecorder:
-    """Records core/v1 Events of one component; repetitions raise the count of the first.
+    """Records core/v1 Events of one component; repetitions increase the count of the first one, also after a restart.
 
-    That also holds over restarts, for as long as the API server keeps the first. Only the rights to create and patch
-    Events are needed. `record` never blocks and never raises; `run` sends until cancelled; `flush` waits for the rest.
+    It needs only the permissions to create and patch Events. `record` never blocks and never raises; `run` sends until
+    cancelled; `flush` waits until all are sent.
     """
 
     def __init__(self, client: Client, *, component: str, now: Callable[[], datetime], random: Random) -> None:
@@ -46,7 +46,7 @@ class EventRecorder:
         self._now = now
         self._random = random
         self._correlator = EventCorrelator(component)
-        #: Series with something unsent, each once, in order.
+        #: Series with unsent changes, each once, in order.
         self._queue: deque[EventSeries] = deque()
         self._arrived = asyncio.Event()
         #: Set while the queue is empty and nothing is being sent.
@@ -56,8 +56,8 @@ class EventRecorder:
     def record(self, about: Object, *, type_: str, reason: str, message: str, name: str = "") -> None:
         """Record an Event about an object. `type_` is Normal or Warning.
 
-        An Event with a `name` exists exactly once, however often it is recorded and by whichever process; it is not
-        counted, combined or rate-limited.
+        An Event with a `name` exists exactly once, even if several processes record it; it is not counted, combined or
+        rate-limited.
         """
         now = self._now()
         series = EventSeries(
@@ -114,7 +114,7 @@ class EventRecorder:
             return
         try:
             if not series.is_stored:
-                # An earlier process has stored it: the response to this patch has its count.
+                # Stored by an earlier process: the response to this patch has its count.
                 stored = await self._patch(series, series.latest())
                 if not series.resume(stored):
                     return
@@ -127,7 +127,7 @@ class EventRecorder:
         return await self._client.patch(EVENTS, series.name, MergePatch(body), namespace=series.namespace)
 
     async def _create(self, series: EventSeries) -> bool:
-        """Create the Event; whether nothing is left to send."""
+        """Create the Event; return whether nothing is left to send."""
         series.is_stored = False
         try:
             await self._client.create(EVENTS, series.to_event(self._component))
@@ -148,7 +148,7 @@ class EventRecorder:
 
 
 def _reference(about: Object) -> Object:
-    """Return what an Event needs of its object, so that the object itself is not kept."""
+    """Return the fields for involvedObject, so that the object itself is not kept."""
     fields = ("name", "namespace", "uid", "resourceVersion")
     meta = {key: value for key, value in objects.metadata(about).items() if key in fields}
     return {"apiVersion": about.get("apiVersion"), "kind": about.get("kind"), "metadata": meta}

@@ -1,8 +1,7 @@
-"""The transport of production: HTTP/1.1 with aiohttp.
+"""The production transport: HTTP/1.1 with aiohttp.
 
-Watches have their own session: they hold their connections and would otherwise exhaust the pool of ordinary requests.
-TCP keep-alive and TCP_USER_TIMEOUT detect dead peers. No exception of aiohttp leaves this module, and it logs nothing
-of what is sent or received.
+Watches have their own session, because they would exhaust the connection pool of ordinary requests. TCP keep-alive and
+TCP_USER_TIMEOUT detect dead peers. aiohttp's exceptions do not leave this module, and no content is logged.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ def _ignore(*_: object) -> None:
 class HttpTransport:
     """Sends requests to one API server; use it as an async context manager.
 
-    It limits the time to connect; `retry` and `watch` limit the rest. After a 401 the credentials are renewed and the
-    request is sent once more.
+    It limits only the time to connect; `retry` and `watch` limit the rest. After a 401 it renews the credentials and
+    sends the request once more.
     """
 
     def __init__(self, config: ClientConfig, *, on_response: OnResponse = _ignore) -> None:

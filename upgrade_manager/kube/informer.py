@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 def without_managed_fields(obj: Object) -> Object:
-    """Remove managedFields, which the manager never reads and which are half of many objects."""
+    """Remove managedFields, which are never read and make up half of many objects."""
     metadata(obj).pop("managedFields", None)
     return obj
 
@@ -43,8 +43,8 @@ def _ignore(*_: object) -> None:
 class Informer:
     """Keeps `store` in sync with one selection, and calls the handlers for every change.
 
-    Handlers run on the loop after the store has changed, in the order given. They should only enqueue keys. One that
-    raises is logged and misses that change. `transform` runs once for each object before it is stored and may modify
+    Handlers run on the loop after the store has changed, in the order given. They should only enqueue keys. An
+    exception of a handler is logged. `transform` runs once for each object before it is stored and may modify
     it in place.
     """
 
@@ -90,9 +90,9 @@ class Informer:
         return self._reflector.last_error
 
     async def wait_for_version(self, resource_version: str, *, timeout: float = 5.0) -> bool:  # noqa: ASYNC109
-        """Wait until the store has reached a resourceVersion, such as that of an own write.
+        """Wait until the store has reached a resourceVersion, such as that of the caller's write.
 
-        False after the timeout: the store is usable, but older than the write.
+        Return False after the timeout: the store is usable, but older than the write.
         """
         wanted = _number(resource_version)
         if self._reached() >= wanted:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _PACKAGE = "kubernetes_asyncio"
 #: Seconds for an exec plugin or an OIDC provider.
 _LOGIN_TIMEOUT = 60.0
-#: Seconds before a plugin's token expires at which it is renewed.
+#: A plugin's token is renewed so many seconds before it expires.
 _EXPIRY_MARGIN = 60.0
-#: What the loader raises for a missing field.
+#: Exceptions of the loader for a missing field.
 _INCOMPLETE = (TypeError, AssertionError, AttributeError, KeyError)
 _import_lock = threading.Lock()
 
@@ -102,7 +102,7 @@ class Kubeconfig:
             server=loaded.host,
             tls=_tls(loaded),
             source=replace(self, context=loader.current_context["name"]),
-            # The loader does not strip what it reads from token files.
+            # The loader does not strip the content of token files.
             authorization=str(loaded.api_key.get("BearerToken", "")).strip(),
             proxy=loaded.proxy or "",
             max_age=self._max_age(loader),
@@ -146,7 +146,7 @@ def _problem(error: Exception) -> str:
 def config_library() -> Any:
     """Import kubernetes_asyncio's kubeconfig module without the models.
 
-    Its parent packages import everything. During the import they are replaced by empty ones that find the same files;
+    Its parent packages import the whole library. During the import they are replaced by empty stubs with the same path;
     afterwards all are removed from sys.modules, so that an ordinary import gets the whole library. The module is
     cached, because it tracks the temporary files that it creates.
     """
@@ -172,11 +172,11 @@ def _import_lean() -> Any:
     folder = Path(spec.submodule_search_locations[0])
     _stub(_PACKAGE, folder)
     client = _stub(f"{_PACKAGE}.client", folder / "client")
-    # Only functions that are never called here use it.
+    # Used only by functions that are never called here.
     client.ApiClient = object  # type: ignore[attr-defined]
     client.Configuration = importlib.import_module(f"{_PACKAGE}.client.configuration").Configuration  # type: ignore[attr-defined]
     library = importlib.import_module(f"{_PACKAGE}.config.kube_config")
-    # It logs what it raises.
+    # The loader also logs the errors that it raises.
     library.logger.setLevel(logging.CRITICAL)
     return library
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-#: Those from a store are shared: never modify them.
+#: Objects from a store are shared: never modify them.
 Object: TypeAlias = dict[str, Any]
 
 

@@ -1,4 +1,4 @@
-"""Paged lists: what to list, one page, and all pages (client-go's ListPager)."""
+"""Paged lists: selection, one page, all pages (client-go's ListPager)."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ FetchPage: TypeAlias = Callable[[ListOptions], Awaitable[ObjectList]]
 async def list_all_pages(fetch: FetchPage, *, resource_version: str, limit: int = PAGE_SIZE) -> ObjectList:
     """Fetch all pages, at the resourceVersion of the first.
 
-    When a token expires, everything is listed at once at the requested resourceVersion. Gone reaches the caller only
-    from the first page.
+    When a continue token expires, all objects are listed in one page at the requested resourceVersion. Raises Gone only
+    for the first page.
     """
     page = await fetch(ListOptions(resource_version=resource_version, limit=limit))
     first, items = page, page.items

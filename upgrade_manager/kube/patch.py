@@ -19,7 +19,7 @@ class MergePatch:
     body: Object
 
     def at(self, resource_version: str) -> MergePatch:
-        """Return the same patch, which fails with Conflict when the object has another resourceVersion."""
+        """Return the same patch, pinned: it fails with Conflict if the object has another resourceVersion."""
         metadata = {**(self.body.get("metadata") or {}), "resourceVersion": resource_version}
         return MergePatch({**self.body, "metadata": metadata})
 
@@ -30,7 +30,7 @@ class MergePatch:
 
 @dataclass(frozen=True, slots=True)
 class JsonPatch:
-    """RFC 6902: a list of operations, all or none; a `test` that fails is Invalid."""
+    """RFC 6902: operations that are applied all or none; a failed `test` raises Invalid."""
 
     content_type: ClassVar[str] = "application/json-patch+json"
 

@@ -1,8 +1,7 @@
 """Lists and watches one resource and keeps a store in sync with the API server (client-go's Reflector).
 
-The rules are those of tools/cache/reflector.go: which resourceVersion and page size a list requests, when list and
-watch are one stream (watch_list.py), what follows each ending (watch_errors.py), and how long to wait in between
-(`retry.Backoff`).
+The rules are those of tools/cache/reflector.go: resourceVersion and page size of lists, streaming
+lists (watch_list.py), the reaction to errors (watch_errors.py), and the delays (`retry.Backoff`).
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ _PAGED_VERSIONS = {"", "0"}
 
 
 class ReflectorStore(EventStore, Protocol):
-    """What a reflector fills. Calls never overlap, and none awaits."""
+    """The store that a reflector fills. Its methods are synchronous."""
 
     def transform(self, obj: Object) -> Object:
-        """Return what to keep of a listed object, which may be modified in place."""
+        """Return the object to store; the given one may be modified in place."""
         ...
 
     def replace(self, items: list[Object], version: str) -> None:
-        """Hold exactly these transformed objects."""
+        """Replace the content with these transformed objects."""
         ...
 
     def advance(self, version: str, *, events: int) -> None:
@@ -87,13 +86,13 @@ class Reflector:
         self._log = _log.bind(resource=selection.resource.name)
         #: Why the last list failed; "" after a success.
         self.last_error = ""
-        #: Where the next watch starts, and what the next list must not be older than; "" before the first list.
+        #: Where the next watch starts, and the minimum version of the next list; "" before the first list.
         self._version = ""
         #: Whether the server refused a list at that version; the next one requests the latest state.
         self._is_version_unavailable = False
-        #: Whether the server pages lists that its watch cache could serve, that is, has no watch cache.
+        #: Whether the server pages lists at version "0", that is, has no watch cache.
         self._is_paged = False
-        #: How many watches in a row were closed at once, though each sent an event.
+        #: Consecutive watches that were closed at once after an event.
         self._quick_watches = 0
         #: Whether events arrive in the order of their versions.
         self._is_ordered = True
@@ -125,7 +124,7 @@ class Reflector:
             ending = await self._watch()
 
     def _reopen_delay(self, ending: Ending) -> float:
-        """Return the seconds to wait: none after a watch that worked, or the first that was closed at once."""
+        """Return the seconds before the next watch: 0 if the last one worked or was the first to be closed at once."""
         if ending.back_off:
             return self._backoff.failed(at_least=ending.retry_after)
         self._quick_watches = self._quick_watches + 1 if ending is QUICK else 0
@@ -175,7 +174,7 @@ class Reflector:
         return watcher
 
     async def _list(self) -> ObjectList:
-        """List any cached state first, later one that is not older than the last version, or else the latest."""
+        """List any cached state at first, later a state not older than the last version, else the latest state."""
         version = "" if self._is_version_unavailable else self._version or "0"
         limit = PAGE_SIZE if self._is_paged or version in _PAGED_VERSIONS else 0
         try:
@@ -210,7 +209,7 @@ class Reflector:
             return await self._follow(watcher)
 
     async def _follow(self, watcher: StreamWatcher) -> Ending:
-        # A watch from "" or "0" sends the existing objects in any order: their versions cannot be resumed from.
+        # A watch from "" or "0" sends existing objects in any order: no watch can resume at their versions.
         self._is_ordered = self._version not in _PAGED_VERSIONS
         try:
             async for events in watcher:
@@ -220,7 +219,7 @@ class Reflector:
         except Undecodable as error:
             return self._logged(after_error_event(error), error)
         except Transient as error:
-            # A broken stream is an ended one.
+            # A broken stream counts as closed.
             self._log.debug("watch broke", error=str(error))
         finally:
             self._backoff.succeeded(watcher.age)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Group, version, plural and kind: every URL path follows without discovery."""
+    """Group, version, plural and kind, from which URL paths are built without discovery."""
 
     group: str
     version: str

@@ -1,8 +1,8 @@
 """Retries of requests, and the backoff between failed lists and watches.
 
 The rules are client-go's (rest/request.go, with_retry.go): a 429 or 5xx with Retry-After is retried up to ten times,
-whatever the verb, because the server did not act on it; a GET is also retried after a broken connection; a write is
-not, because it may have happened. Departures: no retry starts later than `RETRY_DEADLINE`, so that the caller's own
+for any verb, because the server did not act on it; only a GET is also retried after a broken connection, because a
+write may have been applied. Departures: no retry starts later than `RETRY_DEADLINE`, so that the caller's own
 backoff takes over, and a resourceVersion that the server has not reached is reported at once.
 """
 
@@ -41,9 +41,9 @@ _ERROR_BODY_LIMIT = 1 << 20
 
 
 class RestClient:
-    """Sends requests over a transport, limits their time and retries them; raises kube.errors only.
+    """Sends requests over a transport, limits their time and retries them; raises only errors of `kube.errors`.
 
-    `about` starts the message of every error: `get jobs.batch ns/x`.
+    `about` begins the message of every error: `get jobs.batch ns/x`.
     """
 
     def __init__(self, transport: Transport, *, random: Random) -> None:
@@ -113,7 +113,7 @@ class _Retry:
         self._left -= 1
         if self._left < 0 or loop_time() + seconds > self._deadline:
             raise error
-        # Jitter, so that clients that failed together do not return together.
+        # Jitter, so that clients that failed at the same time do not retry at the same time.
         return seconds * self._random.uniform(1.0, 1.1)
 
 
@@ -130,7 +130,7 @@ async def _time_limit(request: Request, about: str) -> AsyncIterator[None]:
 
 
 async def _error_body(stream: Stream) -> bytes:
-    """Read the body of an error; without it the status decides alone."""
+    """Read the body of an error; empty if that fails, so that the error is classified by its status."""
     body = bytearray()
     try:
         async with asyncio.timeout(_ERROR_BODY_TIMEOUT):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Key: TypeAlias = tuple[str, str]
-#: Inside `Store`, `list` is a method.
+#: Aliases, because inside `Store` the name `list` is a method.
 Objects: TypeAlias = "list[Object]"
 Derived: TypeAlias = "list[T]"
 Keys: TypeAlias = "list[Key]"
@@ -46,15 +46,15 @@ Changes: TypeAlias = list[Change]
 class Store:
     """Holds objects by namespace and name. Objects are shared: never modify them.
 
-    Only an informer calls `replace`, `put` and `delete` and sets `resource_version`. None of them awaits, so readers
-    never see half a list. An object that is replaced by one of the same name with another uid is deleted and added.
+    Only an informer writes to it. Writes are synchronous, so readers never see half a list. An object that is replaced
+    by one of the same name with another uid counts as deleted and added.
     """
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
         #: All keys in order; None after the set of keys has changed.
         self._sorted: Keys | None = None
-        #: Function -> its result for each object that has not changed since.
+        #: By function: its results for the current objects.
         self._derived: dict[Callable[[Object], Any], dict[Key, Any]] = {}
         #: The resourceVersion that the store has reached; "" before the first list.
         self.resource_version = ""
@@ -73,8 +73,8 @@ class Store:
     def derive(self, function: Callable[[Object], T]) -> Derived[T]:
         """Return the function's result for each object, in the order of `list`.
 
-        It is called once for each version of an object and its results are kept with the store, so it must depend on
-        the object alone and be a function of a module or a class.
+        Results are cached by function and version of the object, so the function must depend on the object alone and be
+        defined once, at module level or as a class.
         """
         results = self._derived.setdefault(function, {})
         if len(results) < len(self._objects):
@@ -83,14 +83,14 @@ class Store:
         return [results[where] for where in self._keys()]
 
     def replace(self, items: Iterable[Object], version: str) -> Changes:
-        """Hold exactly these objects; return the changes, deletions first.
+        """Replace the content with these objects; return the changes, deletions first.
 
-        Objects whose uid and resourceVersion are unchanged stay, without a change.
+        Objects with an unchanged uid and resourceVersion cause no change.
         """
         incoming = {key(obj): obj for obj in items}
         self.resource_version = version
         if not self._objects:
-            # The first list, and the longest step: nothing has to be compared.
+            # Fast path for the first list.
             self._objects, self._sorted = incoming, None
             return [Change(ChangeKind.ADDED, obj) for obj in incoming.values()]
         deleted = [known for known in self._objects if known not in incoming]
@@ -99,11 +99,11 @@ class Store:
         return sorted(changes, key=lambda change: change.kind is not ChangeKind.DELETED)
 
     def put(self, obj: Object) -> Changes:
-        """Hold this object; nothing changes when this version is known."""
+        """Add or update an object; no change if the store has this version."""
         return self._set(key(obj), obj)
 
     def delete(self, obj: Object) -> Changes:
-        """Remove the object of this name; the change carries the state given here, the last one."""
+        """Remove the object of this name; the change has the given state, which is the last one."""
         if key(obj) not in self._objects:
             return []
         self._remove(key(obj))

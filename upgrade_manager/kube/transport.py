@@ -1,7 +1,7 @@
 """The interface between the client and the wire: a request goes in, a response or a stream comes out.
 
-Production sends over aiohttp. Tests pass the request to an API server in the same process. Whatever delays, refuses,
-drops or counts requests is one more `Transport` in between.
+Production sends over aiohttp; tests pass the request to an API server in the same process. Transports that delay,
+refuse or count requests can be stacked on top.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Stream(Protocol):
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """Yield bytes as they arrive, cut anywhere. Raises Transient when the connection breaks."""
+        """Yield bytes as they arrive, split at any position. Raises Transient if the connection breaks."""
         ...
 
 

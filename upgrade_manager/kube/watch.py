@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.pager import Selection
     from upgrade_manager.kube.transport import Stream
 
-#: Seconds of silence after which the peer counts as dead. Bookmarks arrive about every 60 s; together with the
+#: Seconds without data after which the peer counts as dead. Bookmarks arrive about every 60 s; including the
 #: reconnection it stays below 90.
 IDLE_TIMEOUT = 80.0
-#: Seconds after the timeout that the server was given at which the client closes the watch itself.
+#: Seconds after the requested timeout at which the client closes the watch itself.
 GRACE_PERIOD = 30.0
 
 _log = structlog.get_logger(__name__)
@@ -30,20 +30,20 @@ _log = structlog.get_logger(__name__)
 class StreamWatcher:
     """Iterates over the events of an open stream in batches, one for each read.
 
-    The iteration may stop and resume. It ends when the server ends the watch; an event that is cut off then is dropped,
-    because the next watch sends it again. It raises Transient when the stream breaks, is silent or exceeds its
-    deadline, and Undecodable for a line that is not an event, both after the events before.
+    The iteration may stop and resume. It ends when the server ends the watch; an incomplete last event is dropped,
+    because the next watch sends it again. It raises Transient if the stream breaks, is silent or exceeds its deadline,
+    and Undecodable for a line that is not an event, in both cases after the preceding events.
     """
 
     def __init__(self, stream: Stream, *, timeout: float) -> None:
-        """`timeout` is what the server was given, in seconds."""
+        """`timeout` is the one in the request, in seconds."""
         self._chunks = aiter(stream.chunks())
         self._opened = loop_time()
         self._deadline = self._opened + timeout + GRACE_PERIOD
         self._lines = LineSplitter()
         #: Read, but not returned yet.
         self._events: list[WatchEvent] = []
-        #: To raise after them.
+        #: Raised after them.
         self._error: Undecodable | None = None
         self._has_ended = False
         #: Events read so far.
@@ -63,7 +63,7 @@ class StreamWatcher:
         return events
 
     def unread(self, events: list[WatchEvent]) -> None:
-        """Return these, the last events of a batch, once more."""
+        """Return these events again, the last ones of the current batch."""
         self._events = events
 
     @property
@@ -113,7 +113,7 @@ def apply_event(event: WatchEvent, selection: Selection, store: EventStore) -> s
     obj, resource = event.object, selection.resource
     if event.type == "ERROR":
         raise error_from_status(f"watch {resource.name}", obj)
-    # A whole object in a metadata watch passes here and fails below.
+    # In a metadata watch, a whole object passes here and fails below.
     is_expected = selection.metadata_only or obj.get("kind") == resource.kind
     version = resource_version(obj) if is_expected else ""
     if not version:

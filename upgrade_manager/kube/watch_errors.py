@@ -1,7 +1,7 @@
-"""How lists and watches end and what the reflector does next: client-go's error matrix, as data.
+"""The endings of lists and watches, and the reflector's reaction to each (client-go's rules, as data).
 
-A watch may be reopened at the last resourceVersion. Everything else starts a new cycle: a streaming list where the
-server supports it, else a list and a watch.
+A watch may be reopened at the last resourceVersion. Any other ending starts a new cycle: a streaming list if the server
+supports it, else a list and a watch.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from upgrade_manager.kube.errors import REFUSED, Gone, Throttled, Transient, is_
 if TYPE_CHECKING:
     from upgrade_manager.kube.errors import KubeError
 
-#: Seconds; a watch that closes sooner without an event does not work.
+#: Seconds; a watch that is closed sooner without an event counts as failed.
 VERY_SHORT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """Why a list or a watch ended, and what follows."""
+    """Why a list or a watch ended, and the reaction."""
 
-    #: For metrics and logs; one of a few words.
+    #: For metrics and logs: one of few values.
     reason: str
     relist: bool
     #: Whether to wait for the backoff first.
@@ -36,7 +36,7 @@ class Ending:
 
 #: The server ended the watch as usual.
 CLOSED = Ending(reason="closed", relist=False, back_off=False)
-#: It ended the watch at once, but after an event.
+#: The server ended the watch at once, but after an event.
 QUICK = Ending(reason="quick", relist=False, back_off=False)
 SHORT = Ending(reason="short", relist=True, back_off=True)
 #: 410 Gone, as a response or as an event of the stream.
@@ -44,14 +44,14 @@ EXPIRED = Ending(reason="expired", relist=True, back_off=True)
 
 
 def after_close(*, age: float, events: int) -> Ending:
-    """Return what follows a watch that ended or broke after `age` seconds."""
+    """Return the ending of a watch that was closed or broke after `age` seconds."""
     if age >= VERY_SHORT:
         return CLOSED
     return QUICK if events else SHORT
 
 
 def after_connect(error: KubeError) -> Ending:
-    """Return what follows a watch that could not be opened."""
+    """Return the ending of a watch that could not be opened."""
     if isinstance(error, Throttled):
         return _throttled(error)
     if isinstance(error, Transient) and not error.status:
@@ -63,14 +63,14 @@ def after_connect(error: KubeError) -> Ending:
 
 
 def after_error_event(error: KubeError) -> Ending:
-    """Return what follows a watch that the server ended with an ERROR event or a line that is not an event."""
+    """Return the ending of a watch after an ERROR event or a line that is not an event."""
     if isinstance(error, Throttled) and error.status in (0, 429):
         return _throttled(error)
     return after_list(error)
 
 
 def after_list(error: KubeError) -> Ending:
-    """Return what follows a list that failed, or a watch with any other error."""
+    """Return the ending of a list that failed, or of a watch with any other error."""
     if isinstance(error, Gone):
         return EXPIRED
     retry_after = error.retry_after if isinstance(error, Throttled) else 0.0
@@ -79,7 +79,7 @@ def after_list(error: KubeError) -> Ending:
 
 
 def is_version_unavailable(error: KubeError) -> bool:
-    """Whether the server cannot list at the requested resourceVersion, but may at its latest.
+    """Whether the server cannot list at the requested resourceVersion, but perhaps at the latest.
 
     An old server reports a version that it has not reached as a Timeout without causes.
     """

@@ -1,8 +1,8 @@
 """Streaming lists (WatchList, KEP-3157): a watch that starts with all existing objects and continues as a watch.
 
 They need one request instead of two, and objects are decoded as they arrive. The rules are those of client-go's
-watchList (tools/cache/reflector.go). Departures: a server without them is remembered, the initial events have a
-timeout, and a stream that ends early is never followed by another at once.
+watchList (tools/cache/reflector.go). Departures: missing support is remembered, the initial events have a timeout, and
+a stream that ends early is never retried at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class IncompleteInitialEvents(Transient):
 class WatchListSupport:
     """Remembers whether a server supports streaming lists, for all reflectors of a client.
 
-    A wrong value costs one request more for each list.
+    A wrong value costs one more request for each list.
     """
 
     def __init__(self) -> None:
@@ -98,10 +98,10 @@ class InitialEvents:
 
 
 def is_unsupported(error: KubeError) -> bool:
-    """Whether a streaming list failed as on a server without them, provided that a plain list then succeeds.
+    """Whether the error of a streaming list shows missing support, provided that a plain list then succeeds.
 
-    An older server rejects the parameters (422, 400); a still older one ignores them and never sends the bookmark.
-    Another invalid parameter, such as a selector, fails in the plain list too.
+    Old servers reject the parameters (422, 400); still older ones ignore them and never send the bookmark. With other
+    invalid parameters, such as a selector, the plain list fails too.
     """
     return isinstance(error, IncompleteInitialEvents) or (
         isinstance(error, Terminal) and not isinstance(error, Forbidden)

@@ -1,4 +1,4 @@
-"""Labels, annotations, names and namespaces that other programs read too.
+"""Labels, annotations, names and namespaces that other programs read as well.
 
 Users' manifests, dashboards, Rancher, Longhorn and the toolkit image depend on them: never change one.
 """

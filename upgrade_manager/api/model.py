@@ -23,9 +23,8 @@ StringList = Annotated[list[str], BeforeValidator(_strings)]
 class ApiModel(BaseModel):
     """A part of an object, with camelCase names in JSON.
 
-    Reading never fails: a field of the wrong type reads as absent. The API server enforces the schema; what is stored
-    nevertheless comes from a newer version or predates a rule, and must not hide the other fields. Limits of the
-    schema are therefore not checked here.
+    Parsing never fails: a field of the wrong type counts as absent. The API server enforces the schema; an invalid
+    field was stored by a newer version or before a rule existed, and must not make the other fields unreadable.
     """
 
     model_config = ConfigDict(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TIMEOUT = 10.0
 #: Seconds to wait for an aborted connection to close.
 _CLOSE_TIMEOUT = 1.0
-#: Names of this machine that a resolver need not know (RFC 6761, 6.3).
+#: Names of the local host, which resolvers may not know (RFC 6761, 6.3).
 _LOCALHOST = "localhost"
 _LOOPBACK = ("127.0.0.1", "::1")
 
@@ -31,7 +31,7 @@ class CertificateProbe(Protocol):
     async def read(self, host: str, port: int) -> Sequence[Validity]:
         """Return the validity of each certificate presented at that address, the server's own first; at least one.
 
-        Raises Transient within seconds when none can be read; its text does not name the server.
+        Raises Transient within seconds if none can be read; its message does not name the server.
         """
         ...
 
@@ -70,7 +70,7 @@ class TlsProbe:
         return validities
 
     async def _handshake(self, host: str, port: int) -> list[bytes]:
-        """Return the chain in DER. Raises what the operating system, the resolver and the TLS library raise."""
+        """Return the chain in DER. Raises OSError and ValueError."""
         *others, last = _addresses(host)
         for address in others:
             with suppress(ConnectionError):
@@ -113,7 +113,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def _addresses(host: str) -> tuple[str, ...]:
-    """Return the addresses to try: the host itself, or the loopback addresses for names of this machine."""
+    """Return the addresses to try: the host itself, or the loopback addresses for localhost."""
     return _LOOPBACK if host == _LOCALHOST or host.endswith(f".{_LOCALHOST}") else (host,)
 
 

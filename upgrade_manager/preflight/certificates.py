@@ -1,6 +1,6 @@
 """Validity of certificates: read from DER, combined over a chain, compared with the days that are required.
 
-The parser covers just the two dates (X.690, RFC 5280 4.1), which saves importing a cryptography library.
+The parser reads only the two dates (X.690, RFC 5280 4.1), to avoid importing a cryptography library.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class _State:
 
 
 class Preflight:
-    """Checks disks and certificates for the phase Initialize; each check runs, whatever the others find.
+    """Checks disks and certificates for the phase Initialize; a failing check does not skip the other.
 
     One instance lives as long as the manager. It keeps intermediate results of the current plan, so that one
     unresponsive node does not cause requests to all others.

@@ -1,4 +1,4 @@
-"""Checks that a node's disk has room for the new release's images, by the kubelet's own numbers.
+"""Checks that a node's disk has room for the new release's images, with the numbers of its kubelet.
 
 The kubelet removes images once disk usage exceeds imageGCHighThresholdPercent, which would undo the image preload.
 """
@@ -106,7 +106,7 @@ def _bytes(stats: dict[str, Any], key: str) -> int:
 
 
 def _node_of(body: bytes) -> dict[str, Any]:
-    """Return the node's part; Pods after it are not parsed."""
+    """Return the `node` member, without parsing the Pods that follow it."""
     text = body.decode("utf-8", errors="replace")
     start = _NODE_FIRST.match(text)
     if start is None:

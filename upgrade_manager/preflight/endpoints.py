@@ -30,7 +30,7 @@ class Endpoint:
 def endpoints_of(slices: Iterable[Object]) -> list[Endpoint]:
     """Return every endpoint of the EndpointSlices once, sorted.
 
-    Endpoints that are not ready are included: they serve the same certificate when they are. The slices of one Service
+    Endpoints that are not ready are included, because they will serve the same certificate. The slices of one Service
     may overlap.
     """
     return sorted({endpoint for piece in slices for endpoint in _endpoints_in(piece)})

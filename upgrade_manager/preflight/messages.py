@@ -1,4 +1,4 @@
-"""Texts of preflight results. Every failing node and endpoint is named, however many there are."""
+"""Messages of preflight results. They name every failing node and endpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Reasons are shown for that many targets, because a condition's message is limited; of more, just the names.
+#: Targets that are shown with their errors; with more, a message has all names but only the first errors.
 MAX_REASONS = 3
 
 

@@ -1,4 +1,4 @@
-"""Polls many targets that may be slow or down, spread over as many reconciles as it takes.
+"""Polls many targets that may be slow or down, over several reconciles.
 
 Results are kept in memory only, timed by the monotonic clock. After a restart the timeout starts over, so a target
 may be declared failed late but never early.
@@ -20,9 +20,9 @@ Probe: TypeAlias = "Callable[[], Awaitable[Result]]"
 
 #: Seconds for which probes of a target must keep failing before the target counts as failed.
 FAILURE_TIMEOUT = 60.0
-#: Failures in a row that are also required; rare probes prove little.
+#: Consecutive failures that are also required.
 MIN_FAILURES = 6
-#: Seconds after which fewer failures are enough, because among hundreds of failing targets each is probed rarely.
+#: Seconds after which fewer failures suffice: among hundreds of failing targets each is probed rarely.
 MAX_FAILURE_TIMEOUT = 180.0
 #: Probes that run at the same time.
 CONCURRENCY = 16
@@ -45,7 +45,7 @@ class _Target(Generic[Result]):
 
     result: Result | None = None
     error: str = ""
-    #: Times of the first and the last failure in a row.
+    #: Times of the first and the last consecutive failure.
     failing_since: float = 0.0
     failing_until: float = 0.0
     failures: int = 0
@@ -62,7 +62,7 @@ class _Target(Generic[Result]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll(Generic[Result]):
-    """Results of all targets after a poll. Each target is in exactly one of the four."""
+    """The state of all targets after a poll. Each target is in exactly one of the first four fields."""
 
     results: Mapping[str, Result]
     #: Errors of targets that are failing, but not for the whole timeout yet.
@@ -137,7 +137,7 @@ class Poller(Generic[Result]):
         target.probes = min(target.probes + 1, 10)
         end = target.failing_since + FAILURE_TIMEOUT
         if target.error and now < end:
-            # Probe exactly when the timeout ends, not some time later.
+            # Probe exactly when the timeout ends.
             target.due = min(target.due, end)
 
     def _summary(self) -> Poll[Result]:

@@ -22,7 +22,7 @@ LIST_PATH = "/run/system-upgrade/secrets/images"
 LIST_KEY = "images.gz"
 #: Bytes per Secret; the API server limits objects to about 1 MiB, and base64 adds a third.
 CHUNK = 512 * 1024
-#: Characters of the plan's name in a Secret's name. With "secret-", the digest and the index, volume names have 61.
+#: Characters of the plan's name in a Secret's name: with "secret-", digest and index, volume names have at most 61.
 _MAX_PREFIX = 40
 
 

@@ -27,7 +27,7 @@ BACKOFF_LIMIT = 2
 #: Seconds for all attempts to restart VMs; the toolkit waits up to 30 minutes for KubeVirt. The upgrade cannot end
 #: before these Jobs do.
 RESTORE_DEADLINE = 2400
-#: Job types that reboot the node; they get their Pod's name, to reboot after it has succeeded.
+#: Job types that reboot the node, after their Pod has succeeded; therefore they get the Pod's name.
 REBOOTING = frozenset({JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE})
 
 
@@ -124,7 +124,7 @@ def _container(settings: JobSettings, command: list[str], env: list[dict[str, An
         "imagePullPolicy": "IfNotPresent",
         "command": command,
         "env": env,
-        # The end of the log explains the failure if the program wrote no termination message.
+        # Without a termination message, the end of the log becomes the message.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 

@@ -17,9 +17,9 @@ PORT = 80
 #: Mount point of the ISO in the container.
 ROOT = "/srv/www/htdocs/harvester-iso"
 RELEASE_FILE = "harvester-release.yaml"
-#: URL path of the file that shows that the repository serves the ISO.
+#: URL path of the release file, which the readiness probe reads.
 RELEASE_PATH = f"/harvester-iso/{RELEASE_FILE}"
-#: Unmounts what a crashed container has left; `exec` lets nginx receive SIGTERM.
+#: Unmounts the ISO if a crashed container left it mounted; `exec` lets nginx receive SIGTERM.
 SERVE = (
     f"set -e; mkdir -p {ROOT}; mountpoint -q {ROOT} && umount {ROOT}; "
     f"mount -o loop,ro /iso/disk.img {ROOT}; exec nginx -g 'daemon off;'"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
     from upgrade_manager.resources.toolkit import ToolkitImage
 
-#: Seconds. 0 would mean no deadline to new controllers but the default to old ones.
+#: Seconds. 0 means no deadline to new versions of the controller, but the default to old ones.
 DEADLINE = 21600
 #: Reads the image list from mounted files, because arguments and environment are limited in length. An unreadable list
 #: fails the Job; an image that is in use or missing is skipped.

@@ -1,6 +1,6 @@
-"""What any controller needs: a work queue, a reconcile loop, leader election, ordered start and stop, metrics, probes.
+"""Generic parts of a controller: work queue, reconcile loop, leader election, ordered start and stop, metrics, probes.
 
-Modelled on controller-runtime and client-go; it knows nothing of upgrades.
+Modelled on controller-runtime and client-go; independent of upgrades.
 """
 
 __all__ = [

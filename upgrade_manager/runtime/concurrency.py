@@ -13,9 +13,9 @@ MAX_CONCURRENT = 16
 
 
 async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> None:
-    """Run independent coroutines concurrently, each to its end even where another one fails.
+    """Run independent coroutines concurrently, each to its end even if another one fails.
 
-    Raises the first error in the order given; a Conflict, which the next reconcile resolves, only if all are.
+    Raises the first error in the given order; a Conflict, which the next reconcile resolves, only if there is no other.
     """
     limit = asyncio.Semaphore(MAX_CONCURRENT)
 

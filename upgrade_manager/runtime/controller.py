@@ -27,7 +27,7 @@ DRAIN_TIMEOUT = 0.5
 
 
 class Controller:
-    """Runs `reconcile(key)` for each key of `queue`, one at a time.
+    """Runs `reconcile(key)` for the keys of `queue`, one at a time.
 
     An exception requeues the key after the rate limiter's delay, except `TerminalError`. `Done`, `RequeueAfter` and
     `TerminalError` reset that delay. The time limit of a reconcile is the reconciler's.
@@ -77,12 +77,12 @@ class Controller:
                     with self._log_context(key):
                         await self._handle(key)
                 finally:
-                    # Last, so that a requeue arrives while the key is still in processing.
+                    # Last, so that a requeue arrives while the key is still being processed.
                     self._queue.done(key)
 
     @contextlib.contextmanager
     def _log_context(self, key: str) -> Iterator[None]:
-        """Bind a reconcile id to all log lines, and afterwards drop everything that the reconcile has bound."""
+        """Bind a reconcile id to all log lines, and restore the log context afterwards."""
         before = structlog.contextvars.get_contextvars()
         reconcile_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         structlog.contextvars.bind_contextvars(controller=self.name, key=key, reconcile_id=reconcile_id)
@@ -100,7 +100,7 @@ class Controller:
         self._metrics.time.observe(loop_time() - started)
 
     async def _run_reconcile(self, key: str) -> str:
-        """Reconcile the key, requeue it as the result demands, and return the value of the label `result`."""
+        """Reconcile the key, requeue it according to the result, and return the value of the label `result`."""
         try:
             result = await self._reconcile(key)
         except asyncio.CancelledError as error:

@@ -10,7 +10,7 @@ from upgrade_manager.runtime.result import RetryError, TerminalError
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-#: Errors of the environment, which a retry may clear: logged as warnings without a traceback.
+#: Errors of the environment, which a retry may resolve: logged as warnings without a traceback.
 TRANSIENT = (Conflict, Gone, RetryError, Throttled, Transient, TimeoutError, ConnectionError)
 #: Errors that a reconcile raises on purpose; any other is a bug, counted as a panic.
 EXPECTED = (KubeError, RetryError, TerminalError, TimeoutError, OSError)
@@ -21,7 +21,7 @@ Fingerprint: TypeAlias = tuple[type[BaseException], str, str, int]
 
 
 def fingerprint(error: BaseException) -> Fingerprint:
-    """Return the type, the message and the raising line of an error: equal for repetitions of it."""
+    """Return the error's type, message and raising line, which are equal for repetitions."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -39,7 +39,7 @@ class ErrorLog:
         self._seen: dict[str, dict[Fingerprint, None]] = {}
 
     def failed(self, key: str, error: Exception, *, failures: int) -> None:
-        """Log the error of a reconcile, the so many-th in a row."""
+        """Log the error of a reconcile; `failures` counts consecutive failures."""
         seen = self._seen.setdefault(key, {})
         mark = fingerprint(error)
         name = type(error).__name__
@@ -56,6 +56,6 @@ class ErrorLog:
             self._log.error("reconcile failed", exc_info=error, **fields)
 
     def succeeded(self, key: str) -> None:
-        """Log that the errors of the key are over, if there were any."""
+        """Log the recovery of the key, if its last reconcile failed."""
         if self._seen.pop(key, None) is not None:
             self._log.info("reconcile recovered")

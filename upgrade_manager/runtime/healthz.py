@@ -60,7 +60,7 @@ class Probe:
         lines = [_line(name, failed=name in failed, excluded=name in exclude) for name in names]
         if unknown := ", ".join(f'"{name}"' for name in sorted(set(exclude) - set(names))):
             lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")
-        # The reference says healthz on both paths.
+        # controller-runtime, too, writes healthz on both paths.
         lines.append(f"healthz check {'failed' if failed else 'passed'}")
         return 500 if failed else 200, "\n".join(lines) + "\n"
 
@@ -74,7 +74,7 @@ class Probe:
 
 
 class Probes:
-    """`healthz`, after whose failure kubelet restarts the Pod, and `readyz`, which decides whether it gets requests."""
+    """The liveness probe `healthz` and the readiness probe `readyz`."""
 
     def __init__(self) -> None:
         self.healthz = Probe("healthz")

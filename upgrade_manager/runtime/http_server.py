@@ -25,7 +25,7 @@ async def no_tls() -> None:
 
 
 class HttpServer:
-    """Serves `app` at a host, empty for all, and a port, 0 for a free one, which are the value of `flag`."""
+    """Serves `app` at `address`, the value of `flag`: host (empty for all) and port (0 for a free one)."""
 
     def __init__(
         self,

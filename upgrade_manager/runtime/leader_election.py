@@ -1,7 +1,7 @@
 """Elects one leader among several replicas with a Lease (client-go's tools/leaderelection).
 
 Clocks of different machines are never compared: a candidate takes over a lease that it has seen unchanged for
-LEASE_DURATION on its own clock. A leader counts RENEW_DEADLINE from before it sent the last successful renewal.
+LEASE_DURATION on its own clock. A leader's RENEW_DEADLINE begins before the request of its last successful renewal.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
     from upgrade_manager.runtime.metrics import Metrics
 
-#: Up to so many RETRY_PERIODs are added to that of a candidate, so that candidates do not poll at the same time.
+#: A candidate waits up to so many RETRY_PERIODs longer, so that candidates do not poll at the same time.
 ACQUIRE_JITTER = 1.2
 #: Seconds after LEASE_DURATION at which a leader without renewal is unhealthy.
 HEALTH_TOLERANCE = 20.0
@@ -63,7 +63,7 @@ class LeaderElector:
     """Acquires, renews and releases a lease.
 
     After `acquire()`, run `renew()` and `watch()` beside the work, and stop the work when either raises LeaseLost. Call
-    `release()` only after all work has stopped. One elector serves any number of terms.
+    `release()` only after all work has stopped. An elector can be reused.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LeaderElector:
         return self._renewed_at is not None and loop_time() < self._renewed_at + RENEW_DEADLINE
 
     async def acquire(self) -> None:
-        """Wait until this process is the leader, however often requests fail."""
+        """Wait until this process is the leader, retrying failed requests."""
         while not await self._try(self._acquire):  # noqa: ASYNC110  # only polling shows a change of the lease
             await asyncio.sleep(self._poll_interval())
         self._metrics.master_status.set(1)
@@ -243,8 +243,8 @@ class LeaderElector:
 class LeaderTransport:
     """A transport that refuses writes while this process is not the leader.
 
-    Losing the lease cancels all work, but after a long stop of the whole process some work may run before its
-    cancellation does.
+    Losing the lease cancels all work, but after a long suspension of the process some work may run before it is
+    cancelled.
     """
 
     def __init__(self, inner: Transport, *, is_leader: Callable[[], bool]) -> None:

@@ -19,7 +19,7 @@ LEASE_DURATION = 15.0
 RENEW_DEADLINE = 10.0
 #: Seconds between two attempts.
 RETRY_PERIOD = 2.0
-#: Seconds for one request, so that one that hangs does not use up the deadline.
+#: Seconds for one request, so that a hanging request does not use up the deadline.
 REQUEST_TIMEOUT = RENEW_DEADLINE / 2
 
 

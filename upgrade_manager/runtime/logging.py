@@ -1,6 +1,6 @@
-"""Logs of structlog and of the standard library: as JSON on a pipe, readable on a terminal, without secrets.
+"""Configures structlog and standard library logging: JSON, or text on a terminal; secrets are redacted.
 
-A line is a constant event and key/value pairs, never a whole object.
+A log line has a constant event and key/value pairs, never a whole object.
 """
 
 from __future__ import annotations

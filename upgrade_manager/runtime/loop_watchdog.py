@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Seconds between two measurements.
 INTERVAL = 0.5
-#: Seconds of lag from which a measurement is logged.
+#: Seconds of lag above which a measurement is logged.
 LOGGED_LAG = 1.0
 
 

@@ -1,4 +1,4 @@
-"""Starts and stops everything in order (controller-runtime's manager).
+"""Starts and stops servers, caches and controllers in order (controller-runtime's manager).
 
     start                                             stop
     1. servers: metrics, probes                       1. others
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GRACEFUL_SHUTDOWN_TIMEOUT = 30.0
 #: Seconds for a runnable to become ready, such as a cache to sync.
 READY_TIMEOUT = 120.0
-#: Seconds for cancelled work to end in a forced stop: less than a lease outlives its last renewal.
+#: Seconds for cancelled work to end in a forced stop: less than LEASE_DURATION minus RENEW_DEADLINE.
 FORCED_STOP_TIMEOUT = 3.0
 
 
@@ -111,8 +111,8 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
 class Manager:
     """Runs all runnables until `stop()` or until one fails.
 
-    Losing the lease skips the orderly stop: everything is cancelled at once. Work that has not ended
-    FORCED_STOP_TIMEOUT seconds later is ended with the process, by `kill`, because it must not outlast the lease.
+    Losing the lease skips the orderly stop: everything is cancelled at once. If work has not ended after
+    FORCED_STOP_TIMEOUT, `kill` ends the process, because no work may outlast the lease.
     """
 
     def __init__(self, *, elector: LeaderElector | None, kill: Callable[[], None] = kill) -> None:
@@ -136,7 +136,7 @@ class Manager:
     ) -> None:
         """Add a runnable before `run()`. The next stage starts when `ready()` has returned.
 
-        `run` may return, which stops nothing else; an exception stops the manager.
+        `run` may return, which does not affect other runnables; an exception stops the manager.
         """
         self._groups[stage].runnables.append(_Runnable(name, run, ready))
 

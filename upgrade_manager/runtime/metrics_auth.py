@@ -52,7 +52,7 @@ UNAUTHORIZED = Decision(401, "Unauthorized\n")
 
 
 class MetricsAuthorizer:
-    """Decides by their Authorization header which requests may `get` a path."""
+    """Decides whether a request may `get` a path, by its Authorization header."""
 
     def __init__(self, client: Client, *, path: str) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""What a reconcile returns or raises, and when its key is reconciled next (controller-runtime's Result and errors)."""
+"""Results and errors of a reconcile, which determine when its key is reconciled next (as in controller-runtime)."""
 
 from __future__ import annotations
 

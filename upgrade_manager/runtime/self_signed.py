@@ -32,7 +32,7 @@ async def self_signed() -> ssl.SSLContext:
 
 def make_pem(*, now: datetime) -> bytes:
     """Return a new key and its self-signed certificate as PEM."""
-    from cryptography import x509  # noqa: PLC0415  # 8 MB that the manager does not need
+    from cryptography import x509  # noqa: PLC0415  # keeps 8 MB out of the manager
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 

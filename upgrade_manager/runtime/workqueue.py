@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.runtime.metrics import Metrics
 
-#: 2 to this power times any base delay is above any maximum, and still a float.
+#: Avoids a float overflow; 2 to this power exceeds any useful delay.
 _MAX_EXPONENT = 64
 
 
@@ -28,7 +28,7 @@ class ShutDown(Exception):
 class ItemExponentialFailureRateLimiter:
     """Delays a key by `base_delay`·2ⁿ seconds after n earlier failures, at most by `max_delay`.
 
-    So that retries spread out, each delay is longer by up to `jitter` times itself.
+    Each delay is extended by up to `jitter` times itself, so that retries spread out.
     """
 
     def __init__(self, *, base_delay: float, max_delay: float, jitter: float, random: Random) -> None:
@@ -65,11 +65,11 @@ class WorkQueue:
         self.name = name
         self._limiter = limiter
         self._metrics = metrics.queue(name)
-        #: Ready keys, oldest first, with the loop time since which each is ready. None is in another set.
+        #: Ready keys, oldest first, with the loop time since which each is ready; in no other collection.
         self._ready: OrderedDict[str, float] = OrderedDict()
-        #: Keys that workers have, with the loop time at which each run started.
+        #: Keys being processed, with the loop time at which each run started.
         self._processing: dict[str, float] = {}
-        #: Keys in `_processing` that were added since and are ready again when done. None is in `_timers`.
+        #: Keys added while being processed, which become ready when done; not in `_timers`.
         self._dirty: set[str] = set()
         #: Keys with a delayed add.
         self._timers: dict[str, asyncio.TimerHandle] = {}

@@ -219,8 +219,7 @@ async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, fa
             plan = await fail(stage)
             # In which order others take the nodes is chance, which only the embedded server's dice repeat.
             assert_reported(plan, await stage.events(), failure, in_order=not is_real)
-            if not is_real:
-                await asyncio.sleep(LONG)
+            await (stage.settle() if is_real else asyncio.sleep(LONG))
             await assert_kept(simulation, failure.kept)
             assert await overridden_settings(simulation) == before
             assert objects.finalizers(await stage.plan()) == [FINALIZER]

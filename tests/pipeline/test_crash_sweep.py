@@ -199,6 +199,7 @@ CASES = [
 @pytest.mark.parametrize("share", shares(SHARES))
 @pytest.mark.parametrize("how", ["killed before", pytest.param("no response to", marks=pytest.mark.full)])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.thin
 async def test_crash_only_delays_the_end_of(case: Case, how: str, share: int, sweep: Sweep) -> None:
     golden = await _upgrade(case.spec, scenario=case.scenario, user=case.user)
     assert golden.phase == SUCCEEDED

@@ -135,6 +135,7 @@ DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 @pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("phase", cases(DELETED, default=["ISODownloading", "NodeUpgrading", "Succeeded"]))
+@pytest.mark.thin
 async def test_successor_finishes_a_deletion(phase: str, sweep: Sweep) -> None:
     scenario = RepairableScenario.of(**(fault("prepare", SECOND) if phase == FAILED else {}))
     golden = await run(scenario, delete_in=phase)
@@ -149,6 +150,7 @@ async def test_successor_finishes_a_deletion(phase: str, sweep: Sweep) -> None:
 @pytest.mark.rule("pipeline: every reconcile can be interrupted and repeated with the same outcome")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", cases(FAILING, default=["the ISO", "a node's pre-drain", "the only node"]))
+@pytest.mark.thin
 async def test_successor_finishes_a_failure(what: str, sweep: Sweep) -> None:
     scenario, phase = FAILING[what]
     golden = await run(scenario)

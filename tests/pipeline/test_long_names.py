@@ -68,6 +68,7 @@ async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> U
 
 @pytest.mark.rule("api: objects are found by shortened labels")
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@pytest.mark.thin
 async def test_upgrade_succeeds_for_any_plan_name(plan: str) -> None:
     async with Simulation("three-nodes", scale=0) as simulation:
         await upgraded(simulation, plan, BY_IMAGE)

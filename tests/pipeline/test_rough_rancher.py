@@ -53,6 +53,7 @@ RELEASES = [
 
 @pytest.mark.rule("nodes: the cluster is patched once for an upgrade to the same Kubernetes version")
 @pytest.mark.parametrize("changes", RELEASES)
+@pytest.mark.thin
 async def test_release_name_is_matched_as_it_is(simulate: Simulate, changes: dict[str, Any]) -> None:
     async with simulate(RepairableScenario.of(**changes), scale=0.2) as simulation:
         stage = await UpgradeRun.set_up(simulation)

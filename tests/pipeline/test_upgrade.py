@@ -163,6 +163,7 @@ async def test_second_plan_is_blocked(simulate: Simulate) -> None:
     ]
 
 
+@pytest.mark.full
 def test_same_seed_gives_an_identical_run() -> None:
     async def upgrade(seed: int) -> str:
         async with Simulation("three-nodes", seed=seed) as simulation:

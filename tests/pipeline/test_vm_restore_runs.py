@@ -120,6 +120,7 @@ FAULTS = [
     "nodes: a failed restore-vm Job fails neither node nor upgrade",
 )
 @pytest.mark.parametrize(("fault", "said"), FAULTS)
+@pytest.mark.thin
 async def test_restore_failure_is_one_warning(fault: dict[str, Any], said: str) -> None:
     async with Simulation(cluster().changed(**fault)) as simulation:
         stage = await UpgradeRun.set_up(simulation)

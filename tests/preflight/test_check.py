@@ -342,6 +342,7 @@ async def test_1000_full_disks_fit_into_a_condition(setup: PreflightSetup) -> No
     assert len(verdict.cause) <= 32768
 
 
+@pytest.mark.full
 async def test_1000_failing_kubelets_are_all_reported(setup: PreflightSetup) -> None:
     setup.nodes = tuple(f"node-{number}" for number in range(1000))
     setup.kubelets.responses = {(node, CONFIGURATION): 503 for node in setup.nodes}

@@ -17,6 +17,7 @@ def test_every_benchmark_can_be_loaded(name: str) -> None:
     assert callable(load(name))
 
 
+@pytest.mark.full
 def test_figures_are_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["idle", "--json"]) == 0
     writes, requests = json.loads(capsys.readouterr().out)

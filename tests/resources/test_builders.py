@@ -78,32 +78,32 @@ class TestEveryName:
     @pytest.mark.rule(
         "api: generated names have at most 63 characters",
         "api: generated label values are valid",
+        "api: shortened names stay unique",
     )
     def test_names_and_labels_are_valid(self, name: str) -> None:
-        for _, manifest in everything(Owner(name=name, uid="u-1"), name):
+        built = everything(Owner(name=name, uid="u-1"), name)
+        for _, manifest in built:
             assert len(manifest["metadata"]["name"]) <= 63
             template = manifest["spec"].get("template", {}) if "spec" in manifest else {}
             labels = {**manifest["metadata"]["labels"], **template.get("metadata", {}).get("labels", {})}
             assert [value for value in labels.values() if not LABEL_VALUE.fullmatch(value)] == []
-
-    def test_the_service_name_is_a_dns_label(self, name: str) -> None:
-        assert DNS_1035.fullmatch(repository_service(Owner(name=name, uid="u"))["metadata"]["name"])
-
-    @pytest.mark.rule("api: shortened names stay unique")
-    def test_names_are_unique_per_kind(self, name: str) -> None:
-        owner = Owner(name=name, uid="u")
-        found = [(resource.name, manifest["metadata"]["name"]) for resource, manifest in everything(owner, name)]
+        found = [(resource.name, manifest["metadata"]["name"]) for resource, manifest in built]
         assert len(found) == len(set(found))
+        (service,) = [manifest["metadata"]["name"] for resource, manifest in built if resource is SERVICES]
+        assert DNS_1035.fullmatch(service)
 
 
 @pytest.mark.rule(
     "api: every created object has the plan as a label",
     "api: every created object has the plan as controlling owner",
     "workloads: every object has the plan as controlling owner, and labels for plan and component",
+    "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
 )
 def test_the_plan_controls_every_object() -> None:
     owner = Owner(name="up", uid="u-1")
-    for _, manifest in everything(owner, "n1"):
+    for resource, manifest in everything(owner, "n1"):
+        place = "cattle-system" if resource in {SUC_PLANS, SECRETS} else "harvester-system"
+        assert manifest["metadata"]["namespace"] == place
         assert manifest["metadata"]["ownerReferences"] == [
             {
                 "apiVersion": "management.harvesterhci.io/v1beta1",
@@ -129,13 +129,6 @@ def test_the_plan_controls_every_object() -> None:
 def test_every_object_has_a_component_label(component: str, count: int) -> None:
     found = everything(Owner(name="up", uid="u-1"), "n1")
     assert sum(manifest["metadata"]["labels"][LABEL_COMPONENT] == component for _, manifest in found) == count
-
-
-@pytest.mark.rule("workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system")
-def test_namespaces() -> None:
-    for resource, manifest in everything(Owner(name="up", uid="u-1"), "n1"):
-        place = "cattle-system" if resource in {SUC_PLANS, SECRETS} else "harvester-system"
-        assert manifest["metadata"]["namespace"] == place
 
 
 @pytest.mark.rule("api: shortened names stay unique")

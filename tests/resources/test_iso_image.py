@@ -13,9 +13,12 @@ IMAGE = iso_image(Owner(name="up", uid="u-1"), version="v1.7.0", url="https://x/
     "workloads: the image is named PLAN-iso",
     "workloads: the image has backend cdi, sourceType download, retry 3 and StorageClass longhorn-static",
     "workloads: the image's displayName is PLAN-VERSION",
+    'api: the ISO\'s image has os-upgrade-image "True"',
+    'workloads: the image\'s annotation os-upgrade-image is "True"',
 )
 def test_iso_image() -> None:
     assert IMAGE["metadata"]["name"] == "up-iso"
+    assert IMAGE["metadata"]["annotations"] == {"harvesterhci.io/os-upgrade-image": "True"}
     assert IMAGE["spec"] == {
         "backend": "cdi",
         "sourceType": "download",
@@ -25,14 +28,6 @@ def test_iso_image() -> None:
         "targetStorageClassName": "longhorn-static",
         "displayName": "up-v1.7.0",
     }
-
-
-@pytest.mark.rule(
-    'api: the ISO\'s image has os-upgrade-image "True"',
-    'workloads: the image\'s annotation os-upgrade-image is "True"',
-)
-def test_iso_image_is_annotated_for_harvester() -> None:
-    assert IMAGE["metadata"]["annotations"] == {"harvesterhci.io/os-upgrade-image": "True"}
 
 
 def test_display_name_is_a_label_value() -> None:

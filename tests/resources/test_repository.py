@@ -16,20 +16,18 @@ POD = DEPLOYMENT["spec"]["template"]["spec"]
 SERVICE = repository_service(OWNER)
 
 
-@pytest.mark.rule("workloads: Deployment and Service are named PLAN-repo")
-def test_names() -> None:
-    assert DEPLOYMENT["metadata"]["name"] == SERVICE["metadata"]["name"] == "up-repo"
-
-
-@pytest.mark.rule("workloads: the Deployment selects its Pods by plan and component repo")
-def test_selector() -> None:
+@pytest.mark.rule(
+    "workloads: Deployment and Service are named PLAN-repo",
+    "workloads: the Deployment selects its Pods by plan and component repo",
+    "workloads: the Deployment's Pods have the tolerations",
+    "workloads: repository Pods prefer different hosts",
+)
+def test_deployment() -> None:
+    assert DEPLOYMENT["metadata"]["name"] == "up-repo"
     assert DEPLOYMENT["spec"]["selector"] == {"matchLabels": LABELS}
     assert DEPLOYMENT["spec"]["template"]["metadata"]["labels"] == LABELS
     assert DEPLOYMENT["spec"]["replicas"] == 2
-
-
-@pytest.mark.rule("workloads: repository Pods prefer different hosts")
-def test_pods_prefer_different_hosts() -> None:
+    assert POD["tolerations"] == tolerations()
     (term,) = POD["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert term["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
     assert term["podAffinityTerm"]["labelSelector"] == {"matchLabels": LABELS}
@@ -39,48 +37,32 @@ def test_pods_prefer_different_hosts() -> None:
     "pipeline: the Deployment mounts the ISO and serves it over HTTP",
     "workloads: one privileged container loop-mounts /iso/disk.img read-only for nginx",
     "workloads: the container runs nginx in the foreground on port 80",
+    "workloads: the volume is the PVC named as the image",
+    "workloads: the Pod is ready when harvester-release.yaml is served, and live while the file exists",
 )
-def test_container_mounts_the_iso_read_only() -> None:
+def test_container_serves_the_iso() -> None:
     assert SERVER["securityContext"] == {"privileged": True}
     assert SERVER["image"] == "example/toolkit:v1.7.0"
     (script,) = SERVER["args"]
     assert "mount -o loop,ro /iso/disk.img /srv/www/htdocs/harvester-iso" in script
     assert script.endswith("exec nginx -g 'daemon off;'")
-
-
-@pytest.mark.rule("workloads: the container runs nginx in the foreground on port 80")
-def test_container_port() -> None:
     assert [port["containerPort"] for port in SERVER["ports"]] == [80]
-
-
-@pytest.mark.rule(
-    "pipeline: the Deployment mounts the ISO and serves it over HTTP",
-    "workloads: the volume is the PVC named as the image",
-)
-def test_volume() -> None:
     (volume,) = POD["volumes"]
     (mount,) = SERVER["volumeMounts"]
     assert volume["persistentVolumeClaim"]["claimName"] == "the-iso"
     assert (mount["name"], mount["mountPath"]) == (volume["name"], "/iso")
-
-
-@pytest.mark.rule("workloads: the Pod is ready when harvester-release.yaml is served, and live while the file exists")
-def test_probes() -> None:
     assert SERVER["readinessProbe"]["httpGet"] == {"path": "/harvester-iso/harvester-release.yaml", "port": 80}
     command = SERVER["livenessProbe"]["exec"]["command"]
     assert command == ["test", "-f", "/srv/www/htdocs/harvester-iso/harvester-release.yaml"]
 
 
-@pytest.mark.rule("workloads: the Deployment's Pods have the tolerations")
-def test_tolerations() -> None:
-    assert POD["tolerations"] == tolerations()
-
-
 @pytest.mark.rule(
     "pipeline: RepoCreate creates a Service",
+    "workloads: Deployment and Service are named PLAN-repo",
     "workloads: the Service is a ClusterIP on port 80 for those Pods",
 )
 def test_service() -> None:
+    assert SERVICE["metadata"]["name"] == "up-repo"
     assert SERVICE["spec"]["type"] == "ClusterIP"
     assert SERVICE["spec"]["selector"] == LABELS
     (port,) = SERVICE["spec"]["ports"]

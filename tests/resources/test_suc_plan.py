@@ -29,34 +29,25 @@ PRELOAD = image_preload_plan(OWNER, SETTINGS, concurrency=3)
 CLEANUP = image_cleanup_plan(OWNER, SETTINGS, secrets=["one", "two"])
 
 
+@pytest.mark.rule(
+    "pipeline: ImagePreload runs upgrade_node.sh prepare on every managed node by a SUC Plan",
+    "pipeline: ImageCleanup removes images from every node by a SUC Plan with concurrency 1",
+    "workloads: Plans select nodes with the label managed=true",
+    "workloads: Plans pass HARVESTER_UPGRADEPLAN_NAME",
+    "workloads: Plan Jobs have a deadline of 21600 seconds",
+    "workloads: a Plan's image has no tag, and its version is the tag",
+    "workloads: both Plans have the tolerations",
+)
 @pytest.mark.parametrize("plan", [PRELOAD, CLEANUP], ids=["preload", "cleanup"])
-class TestEveryPlan:
-    @pytest.mark.rule("workloads: Plan Jobs have a deadline of 21600 seconds")
-    def test_deadline(self, plan: dict[str, Any]) -> None:
-        assert plan["spec"]["jobActiveDeadlineSecs"] == 21600
-
-    @pytest.mark.rule(
-        "pipeline: ImagePreload runs upgrade_node.sh prepare on every managed node by a SUC Plan",
-        "pipeline: ImageCleanup removes images from every node by a SUC Plan with concurrency 1",
-        "workloads: Plans select nodes with the label managed=true",
-        "workloads: both Plans have the tolerations",
-    )
-    def test_selects_managed_nodes_with_tolerations(self, plan: dict[str, Any]) -> None:
-        assert plan["spec"]["nodeSelector"] == {"matchLabels": {"harvesterhci.io/managed": "true"}}
-        assert plan["spec"]["tolerations"] == tolerations()
-
-    @pytest.mark.rule("workloads: a Plan's image has no tag, and its version is the tag")
-    def test_version_is_the_tag_of_the_image(self, plan: dict[str, Any]) -> None:
-        assert plan["spec"]["upgrade"]["image"] == "example/toolkit"
-        assert plan["spec"]["version"] == "v1.7.0"
-
-    @pytest.mark.rule("workloads: Plans pass HARVESTER_UPGRADEPLAN_NAME")
-    def test_plan_name_is_in_envs(self, plan: dict[str, Any]) -> None:
-        assert plan["spec"]["upgrade"]["envs"] == [{"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}]
-        assert plan["spec"]["serviceAccountName"] == "planner"
-
-    def test_labels(self, plan: dict[str, Any]) -> None:
-        assert [key for key in plan["metadata"]["labels"] if "cattle.io/" in key] == []
+def test_fields_of_both_plans(plan: dict[str, Any]) -> None:
+    spec = plan["spec"]
+    assert spec["nodeSelector"] == {"matchLabels": {"harvesterhci.io/managed": "true"}}
+    assert spec["tolerations"] == tolerations()
+    assert spec["jobActiveDeadlineSecs"] == 21600
+    assert (spec["upgrade"]["image"], spec["version"]) == ("example/toolkit", "v1.7.0")
+    assert spec["upgrade"]["envs"] == [{"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}]
+    assert spec["serviceAccountName"] == "planner"
+    assert [key for key in plan["metadata"]["labels"] if "cattle.io/" in key] == []
 
 
 @pytest.mark.parametrize(
@@ -93,32 +84,22 @@ def test_preload() -> None:
 
 @pytest.mark.rule(
     "pipeline: ImageCleanup removes images from every node by a SUC Plan with concurrency 1",
+    "pipeline: the list given to the nodes may exceed 128 KiB",
     "workloads: the cleanup Plan is named PLAN-image-cleanup and has concurrency 1",
+    "workloads: the cleanup Plan removes images with the host's crictl",
 )
-def test_cleanup_concurrency_is_1() -> None:
+def test_cleanup() -> None:
     assert CLEANUP["metadata"]["name"] == "up-image-cleanup"
     assert CLEANUP["spec"]["concurrency"] == 1
-
-
-@pytest.mark.rule("workloads: the cleanup Plan removes images with the host's crictl")
-def test_cleanup_uses_crictl_of_the_host() -> None:
-    command, script = CLEANUP["spec"]["upgrade"]["command"], CLEANUP["spec"]["upgrade"]["args"]
-    assert (command, script) == (["/bin/sh", "-c"], [REMOVE])
+    assert CLEANUP["spec"]["upgrade"]["command"] == ["/bin/sh", "-c"]
+    assert CLEANUP["spec"]["upgrade"]["args"] == [REMOVE]
     assert "chroot /host " in REMOVE
     assert '/var/lib/rancher/rke2/bin/crictl rmi "$image"' in REMOVE
-
-
-def test_cleanup_mounts_every_chunk() -> None:
-    mounted = [(secret["name"], secret["path"]) for secret in CLEANUP["spec"]["secrets"]]
-    assert mounted == [("one", f"{LIST_PATH}-00"), ("two", f"{LIST_PATH}-01")]
-
-
-def test_the_list_does_not_change_the_hash_of_the_plan() -> None:
-    assert [secret["ignoreUpdates"] for secret in CLEANUP["spec"]["secrets"]] == [True, True]
-
-
-@pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
-def test_the_size_of_a_plan_is_independent_of_the_list() -> None:
+    # The list changes neither the Plan's hash nor its size.
+    assert CLEANUP["spec"]["secrets"] == [
+        {"name": "one", "path": f"{LIST_PATH}-00", "ignoreUpdates": True},
+        {"name": "two", "path": f"{LIST_PATH}-01", "ignoreUpdates": True},
+    ]
     assert len(str(CLEANUP)) < 4000
 
 

@@ -17,8 +17,10 @@ from upgrade_manager.preflight import certificate_probe
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
+
+    from upgrade_manager.preflight.certificates import Validity
 
 pytestmark = pytest.mark.real_loop
 NOW = datetime.now(UTC)
@@ -47,75 +49,64 @@ def authority() -> Authority:
     return Authority(now=NOW)
 
 
-def seconds(moment: datetime) -> datetime:
-    return moment.replace(microsecond=0)
+@pytest.fixture
+def context(authority: Authority, tmp_path: Path) -> ssl.SSLContext:
+    return server_context(authority.server(), tmp_path)
 
 
-async def test_validity_is_read(authority: Authority, tmp_path: Path) -> None:
-    async with served(tls=server_context(authority.server(), tmp_path)) as port:
-        (shown,) = await TlsProbe().read("127.0.0.1", port)
-    assert (shown.not_before, shown.not_after) == (seconds(NOW - LEEWAY), seconds(NOW + LIFETIME))
+async def read(tls: ssl.SSLContext, host: str = "127.0.0.1") -> Sequence[Validity]:
+    """Run a server with that context and probe it."""
+    async with served(tls=tls) as port:
+        return await TlsProbe().read(host, port)
 
 
-@pytest.mark.parametrize("age", [timedelta(days=60), -timedelta(days=60)], ids=["expired", "not valid yet"])
-async def test_invalid_certificates_are_read(age: timedelta, tmp_path: Path) -> None:
-    context = server_context(Authority(now=NOW - age).server(["elsewhere"]), tmp_path)
-    async with served(tls=context) as port:
-        (shown,) = await TlsProbe().read("127.0.0.1", port)
-    assert shown.not_after == seconds(NOW - age + LIFETIME)
+@pytest.mark.parametrize("age", [timedelta(), timedelta(days=60), -timedelta(days=60)], ids=["now", "past", "future"])
+async def test_validity_is_read_although_it_may_be_over(age: timedelta, tmp_path: Path) -> None:
+    (shown,) = await read(server_context(Authority(now=NOW - age).server(["elsewhere"]), tmp_path))
+    made = (NOW - age).replace(microsecond=0)
+    assert (shown.not_before, shown.not_after) == (made - LEEWAY, made + LIFETIME)
 
 
-async def test_the_whole_chain_is_read(authority: Authority, tmp_path: Path) -> None:
+async def test_whole_chain_is_read(authority: Authority, tmp_path: Path) -> None:
     pair, stranger = authority.server(), Authority(now=NOW - timedelta(days=10))
     chained = replace(pair, certificate=pair.certificate + stranger.certificate)
-    async with served(tls=server_context(chained, tmp_path)) as port:
-        shown = await TlsProbe().read("127.0.0.1", port)
+    shown = await read(server_context(chained, tmp_path))
     ends = [x509.load_pem_x509_certificate(pem).not_valid_after_utc for pem in (pair.certificate, stranger.certificate)]
     assert [validity.not_after for validity in shown] == ends
 
 
 @pytest.mark.parametrize(
     ("host", "sent"),
-    [
-        pytest.param("127.0.0.1", None, id="not for an address"),
-        pytest.param("kubernetes.localhost", "kubernetes.localhost", id="a name below localhost"),
-        pytest.param("localhost", "localhost", id="localhost"),
-    ],
+    [("127.0.0.1", None), ("kubernetes.localhost", "kubernetes.localhost"), ("localhost", "localhost")],
 )
-async def test_the_host_name_is_sent_as_sni(host: str, sent: str | None, authority: Authority, tmp_path: Path) -> None:
+async def test_host_name_is_sent_as_sni(host: str, sent: str | None, context: ssl.SSLContext) -> None:
     named: list[str | None] = []
-    context = server_context(authority.server(), tmp_path)
     context.sni_callback = lambda _connection, name, _context: named.append(name)
-    async with served(tls=context) as port:
-        await TlsProbe().read(host, port)
+    await read(context, host)
     assert named == [sent]
 
 
-async def test_localhost_is_tried_on_ipv6(authority: Authority, tmp_path: Path) -> None:
+async def test_localhost_is_tried_on_ipv6(context: ssl.SSLContext) -> None:
     if not socket.has_ipv6:
         pytest.skip("this machine has no IPv6")
     try:
-        async with served(tls=server_context(authority.server(), tmp_path), host="::1") as port:
+        async with served(tls=context, host="::1") as port:
             assert await TlsProbe().read("kubernetes.localhost", port)
             assert await TlsProbe().read("::1", port)
     except OSError:
         pytest.skip("this machine has no address ::1")
 
 
-async def test_a_server_with_client_certificates_is_read(authority: Authority, tmp_path: Path) -> None:
-    context = server_context(authority.server(), tmp_path)
+async def test_server_with_client_certificates_is_read(authority: Authority, context: ssl.SSLContext) -> None:
     context.load_verify_locations(cadata=authority.certificate.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
-    async with served(tls=context) as port:
-        assert await TlsProbe().read("127.0.0.1", port)
+    assert await read(context)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
-async def test_tls_versions(version: ssl.TLSVersion, authority: Authority, tmp_path: Path) -> None:
-    context = server_context(authority.server(), tmp_path)
+async def test_tls_versions(version: ssl.TLSVersion, context: ssl.SSLContext) -> None:
     context.minimum_version = context.maximum_version = version
-    async with served(tls=context) as port:
-        assert await TlsProbe().read("127.0.0.1", port)
+    assert await read(context)
 
 
 async def plain_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -177,18 +168,17 @@ async def test_an_unresolvable_host(host: str, words: str) -> None:
         await TlsProbe().read(host, 6443)
 
 
-async def test_an_invalid_certificate(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate_probe, "_chain", lambda _: [b"nonsense"])
-    async with served(tls=server_context(authority.server(), tmp_path)) as port:
-        with pytest.raises(Transient, match="certificate cannot be parsed: "):
-            await TlsProbe().read("127.0.0.1", port)
-
-
-async def test_no_certificate(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate_probe, "_chain", lambda _: [])
-    async with served(tls=server_context(authority.server(), tmp_path)) as port:
-        with pytest.raises(Transient, match="server presents no certificate"):
-            await TlsProbe().read("127.0.0.1", port)
+@pytest.mark.parametrize(
+    ("chain", "message"),
+    [([b"nonsense"], "certificate cannot be parsed: "), ([], "server presents no certificate")],
+    ids=["invalid", "absent"],
+)
+async def test_unusable_certificate_is_transient(
+    context: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch, chain: list[bytes], message: str
+) -> None:
+    monkeypatch.setattr(certificate_probe, "_chain", lambda _: chain)
+    with pytest.raises(Transient, match=message):
+        await read(context)
 
 
 def test_the_public_method_is_preferred() -> None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from hack.virtual_time import virtual_now
+from tests.support.kube_server import status_object
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
@@ -78,12 +79,7 @@ class Kubelets:
         finally:
             self._running -= 1
         if isinstance(response, int):
-            refusal = {
-                "kind": "Status",
-                "status": "Failure",
-                "code": response,
-                "message": "error trying to reach service",
-            }
+            refusal = status_object(response, message="error trying to reach service")
             return Response(status=response, body=json.dumps(refusal).encode())
         body = response if isinstance(response, bytes) else json.dumps(response).encode()
         return Response(status=200, body=body)
@@ -159,3 +155,9 @@ class PreflightSetup:
             waited.append(verdict.message)
             await asyncio.sleep(verdict.retry_after)
         return verdict, waited
+
+    async def rejected(self) -> tuple[str, list[str]]:
+        """Check until there is a verdict, which must be a rejection; return its cause and the messages meanwhile."""
+        verdict, waited = await self.decide()
+        assert isinstance(verdict, Rejected)
+        return verdict.cause, waited

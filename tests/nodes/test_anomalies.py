@@ -59,9 +59,7 @@ def logged(
             id="two Secrets for one node",
         ),
         pytest.param(
-            {"nodes": [node("n1"), node("n2")]},
-            [("node joined during the node upgrade", "n2")],
-            id="a node that joins",
+            {"nodes": [node("n1"), node("n2")]}, [("node joined during the node upgrade", "n2")], id="a node that joins"
         ),
         pytest.param({}, [("node left during the node upgrade", "n1")], id="a node that leaves"),
     ],

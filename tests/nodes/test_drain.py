@@ -99,10 +99,7 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
             id="options change while the Job runs: not acknowledged",
         ),
         pytest.param(
-            replace(VIEW, jobs={PRE: COMPLETE}),
-            NodeState.PRE_DRAINED,
-            (),
-            id="hook removed: nothing to acknowledge",
+            replace(VIEW, jobs={PRE: COMPLETE}), NodeState.PRE_DRAINED, (), id="hook removed: nothing to acknowledge"
         ),
         pytest.param(
             replace(VIEW, post_drain=PENDING, kubernetes_outdated=True),

@@ -27,9 +27,7 @@ OPTIONS = json.dumps(
 
 
 def with_(annotations: dict[str, str]) -> dict[str, Any]:
-    return {
-        "metadata": {"name": "s1", "labels": {"rke.cattle.io/machine-name": "m1"}, "annotations": annotations},
-    }
+    return {"metadata": {"name": "s1", "labels": {"rke.cattle.io/machine-name": "m1"}, "annotations": annotations}}
 
 
 @pytest.mark.rule("nodes: a pending hook that does not name the manager's hook is not acknowledged")

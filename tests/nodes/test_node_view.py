@@ -33,9 +33,7 @@ def node(name: str, **more: Any) -> dict[str, Any]:
 
 
 def secret(name: str, machine: str, **annotations: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name, "labels": {"rke.cattle.io/machine-name": machine}, "annotations": annotations},
-    }
+    return {"metadata": {"name": name, "labels": {"rke.cattle.io/machine-name": machine}, "annotations": annotations}}
 
 
 def machine(name: str, node_name: str) -> dict[str, Any]:
@@ -43,10 +41,7 @@ def machine(name: str, node_name: str) -> dict[str, Any]:
 
 
 def job(node_name: str, kind: str) -> dict[str, Any]:
-    labels = {
-        "management.harvesterhci.io/node": label_value(node_name),
-        "management.harvesterhci.io/job-type": kind,
-    }
+    labels = {"management.harvesterhci.io/node": label_value(node_name), "management.harvesterhci.io/job-type": kind}
     owners = [{"uid": OWNER.uid, "controller": True}]
     return {"metadata": {"name": f"{kind}-{node_name}", "labels": labels, "ownerReferences": owners}}
 
@@ -74,10 +69,7 @@ def views(**given: Any) -> dict[str, Any]:
     "pipeline: node states derive from Jobs, Nodes and Secrets",
 )
 def test_objects_of_a_node_are_joined() -> None:
-    status = {
-        "conditions": [{"type": "Ready", "status": "True"}],
-        "nodeInfo": {"osImage": "Harvester v1.6.1"},
-    }
+    status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": "Harvester v1.6.1"}}
     seen = views(
         nodes=[
             {
@@ -124,10 +116,7 @@ def test_nodes_that_take_part(given: dict[str, Any], names: list[str]) -> None:
     assert list(views(**given)) == names
 
 
-@pytest.mark.rule(
-    "nodes: without restoreVM there is no restore-vm Job",
-    "nodes: a witness gets no restore-vm Job",
-)
+@pytest.mark.rule("nodes: without restoreVM there is no restore-vm Job", "nodes: a witness gets no restore-vm Job")
 @pytest.mark.parametrize(
     ("spec", "labels", "paused", "restores"),
     [

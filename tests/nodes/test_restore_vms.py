@@ -28,8 +28,7 @@ ONLY = replace(BACK, post_drain=Hook(), jobs={JobType.SINGLE_NODE_UPGRADE: DONE}
 
 
 @pytest.mark.rule(
-    "nodes: with restoreVM a rebooted node gets a restore-vm Job",
-    "nodes: VMs are restored only after the node is back",
+    "nodes: with restoreVM a rebooted node gets a restore-vm Job", "nodes: VMs are restored only after the node is back"
 )
 @pytest.mark.parametrize("single", [False, True], ids=["multi-node", "single-node"])
 @pytest.mark.parametrize(

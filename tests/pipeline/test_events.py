@@ -72,8 +72,7 @@ async def test_event_name_is_a_valid_object_name(
     events.phases(plan(name=name), ["Initializing"])
     about = {"kind": "UpgradePlan", "name": name, "apiVersion": "management.harvesterhci.io/v1beta1"}
     await cluster.put(
-        EVENTS,
-        {"metadata": {"name": recorder.names[0], "namespace": "default"}, "involvedObject": about},
+        EVENTS, {"metadata": {"name": recorder.names[0], "namespace": "default"}, "involvedObject": about}
     )
     assert await cluster.names(EVENTS) == recorder.names
 

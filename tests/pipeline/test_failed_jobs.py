@@ -85,9 +85,7 @@ async def test_other_job_stays(cluster: Harvester, status: Object | None, compon
     assert await cluster.find(JOBS, "apply", PLACE) == before
 
 
-async def test_job_that_is_claimed_again_is_taken_over_again(
-    cluster: Harvester,
-) -> None:
+async def test_job_that_is_claimed_again_is_taken_over_again(cluster: Harvester) -> None:
     ctx, before = await failed_job(cluster, status=FAILED)
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -104,9 +102,7 @@ async def test_job_that_is_claimed_again_is_taken_over_again(
     assert objects.owner_uid(await cluster.find(JOBS, "apply", PLACE)) == ctx.owner.uid
 
 
-async def test_plan_stays_until_the_controller_has_reacted(
-    cluster: Harvester,
-) -> None:
+async def test_plan_stays_until_the_controller_has_reacted(cluster: Harvester) -> None:
     ctx, _ = await failed_job(cluster, status=FAILED)
     patch = ctx.client.patch
 

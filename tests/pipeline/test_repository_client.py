@@ -112,9 +112,7 @@ async def test_absent_file_is_none(answer: bytes | int, content: bytes | None) -
     [
         pytest.param(Transient("reset"), f"upgrade repository unreachable: reset; {REMEDY}", id="no response"),
         pytest.param(
-            Terminal("redirects"),
-            "redirects; the server is not the repository of a Harvester ISO",
-            id="terminal",
+            Terminal("redirects"), "redirects; the server is not the repository of a Harvester ISO", id="terminal"
         ),
         pytest.param(500, f"{URL}: upgrade repository returned HTTP 500; {REMEDY}", id="server error"),
         pytest.param(301, f"{URL}: upgrade repository returned HTTP 301; {REMEDY}", id="redirect"),

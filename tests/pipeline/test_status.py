@@ -253,8 +253,7 @@ class TestNodes:
         assert written(patch)["nodeUpgradeStatuses"] == {"n1": {"state": "PreDrained"}}
 
     @pytest.mark.rule(
-        "api: a node's state group never decreases",
-        "pipeline: node states are merged into the status forward only",
+        "api: a node's state group never decreases", "pipeline: node states are merged into the status forward only"
     )
     def test_node_state_never_moves_back(self) -> None:
         patch = new_patch({"nodeUpgradeStatuses": {"n1": {"state": "WaitingReboot", "message": "m"}}})
@@ -373,8 +372,7 @@ def test_difference_patches_the_old_status_to_the_new(status: dict[str, Any], ac
 
 
 @pytest.mark.rule(
-    "api: phaseTransitionTimestamps are append-only",
-    "pipeline: node states are merged into the status forward only",
+    "api: phaseTransitionTimestamps are append-only", "pipeline: node states are merged into the status forward only"
 )
 @settings(max_examples=100)
 @given(STATUSES, st.lists(ACTIONS, max_size=12))

@@ -74,11 +74,7 @@ class WebhookServer:
         where = {"matchLabels": {"kubernetes.io/metadata.name": api.namespace}}
         common = {"sideEffects": "None", "admissionReviewVersions": ["v1"], "namespaceSelector": where}
         hook = common | {"name": NAME, "clientConfig": self.client(path), "rules": [rule("configmaps")]} | more
-        canary = common | {
-            "name": "canary.example.io",
-            "clientConfig": self.client(CANARY),
-            "rules": [rule("secrets")],
-        }
+        canary = common | {"name": "canary.example.io", "clientConfig": self.client(CANARY), "rules": [rule("secrets")]}
         answer = await api.admin.post(VALIDATING, {"metadata": {"name": api.word}, "webhooks": [hook, canary]})
         assert answer.status == 201, answer.body
         await self._until_effective(api)

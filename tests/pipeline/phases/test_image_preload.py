@@ -41,8 +41,7 @@ def test_concurrency_of_the_plan(asked: int, resolved: int | None) -> None:
 
 
 @pytest.mark.rule(
-    "api: force skips the version check before ImagePreload",
-    "pipeline: spec.force skips the version check",
+    "api: force skips the version check before ImagePreload", "pipeline: spec.force skips the version check"
 )
 @pytest.mark.parametrize(
     ("previous", "minimum", "force", "cause"),

@@ -61,8 +61,7 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
 
 
 @pytest.mark.rule(
-    "api: with image set no Version is read",
-    "pipeline: Initialize reads no Version when spec.image is set",
+    "api: with image set no Version is read", "pipeline: Initialize reads no Version when spec.image is set"
 )
 async def test_image_plan_reads_no_version(cluster: Harvester) -> None:
     await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, "value": "v1.6.1"})
@@ -82,8 +81,7 @@ async def test_setting_without_value_uses_its_default(cluster: Harvester) -> Non
 
 
 @pytest.mark.rule(
-    "api: version names a Version in harvester-system",
-    "pipeline: preflight checks run last in Initialize",
+    "api: version names a Version in harvester-system", "pipeline: preflight checks run last in Initialize"
 )
 @pytest.mark.parametrize(
     ("spec", "setting", "nodes", "error", "text"),

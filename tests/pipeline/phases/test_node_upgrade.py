@@ -10,12 +10,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import (
-    JOBS,
-    NODES,
-    SECRETS,
-    UPGRADE_PLANS,
-)
+from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, UPGRADE_PLANS
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 
@@ -106,9 +101,7 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun)
 
 
 @pytest.mark.rule("nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step")
-async def test_remaining_hooks_are_reported_with_node_and_state(
-    stage: NodeUpgradeRun,
-) -> None:
+async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgradeRun) -> None:
     nodes = ("n1", "n2", "n3", "n4", "n5")
     await stage.set_up(*nodes)
     await stage.enter()

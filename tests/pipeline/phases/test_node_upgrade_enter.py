@@ -12,11 +12,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import (
-    ADDONS,
-    LONGHORN_SETTINGS,
-    UPGRADE_PLANS,
-)
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.phases.node_upgrade import NodeUpgrade
 

@@ -11,12 +11,7 @@ from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import (
-    JOBS,
-    MACHINES,
-    NODES,
-    SECRETS,
-)
+from upgrade_manager.kube.resources import JOBS, MACHINES, NODES, SECRETS
 from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
 from upgrade_manager.pipeline.phases.base import Completed
 from upgrade_manager.resources.jobs import JobSettings, node_job

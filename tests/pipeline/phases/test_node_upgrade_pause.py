@@ -11,11 +11,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import (
-    JOBS,
-    NODES,
-    UPGRADE_PLANS,
-)
+from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.phases.base import Waiting
 
 

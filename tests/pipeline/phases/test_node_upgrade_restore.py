@@ -9,11 +9,7 @@ import pytest
 from tests.support.node_upgrade import COMPLETE, OPTIONS, PLACE, POST, PRE, NodeUpgradeRun
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import (
-    CONFIG_MAPS,
-    JOBS,
-    UPGRADE_PLANS,
-)
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 
 

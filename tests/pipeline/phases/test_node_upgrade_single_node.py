@@ -7,13 +7,7 @@ import pytest
 from tests.support.harvester import RELEASE
 from tests.support.node_upgrade import COMPLETE, OPTIONS, PENDING, POST, NodeUpgradeRun
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import (
-    JOBS,
-    LONGHORN_SETTINGS,
-    NODES,
-    PROVISIONING_CLUSTERS,
-    UPGRADE_PLANS,
-)
+from upgrade_manager.kube.resources import JOBS, LONGHORN_SETTINGS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 

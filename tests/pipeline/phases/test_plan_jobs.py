@@ -196,9 +196,7 @@ class TestFollow:
                 id="node is down",
             ),
             pytest.param(
-                [job(f"n{number}", "Complete") for number in range(1, 6)],
-                "done on 5 of 5 nodes",
-                id="all nodes done",
+                [job(f"n{number}", "Complete") for number in range(1, 6)], "done on 5 of 5 nodes", id="all nodes done"
             ),
         ],
     )

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.nodes.test_node_view import OPTIONS, machine, node, observed, secret
+from tests.nodes.test_node_view import observed
+from tests.support.nodes import OPTIONS, POST_DRAIN, PRE, PRE_DRAIN, machine, node, secret
 from upgrade_manager.nodes.anomalies import AnomalyLog
 
-ASKS = {"rke.cattle.io/pre-drain": OPTIONS}
+ASKS = {PRE_DRAIN: OPTIONS}
 
 
 def logged(
@@ -33,42 +34,32 @@ def logged(
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        pytest.param({"nodes": [node("n1")]}, [], id="no anomaly"),
+        pytest.param({}, [], id="no anomaly"),
         pytest.param(
-            {"nodes": [node("n1")], "secrets": [secret("s", "deleted", **ASKS)]},
+            {"secrets": [secret("s", "deleted", **ASKS)]},
             [("pending hook on a machine-plan Secret without a Machine", "s")],
             id="a Secret without a Machine",
         ),
+        pytest.param({"secrets": [secret("s", "deleted")]}, [], id="a Secret without a Machine, without a hook"),
         pytest.param(
-            {"nodes": [node("n1")], "secrets": [secret("s", "deleted")]},
-            [],
-            id="a Secret without a Machine, without a hook",
-        ),
-        pytest.param(
-            {"nodes": [node("n1")], "secrets": [secret("s", "m", **ASKS)], "machines": [machine("m", "")]},
+            {"secrets": [secret("s", "m", **ASKS)], "machines": [machine("m")]},
             [("pending hook on a machine-plan Secret whose Machine has no node", "s")],
             id="a Machine without a node",
         ),
         pytest.param(
-            {
-                "nodes": [node("n1")],
-                "secrets": [secret("s1", "m"), secret("s2", "m")],
-                "machines": [machine("m", "n1")],
-            },
+            {"secrets": [secret("s1", "m"), secret("s2", "m")], "machines": [machine("m", "n1")]},
             [("several machine-plan Secrets for one node", "n1")],
             id="two Secrets for one node",
         ),
-        pytest.param(
-            {"nodes": [node("n1"), node("n2")]}, [("node joined during the node upgrade", "n2")], id="a node that joins"
-        ),
-        pytest.param({}, [("node left during the node upgrade", "n1")], id="a node that leaves"),
+        pytest.param({"nodes": [node("n1"), node("n2")]}, [("node joined during the node upgrade", "n2")], id="joined"),
+        pytest.param({"nodes": []}, [("node left during the node upgrade", "n1")], id="left"),
     ],
 )
 def test_anomaly_is_logged_once(given: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    given = {"nodes": [node("n1")], **given}
     assert logged(given, given, given) == expected
 
 
-PRE = "management.harvesterhci.io/pre-hook"
 EARLIER = "pending hook of an earlier upgrade on a machine-plan Secret"
 FOREIGN = "hook of another controller on a machine-plan Secret"
 
@@ -83,18 +74,15 @@ FOREIGN = "hook of another controller on a machine-plan Secret"
         pytest.param(ASKS, ["other"], False, [], id="stale hook of another Secret"),
         pytest.param(ASKS, [], True, [EARLIER], id="on a single node"),
         pytest.param({}, ["s"], True, [], id="hook removed"),
-        pytest.param({"rke.cattle.io/post-drain": "{}"}, [], False, [FOREIGN], id="another controller's hook"),
-        pytest.param({"rke.cattle.io/pre-drain": ""}, [], False, [FOREIGN], id="empty hook"),
+        pytest.param({POST_DRAIN: "{}"}, [], False, [FOREIGN], id="another controller's hook"),
+        pytest.param({PRE_DRAIN: ""}, [], False, [FOREIGN], id="empty hook"),
     ],
 )
 def test_stale_and_foreign_hooks_are_logged(
     annotations: dict[str, str], stale: list[str], expected: list[str], *, single: bool
 ) -> None:
-    given: dict[str, Any] = {
-        "nodes": [node("n1")],
-        "secrets": [secret("s", "m", **annotations)],
-        "machines": [machine("m", "n1")],
-    }
+    one = secret("s", "m", **annotations)
+    given: dict[str, Any] = {"nodes": [node("n1")], "secrets": [one], "machines": [machine("m", "n1")]}
     lines = logged(given, given, single=single, stale=frozenset(stale))
     assert lines == [(line, "s") for line in expected]
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW, job_state
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
 from upgrade_manager.nodes.drain import decide
@@ -18,27 +19,21 @@ from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Effect,
 if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decision
 
-OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
+row = pytest.param
 PRE, POST = JobType.PRE_DRAIN, JobType.POST_DRAIN
-PENDING, ACKNOWLEDGED = Hook(requested="D"), Hook(requested="D", acknowledged="D")
-VIEW = NodeView(
-    name="n1",
-    state=NodeState.IMAGE_PRELOADED,
-    os_image=OLD,
-    ready=True,
-    pending_os="",
-    secret="s1",  # noqa: S106  # its name
-    jobs={},
-)
-ACKNOWLEDGE_PRE = AcknowledgeHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D")  # noqa: S106
-ACKNOWLEDGE_POST = AcknowledgeHook(secret="s1", annotation=ANNOTATION_POST_HOOK, value="D")  # noqa: S106
-
-
-def job(progress: Progress, *, failed: int = 0) -> JobState:
-    return JobState(namespace="h", name="j", progress=progress, failed_attempts=failed)
-
-
-RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(Progress.FAILED)
+PENDING, ACKNOWLEDGED, CHANGED = Hook(requested="D"), Hook(requested="D", acknowledged="D"), Hook(requested="D2")
+PRE_DRAINING, PRE_DRAINED, POST_DRAINING = NodeState.PRE_DRAINING, NodeState.PRE_DRAINED, NodeState.POST_DRAINING
+REBOOTING, POST_DRAINED = NodeState.WAITING_REBOOT, NodeState.POST_DRAINED
+START_PRE, START_POST = (StartJob(node="n1", job_type=kind) for kind in (PRE, POST))
+ACK_PRE = AcknowledgeHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D")  # noqa: S106  # its name
+ACK_POST = replace(ACK_PRE, annotation=ANNOTATION_POST_HOOK)
+SET, CLEAR = SetPendingOS(node="n1", os_image=NEW), ClearPendingOS(node="n1")
+#: By the pending hooks: pre-drain, post-drain, both.
+BEFORE, AFTER = replace(VIEW, pre_drain=PENDING), replace(VIEW, post_drain=PENDING)
+BOTH = replace(BEFORE, post_drain=PENDING)
+#: Pre-drained, and its post-drain Job is complete.
+ACKED = replace(VIEW, pre_drain=ACKNOWLEDGED, jobs={PRE: COMPLETE})
+DONE = replace(AFTER, jobs={POST: COMPLETE})
 
 
 @pytest.mark.rule(
@@ -61,195 +56,73 @@ RUNNING, COMPLETE, FAILED = job(Progress.RUNNING), job(Progress.COMPLETE), job(P
 @pytest.mark.parametrize(
     ("view", "state", "effects"),
     [
-        pytest.param(VIEW, None, (), id="no hook"),
-        pytest.param(
-            replace(VIEW, pre_drain=PENDING),
-            NodeState.PRE_DRAINING,
-            (StartJob(node="n1", job_type=PRE),),
-            id="pre-drain pending: Job started",
-        ),
-        pytest.param(
-            replace(VIEW, pre_drain=PENDING, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="its Job runs"
-        ),
-        pytest.param(
-            replace(VIEW, pre_drain=PENDING, jobs={PRE: COMPLETE}),
-            NodeState.PRE_DRAINED,
-            (ACKNOWLEDGE_PRE,),
-            id="Job complete: acknowledged",
-        ),
-        pytest.param(
-            replace(VIEW, pre_drain=ACKNOWLEDGED, jobs={PRE: COMPLETE}),
-            NodeState.PRE_DRAINED,
-            (),
-            id="acknowledged once",
-        ),
-        pytest.param(
-            replace(VIEW, pre_drain=Hook(requested="D2", acknowledged="D"), jobs={PRE: COMPLETE}),
-            NodeState.PRE_DRAINED,
-            (replace(ACKNOWLEDGE_PRE, value="D2"),),
+        row(VIEW, None, [], id="no hook"),
+        row(BEFORE, PRE_DRAINING, [START_PRE], id="pre-drain pending: Job started"),
+        row(replace(BEFORE, jobs={PRE: RUNNING}), PRE_DRAINING, [], id="its Job runs"),
+        row(replace(BEFORE, jobs={PRE: COMPLETE}), PRE_DRAINED, [ACK_PRE], id="Job complete: acknowledged"),
+        row(ACKED, PRE_DRAINED, [], id="acknowledged once"),
+        row(
+            replace(ACKED, pre_drain=Hook(requested="D2", acknowledged="D")),
+            PRE_DRAINED,
+            [replace(ACK_PRE, value="D2")],
             id="options changed: acknowledged again",
         ),
-        pytest.param(
-            replace(VIEW, pre_drain=PENDING, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, (), id="its Job failed"
+        row(replace(BEFORE, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, [], id="its Job failed"),
+        row(replace(VIEW, pre_drain=CHANGED, jobs={PRE: RUNNING}), PRE_DRAINING, [], id="options change, Job runs"),
+        row(replace(VIEW, jobs={PRE: COMPLETE}), PRE_DRAINED, [], id="hook removed: nothing to acknowledge"),
+        row(replace(AFTER, kubernetes_outdated=True), None, [], id="stale post-drain hook, Kubernetes outdated"),
+        row(AFTER, PRE_DRAINING, [START_PRE], id="stale post-drain hook, Kubernetes upgraded: pre-drain Job"),
+        row(replace(AFTER, jobs={PRE: RUNNING}), PRE_DRAINING, [], id="and is waited for"),
+        row(replace(BOTH, kubernetes_outdated=True), PRE_DRAINING, [START_PRE], id="both hooks stale: pre-drain Job"),
+        row(replace(BOTH, jobs={PRE: COMPLETE}), POST_DRAINING, [START_POST, ACK_PRE], id="both stale: post-drain Job"),
+        row(
+            replace(AFTER, state=PRE_DRAINED), POST_DRAINING, [START_POST], id="pre-drained, Job deleted: not repeated"
         ),
-        pytest.param(
-            replace(VIEW, pre_drain=Hook(requested="D2"), jobs={PRE: RUNNING}),
-            NodeState.PRE_DRAINING,
-            (),
-            id="options change while the Job runs: not acknowledged",
+        row(replace(ACKED, post_drain=PENDING), POST_DRAINING, [START_POST], id="post-drain pending: Job started"),
+        row(
+            replace(BOTH, pre_drain=ACKNOWLEDGED, jobs={PRE: COMPLETE, POST: RUNNING}), POST_DRAINING, [], id="it runs"
         ),
-        pytest.param(
-            replace(VIEW, jobs={PRE: COMPLETE}), NodeState.PRE_DRAINED, (), id="hook removed: nothing to acknowledge"
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, kubernetes_outdated=True),
-            None,
-            (),
-            id="stale post-drain hook, Kubernetes outdated: nothing to do",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING),
-            NodeState.PRE_DRAINING,
-            (StartJob(node="n1", job_type=PRE),),
-            id="stale post-drain hook, Kubernetes upgraded: pre-drain Job",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={PRE: RUNNING}), NodeState.PRE_DRAINING, (), id="and is waited for"
-        ),
-        pytest.param(
-            replace(VIEW, pre_drain=PENDING, post_drain=PENDING, kubernetes_outdated=True),
-            NodeState.PRE_DRAINING,
-            (StartJob(node="n1", job_type=PRE),),
-            id="both hooks stale: pre-drain Job",
-        ),
-        pytest.param(
-            replace(VIEW, pre_drain=PENDING, post_drain=PENDING, jobs={PRE: COMPLETE}),
-            NodeState.POST_DRAINING,
-            (StartJob(node="n1", job_type=POST), ACKNOWLEDGE_PRE),
-            id="both hooks stale, Job complete: post-drain Job",
-        ),
-        pytest.param(
-            replace(VIEW, state=NodeState.PRE_DRAINED, post_drain=PENDING),
-            NodeState.POST_DRAINING,
-            (StartJob(node="n1", job_type=POST),),
-            id="Job of a recorded pre-drained node deleted: not repeated",
-        ),
-        pytest.param(
-            replace(VIEW, pre_drain=ACKNOWLEDGED, post_drain=PENDING, jobs={PRE: COMPLETE}),
-            NodeState.POST_DRAINING,
-            (StartJob(node="n1", job_type=POST),),
-            id="post-drain pending: Job started",
-        ),
-        pytest.param(
-            replace(VIEW, pre_drain=ACKNOWLEDGED, post_drain=PENDING, jobs={PRE: COMPLETE, POST: RUNNING}),
-            NodeState.POST_DRAINING,
-            (),
-            id="that Job runs",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={PRE: COMPLETE, POST: FAILED}),
-            NodeState.POST_DRAIN_FAILED,
-            (),
-            id="that Job failed",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}),
-            NodeState.WAITING_REBOOT,
-            (SetPendingOS(node="n1", os_image=NEW),),
-            id="post-drain Job complete: pendingOSImage set",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW),
-            NodeState.WAITING_REBOOT,
-            (),
-            id="pendingOSImage set once",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os="Harvester v1.5.0"),
-            NodeState.WAITING_REBOOT,
-            (SetPendingOS(node="n1", os_image=NEW),),
-            id="an earlier upgrade's pendingOSImage is replaced",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW, ready=False),
-            NodeState.WAITING_REBOOT,
-            (),
-            id="the new OS, but not Ready",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW),
-            NodeState.POST_DRAINED,
-            (ClearPendingOS(node="n1"), ACKNOWLEDGE_POST),
-            id="back with the new OS: cleared and acknowledged",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, os_image=NEW),
-            NodeState.POST_DRAINED,
-            (ACKNOWLEDGE_POST,),
-            id="release OS already: no reboot",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW, os_image=OLD, ready=True),
-            NodeState.WAITING_REBOOT,
-            (),
-            id="Ready with the old OS",
-        ),
-        pytest.param(
-            replace(VIEW, post_drain=PENDING, jobs={POST: COMPLETE}, pending_os=NEW, os_image=NEW + " "),
-            NodeState.WAITING_REBOOT,
-            (),
-            id="OS name differs by a space",
-        ),
-        pytest.param(
-            replace(VIEW, state=NodeState.POST_DRAINED, post_drain=PENDING, pending_os=NEW),
-            NodeState.POST_DRAINED,
-            (ClearPendingOS(node="n1"), ACKNOWLEDGE_POST),
+        row(replace(AFTER, jobs={POST: FAILED}), NodeState.POST_DRAIN_FAILED, [], id="that Job failed"),
+        row(DONE, REBOOTING, [SET], id="post-drain Job complete: pendingOSImage set"),
+        row(replace(DONE, pending_os=NEW), REBOOTING, [], id="pendingOSImage set once, Ready with the old OS"),
+        row(replace(DONE, pending_os="Harvester v1.5.0"), REBOOTING, [SET], id="earlier pendingOSImage replaced"),
+        row(replace(DONE, pending_os=NEW, os_image=NEW, ready=False), REBOOTING, [], id="the new OS, but not Ready"),
+        row(replace(DONE, pending_os=NEW, os_image=NEW), POST_DRAINED, [CLEAR, ACK_POST], id="back with the new OS"),
+        row(replace(DONE, os_image=NEW), POST_DRAINED, [ACK_POST], id="release OS already: no reboot"),
+        row(replace(DONE, pending_os=NEW, os_image=NEW + " "), REBOOTING, [], id="OS name differs by a space"),
+        row(
+            replace(AFTER, state=POST_DRAINED, pending_os=NEW),
+            POST_DRAINED,
+            [CLEAR, ACK_POST],
             id="PostDrained without Jobs",
         ),
-        pytest.param(
-            replace(VIEW, state=NodeState.POST_DRAINED, jobs={POST: COMPLETE}, os_image=OLD),
-            NodeState.POST_DRAINED,
-            (),
-            id="PostDrained with the old OS",
+        row(
+            replace(VIEW, state=POST_DRAINED, jobs={POST: COMPLETE}), POST_DRAINED, [], id="PostDrained with the old OS"
         ),
-        pytest.param(
-            replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=PENDING, pending_os=NEW),
-            NodeState.WAITING_REBOOT,
-            (),
-            id="Job of a rebooting node deleted: not repeated",
+        row(replace(AFTER, state=REBOOTING, pending_os=NEW), REBOOTING, [], id="rebooting, Job deleted: not repeated"),
+        row(
+            replace(AFTER, state=REBOOTING, pending_os=NEW, os_image=NEW),
+            POST_DRAINED,
+            [CLEAR, ACK_POST],
+            id="rebooted, Job deleted",
         ),
-        pytest.param(
-            replace(VIEW, state=NodeState.WAITING_REBOOT, post_drain=PENDING, pending_os=NEW, os_image=NEW),
-            NodeState.POST_DRAINED,
-            (ClearPendingOS(node="n1"), ACKNOWLEDGE_POST),
-            id="the same, back with the new OS",
-        ),
-        pytest.param(
-            replace(VIEW, jobs={PRE: COMPLETE, POST: RUNNING}),
-            NodeState.POST_DRAINING,
-            (),
-            id="hook removed while the Job runs",
-        ),
+        row(replace(VIEW, jobs={PRE: COMPLETE, POST: RUNNING}), POST_DRAINING, [], id="hook removed, Job runs"),
     ],
 )
-def test_decision_follows_from_observation(
-    view: NodeView, state: NodeState | None, effects: tuple[Effect, ...]
-) -> None:
+def test_decision_follows_from_observation(view: NodeView, state: NodeState | None, effects: list[Effect]) -> None:
     decision = decide(view, release_os=NEW)
-    assert (decision.state, decision.effects) == (state, effects)
+    assert (decision.state, decision.effects) == (state, tuple(effects))
 
 
-@pytest.mark.parametrize("hook", ["pre", "post"])
-def test_failure_names_the_job(hook: str) -> None:
-    view = replace(VIEW, pre_drain=PENDING, jobs={PRE if hook == "pre" else POST: FAILED})
-    decision = decide(view, release_os=NEW)
+@pytest.mark.parametrize("kind", [PRE, POST])
+def test_failure_names_the_job(kind: JobType) -> None:
+    decision = decide(replace(BEFORE, jobs={kind: FAILED}), release_os=NEW)
     assert decision.failure == decision.message == "Job h/j failed"
 
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 def test_failed_attempts_are_in_message_and_progress() -> None:
-    view = replace(VIEW, pre_drain=PENDING, jobs={PRE: job(Progress.RUNNING, failed=1)})
-    decision = decide(view, release_os=NEW)
+    decision = decide(replace(BEFORE, jobs={PRE: job_state(failed_attempts=1)}), release_os=NEW)
     assert decision.message == "1 failed attempt"
     assert decision.progress == "n1: pre-drain Job h/j, attempt 2 of 7"
 
@@ -335,18 +208,23 @@ EVENTS = st.sampled_from(["request", "clear", "complete", "reboot", "ready"])
 STEPS = st.lists(st.one_of(EVENTS, st.tuples(st.integers(0, 2), st.booleans())), max_size=60)
 
 
-@pytest.mark.rule(
-    "nodes: pendingOSImage is removed from a rebooted node",
-    "nodes: the post-drain hook is acknowledged only when the node is PostDrained",
-)
-@given(STEPS)
-def test_node_is_upgraded_once_whatever_crashes(steps: list[str | tuple[int, bool]]) -> None:
+def after(steps: list[str | tuple[int, bool]]) -> Protocol:
     protocol = Protocol()
     for step in steps:
         if isinstance(step, str):
             protocol.step(step)
         else:
             protocol.reconcile(effects=step[0], record=step[1])
+    return protocol
+
+
+@pytest.mark.rule(
+    "nodes: pendingOSImage is removed from a rebooted node",
+    "nodes: the post-drain hook is acknowledged only when the node is PostDrained",
+)
+@given(STEPS)
+def test_node_is_upgraded_once_whatever_crashes(steps: list[str | tuple[int, bool]]) -> None:
+    protocol = after(steps)
     for _ in range(12):
         for event in ("request", "complete", "reboot", "ready", "clear"):
             protocol.reconcile(effects=9, record=True)
@@ -361,12 +239,6 @@ def test_node_is_upgraded_once_whatever_crashes(steps: list[str | tuple[int, boo
 
 @given(STEPS)
 def test_applied_decision_has_no_more_effects(steps: list[str | tuple[int, bool]]) -> None:
-    protocol = Protocol()
-    for step in steps:
-        if isinstance(step, str):
-            protocol.step(step)
-        else:
-            protocol.reconcile(effects=step[0], record=step[1])
+    protocol = after(steps)
     protocol.reconcile(effects=9, record=True)
-    again = protocol.reconcile(effects=9, record=True)
-    assert again.effects == ()
+    assert protocol.reconcile(effects=9, record=True).effects == ()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, machine, secret
 from upgrade_manager.nodes.machine_plan import (
     acknowledgements,
     node_of,
@@ -15,19 +16,26 @@ from upgrade_manager.nodes.machine_plan import (
 )
 from upgrade_manager.nodes.model import Hook
 
-PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
-PRE_DRAIN, POST_DRAIN = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"
-MACHINE = {"metadata": {"name": "m1"}, "status": {"nodeRef": {"name": "n1"}}}
-#: As Rancher writes it: sorted keys, no blanks, members of either age.
-OPTIONS = json.dumps(
-    {"enabled": True, "preDrainHooks": [{"annotation": PRE}], "postDrainHooks": [{"annotation": POST}]},
-    separators=(",", ":"),
-    sort_keys=True,
+PENDING, ACKNOWLEDGED = Hook(requested=OPTIONS), Hook(requested=OPTIONS, acknowledged=OPTIONS)
+BUILT_IN = '{"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}]}'
+
+
+@pytest.mark.rule(
+    "api: pre-hook and post-hook on a machine-plan Secret copy Rancher's pre-drain and post-drain",
+    "nodes: while the pre-drain hook is pending the node has a pre-drain Job and is PreDraining",
 )
-
-
-def with_(annotations: dict[str, str]) -> dict[str, Any]:
-    return {"metadata": {"name": "s1", "labels": {"rke.cattle.io/machine-name": "m1"}, "annotations": annotations}}
+@pytest.mark.parametrize(
+    ("hook", "pending"),
+    [
+        pytest.param(Hook(), False, id="no hook"),
+        pytest.param(Hook(acknowledged="D"), False, id="acknowledged without a request"),
+        pytest.param(Hook(requested="D"), True, id="pending"),
+        pytest.param(Hook(requested="D", acknowledged="D"), False, id="acknowledged"),
+        pytest.param(Hook(requested="D", acknowledged="D "), True, id="compared byte for byte"),
+    ],
+)
+def test_hook_is_pending_until_acknowledged(hook: Hook, *, pending: bool) -> None:
+    assert hook.pending is pending
 
 
 @pytest.mark.rule("nodes: a pending hook that does not name the manager's hook is not acknowledged")
@@ -35,10 +43,8 @@ def with_(annotations: dict[str, str]) -> dict[str, Any]:
     ("annotations", "hook"),
     [
         pytest.param({}, Hook(), id="no hook"),
-        pytest.param({PRE_DRAIN: OPTIONS}, Hook(requested=OPTIONS), id="pending"),
-        pytest.param(
-            {PRE_DRAIN: OPTIONS, PRE: OPTIONS}, Hook(requested=OPTIONS, acknowledged=OPTIONS), id="acknowledged"
-        ),
+        pytest.param({PRE_DRAIN: OPTIONS}, PENDING, id="pending"),
+        pytest.param({PRE_DRAIN: OPTIONS, PRE: OPTIONS}, ACKNOWLEDGED, id="acknowledged"),
         pytest.param({PRE_DRAIN: OPTIONS, PRE: "old"}, Hook(requested=OPTIONS, acknowledged="old"), id="pending again"),
         pytest.param({PRE_DRAIN: ""}, Hook(), id="empty"),
         pytest.param({PRE_DRAIN: "true"}, Hook(), id="not drain options"),
@@ -47,44 +53,37 @@ def with_(annotations: dict[str, str]) -> dict[str, Any]:
         pytest.param({PRE_DRAIN: "null"}, Hook(), id="null"),
         pytest.param({PRE_DRAIN: '{"preDrainHooks":null}'}, Hook(), id="no hooks"),
         pytest.param({PRE_DRAIN: '{"preDrainHooks":["x"]}'}, Hook(), id="hooks of another form"),
-        pytest.param(
-            {PRE_DRAIN: '{"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}]}'},
-            Hook(),
-            id="hook of the built-in flow",
-        ),
+        pytest.param({PRE_DRAIN: BUILT_IN}, Hook(), id="hook of the built-in flow"),
         pytest.param({PRE_DRAIN: json.dumps({"postDrainHooks": [{"annotation": PRE}]})}, Hook(), id="the other list"),
     ],
 )
 def test_hook_counts_if_it_names_our_annotation(annotations: dict[str, str], hook: Hook) -> None:
-    assert pre_drain_hook(with_(annotations)) == hook
+    assert pre_drain_hook(secret("s1", "m1", **annotations)) == hook
 
 
 def test_post_drain_hook_has_its_annotation() -> None:
-    raw = with_({PRE_DRAIN: OPTIONS, POST_DRAIN: OPTIONS, PRE: OPTIONS})
+    raw = secret("s1", "m1", **{PRE_DRAIN: OPTIONS, POST_DRAIN: OPTIONS, PRE: OPTIONS})
     assert not pre_drain_hook(raw).pending
     assert post_drain_hook(raw).pending
 
 
 @pytest.mark.rule("nodes: a Secret belongs to a node by its label machine-name and the Machine's nodeRef")
 @pytest.mark.parametrize(
-    ("machines", "node"),
+    ("one", "machines", "node"),
     [
-        pytest.param({"m1": MACHINE}, "n1", id="through the Machine"),
-        pytest.param({}, "", id="no Machine"),
-        pytest.param({"m1": {"metadata": {"name": "m1"}}}, "", id="a Machine without status"),
-        pytest.param({"m1": {"metadata": {}, "status": {"nodeRef": None}}}, "", id="a Machine without a node"),
+        pytest.param(secret("s", "m1"), {"m1": machine("m1", "n1")}, "n1", id="through the Machine"),
+        pytest.param(secret("s", "m1"), {}, "", id="no Machine"),
+        pytest.param(secret("s", "m1"), {"m1": {"metadata": {"name": "m1"}}}, "", id="a Machine without status"),
+        pytest.param(secret("s", "m1"), {"m1": {"status": {"nodeRef": None}}}, "", id="a Machine without a node"),
+        pytest.param({"metadata": {"name": "s"}}, {"m1": machine("m1", "n1")}, "", id="a Secret without labels"),
     ],
 )
-def test_node_of_a_secret(machines: dict[str, Any], node: str) -> None:
-    assert node_of(with_({}), machines) == node
-
-
-def test_secret_without_labels_has_no_node() -> None:
-    assert node_of({"metadata": {"name": "s"}}, {"m1": MACHINE}) == ""
+def test_node_of_a_secret(one: dict[str, Any], machines: dict[str, Any], node: str) -> None:
+    assert node_of(one, machines) == node
 
 
 def test_acknowledgements_are_found() -> None:
-    assert acknowledgements(with_({PRE: "x", POST: "y", PRE_DRAIN: "z"})) == (PRE, POST)
+    assert acknowledgements(secret("s1", "m1", **{PRE: "x", POST: "y", PRE_DRAIN: "z"})) == (PRE, POST)
     assert acknowledgements({"metadata": {"name": "s"}}) == ()
 
 
@@ -106,13 +105,9 @@ def test_tiers_follow_ranchers_order(roles: list[str], tier: int | None) -> None
 
 def test_hooks_for_us_count_acknowledged_or_not() -> None:
     secrets = [
-        named("acknowledged", {PRE_DRAIN: OPTIONS, PRE: OPTIONS}),
-        named("pending", {POST_DRAIN: OPTIONS}),
-        named("built-in", {PRE_DRAIN: "{}"}),
-        named("none", {}),
+        secret("acknowledged", "m", **{PRE_DRAIN: OPTIONS, PRE: OPTIONS}),
+        secret("pending", "m", **{POST_DRAIN: OPTIONS}),
+        secret("built-in", "m", **{PRE_DRAIN: "{}"}),
+        secret("none", "m"),
     ]
     assert with_hooks(secrets) == ["acknowledged", "pending"]
-
-
-def named(name: str, annotations: dict[str, str]) -> dict[str, Any]:
-    return {"metadata": {"name": name, "annotations": annotations}}

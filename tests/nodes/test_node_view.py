@@ -1,43 +1,34 @@
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from tests.support.nodes import OPTIONS, POST_DRAIN, PRE_DRAIN, machine, node, secret, store_of
 from upgrade_manager.api.keys import WITNESS_LABEL, JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
-from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, is_older
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
 
-PRE = "management.harvesterhci.io/pre-hook"
-OPTIONS = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
-POST_OPTIONS = json.dumps({"postDrainHooks": [{"annotation": "management.harvesterhci.io/post-hook"}]})
 TARGET = Target("Harvester v1.7.0", "v1.33.5+rke2r1", frozenset())
 OWNER = Owner(name="upgrade", uid="u")
 SPEC = UpgradePlanSpec.read({"version": "v1.7.0"})
-STATUS = StatusPatch(
-    {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PreDraining"}, "n9": {"state": "Polishing"}}}},
-    now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-)
+KINDS = ("nodes", "secrets", "machines", "jobs")
 
 
-def node(name: str, **more: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, **more}}
+def recorded(**states: str) -> StatusPatch:
+    """Return the status of a plan with these node states."""
+    status = {"nodeUpgradeStatuses": {name: {"state": state} for name, state in states.items()}}
+    return StatusPatch({"metadata": {}, "status": status}, now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def secret(name: str, machine: str, **annotations: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "labels": {"rke.cattle.io/machine-name": machine}, "annotations": annotations}}
-
-
-def machine(name: str, node_name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"nodeRef": {"name": node_name}}}
+STATUS = recorded(n1="PreDraining", n9="Polishing")
+REQUESTED = secret("s2", "m2", **{PRE_DRAIN: OPTIONS})
 
 
 def job(node_name: str, kind: str) -> dict[str, Any]:
@@ -46,18 +37,14 @@ def job(node_name: str, kind: str) -> dict[str, Any]:
     return {"metadata": {"name": f"{kind}-{node_name}", "labels": labels, "ownerReferences": owners}}
 
 
-def stored(objs: list[dict[str, Any]]) -> Store:
-    store = Store()
-    store.replace(objs, "1")
-    return store
-
-
 def observed(**given: Any) -> Observed:
-    return Observed(**{kind: stored(given.get(kind, [])) for kind in ("nodes", "secrets", "machines", "jobs")})
+    return Observed(**{kind: store_of(given.get(kind, [])) for kind in KINDS})
 
 
-def decided(seen: Observed, status: StatusPatch = STATUS) -> list[Decided]:
-    return decide_all(status, seen, plan_uid=OWNER.uid, single=None, spec=SPEC, target=TARGET)
+def decided(
+    seen: Observed, status: StatusPatch = STATUS, *, spec: UpgradePlanSpec = SPEC, target: Target = TARGET
+) -> list[Decided]:
+    return decide_all(status, seen, plan_uid=OWNER.uid, single=None, spec=spec, target=target)
 
 
 def views(**given: Any) -> dict[str, Any]:
@@ -70,14 +57,10 @@ def views(**given: Any) -> dict[str, Any]:
 )
 def test_objects_of_a_node_are_joined() -> None:
     status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": "Harvester v1.6.1"}}
+    pending_os = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}
     seen = views(
-        nodes=[
-            {
-                **node("n1", annotations={"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}),
-                "status": status,
-            }
-        ],
-        secrets=[secret("s1", "m1", **{"rke.cattle.io/pre-drain": OPTIONS})],
+        nodes=[{**node("n1", annotations=pending_os), "status": status}],
+        secrets=[secret("s1", "m1", **{PRE_DRAIN: OPTIONS})],
         machines=[machine("m1", "n1")],
         jobs=[job("n1", "pre-drain"), job("n2", "pre-drain")],
     )["n1"]
@@ -97,19 +80,11 @@ def test_objects_of_a_node_are_joined() -> None:
         pytest.param({"nodes": []}, [], id="nor one that has left"),
         pytest.param({"nodes": [node("n9")]}, ["n9"], id="a state of a newer version counts"),
         pytest.param(
-            {
-                "nodes": [node("n2")],
-                "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": OPTIONS})],
-                "machines": [machine("m2", "n2")],
-            },
+            {"nodes": [node("n2")], "secrets": [REQUESTED], "machines": [machine("m2", "n2")]},
             ["n2"],
-            id="a node that joined takes part when Rancher asks about it",
+            id="a node that joined takes part with a pending hook",
         ),
-        pytest.param(
-            {"nodes": [node("n2")], "secrets": [secret("s2", "m2", **{"rke.cattle.io/pre-drain": OPTIONS})]},
-            [],
-            id="a Secret without a Machine is ignored",
-        ),
+        pytest.param({"nodes": [node("n2")], "secrets": [REQUESTED]}, [], id="a Secret without a Machine is ignored"),
     ],
 )
 def test_nodes_that_take_part(given: dict[str, Any], names: list[str]) -> None:
@@ -130,19 +105,14 @@ def test_nodes_that_take_part(given: dict[str, Any], names: list[str]) -> None:
 )
 def test_plan_options_of_a_node(spec: dict[str, Any], labels: dict[str, str], *, paused: bool, restores: bool) -> None:
     seen = observed(nodes=[node("n1", labels=labels)])
-    ((view, _),) = decide_all(
-        STATUS, seen, plan_uid=OWNER.uid, single=None, spec=UpgradePlanSpec.read(spec), target=TARGET
-    )
+    ((view, _),) = decided(seen, spec=UpgradePlanSpec.read(spec))
     assert (view.paused, view.restore_vms) == (paused, restores)
 
 
 def test_decision_is_repeated_if_pause_nodes_changes() -> None:
     seen = observed(nodes=[node("n1")])
     pausing = UpgradePlanSpec.read({"nodeUpgradeOption": {"pauseNodes": ["n1"]}})
-    paused = [
-        decide_all(STATUS, seen, plan_uid=OWNER.uid, single=None, spec=spec, target=TARGET)[0][0].paused
-        for spec in (SPEC, pausing, SPEC)
-    ]
+    paused = [decided(seen, spec=spec)[0][0].paused for spec in (SPEC, pausing, SPEC)]
     assert paused == [False, True, False]
 
 
@@ -160,11 +130,9 @@ def test_jobs_of_other_types_are_ignored(kind: str) -> None:
 @pytest.mark.rule("api: objects are found by shortened labels")
 def test_job_of_a_long_named_node_is_found() -> None:
     name = "n" * 200
-    status = StatusPatch(
-        {"metadata": {}, "status": {"nodeUpgradeStatuses": {name: {"state": "PreDraining"}}}}, now=STATUS._now
-    )
-    ((seen, _),) = decided(observed(nodes=[node(name)], jobs=[job(name, "pre-drain")]), status)
-    assert JobType.PRE_DRAIN in seen.jobs
+    seen = observed(nodes=[node(name)], jobs=[job(name, "pre-drain")])
+    ((view, _),) = decided(seen, recorded(**{name: "PreDraining"}))
+    assert JobType.PRE_DRAIN in view.jobs
 
 
 def test_jobs_of_other_plans_are_ignored() -> None:
@@ -177,27 +145,23 @@ def versioned(obj: dict[str, Any], version: str, **more: Any) -> dict[str, Any]:
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}, **more}
 
 
-def pending(version: str) -> dict[str, Any]:
-    return versioned(secret("s1", "m1", **{"rke.cattle.io/pre-drain": OPTIONS}), version)
-
-
-NEWS = [
-    pytest.param("nodes", versioned(node("n1"), "9", status={"nodeInfo": {"osImage": "new"}}), id="the Node"),
-    pytest.param("secrets", pending("9"), id="its Secret"),
-    pytest.param("machines", versioned(machine("m1", ""), "9"), id="its Machine"),
-    pytest.param("jobs", versioned(job("n1", "pre-drain"), "9", status={"failed": 1}), id="its Job"),
-]
-
-
 @pytest.mark.rule(
     "pipeline: decisions derive from the plan and observed objects, not from events seen earlier",
     "pipeline: node states derive from Jobs, Nodes and Secrets",
 )
-@pytest.mark.parametrize(("kind", "obj"), NEWS)
+@pytest.mark.parametrize(
+    ("kind", "obj"),
+    [
+        pytest.param("nodes", versioned(node("n1"), "9", status={"nodeInfo": {"osImage": "new"}}), id="the Node"),
+        pytest.param("secrets", versioned(secret("s1", "m1", **{PRE_DRAIN: OPTIONS}), "9"), id="its Secret"),
+        pytest.param("machines", versioned(machine("m1", ""), "9"), id="its Machine"),
+        pytest.param("jobs", versioned(job("n1", "pre-drain"), "9", status={"failed": 1}), id="its Job"),
+    ],
+)
 def test_decision_is_repeated_only_if_an_object_changes(kind: str, obj: dict[str, Any]) -> None:
     given: dict[str, Any] = {
         "nodes": [versioned(node("n1"), "1"), versioned(node("n9"), "1")],
-        "secrets": [versioned(secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_OPTIONS}), "1")],
+        "secrets": [versioned(secret("s1", "m1", **{POST_DRAIN: OPTIONS}), "1")],
         "machines": [versioned(machine("m1", "n1"), "1"), versioned(machine("m9", "n9"), "1")],
         "jobs": [versioned(job("n1", "pre-drain"), "1"), versioned(job("n9", "pre-drain"), "1")],
     }
@@ -214,8 +178,7 @@ def test_decision_is_repeated_only_if_an_object_changes(kind: str, obj: dict[str
 def test_decision_is_repeated_if_the_recorded_state_changes() -> None:
     seen = observed(nodes=[node("n1")])
     (before,) = decided(seen)
-    moved = {"metadata": {}, "status": {"nodeUpgradeStatuses": {"n1": {"state": "PostDrained"}}}}
-    ((view, decision),) = decided(seen, StatusPatch(moved, now=STATUS._now))
+    ((view, decision),) = decided(seen, recorded(n1="PostDrained"))
     assert (before[0].state, view.state, decision.state) == (NodeState.PRE_DRAINING, *[NodeState.POST_DRAINED] * 2)
 
 
@@ -225,7 +188,7 @@ def test_secret_with_a_pending_hook_is_used(first: str) -> None:
     second = {"m1": "m2", "m2": "m1"}[first]
     seen = views(
         nodes=[node("n1")],
-        secrets=[secret("s1", first), secret("s2", second, **{"rke.cattle.io/pre-drain": OPTIONS})],
+        secrets=[secret("s1", first), secret("s2", second, **{PRE_DRAIN: OPTIONS})],
         machines=[machine("m1", "n1"), machine("m2", "n1")],
     )["n1"]
     assert (seen.secret, seen.pre_drain.pending) == ("s2", True)
@@ -241,12 +204,11 @@ def test_secret_with_a_pending_hook_is_used(first: str) -> None:
 def test_outdated_kubernetes_and_stale_hooks_are_recognized(
     kubelet: str, left: frozenset[str], expected: tuple[bool, bool, int]
 ) -> None:
-    one = secret("s1", "m1", **{"rke.cattle.io/post-drain": POST_OPTIONS})
+    one = secret("s1", "m1", **{POST_DRAIN: OPTIONS})
     one["metadata"]["labels"]["rke.cattle.io/etcd-role"] = "true"
     status = {"nodeInfo": {"kubeletVersion": kubelet}}
     seen = observed(nodes=[{**node("n1"), "status": status}], secrets=[one], machines=[machine("m1", "n1")])
-    target = TARGET._replace(stale=left)
-    ((view, _),) = decide_all(STATUS, seen, plan_uid=OWNER.uid, single=None, spec=SPEC, target=target)
+    ((view, _),) = decided(seen, target=TARGET._replace(stale=left))
     assert (view.kubernetes_outdated, view.stale_hook, view.tier) == expected
 
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.nodes import COMPLETE, FAILED, NEW, RUNNING, job_state
+from tests.support.nodes import VIEW as UNREQUESTED
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState, merge
 from upgrade_manager.nodes import drain, single_node
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import (
     AcknowledgeHook,
     ClearPendingOS,
     Effect,
     Hook,
-    NodeView,
     RestoreVMs,
     ResumeJob,
     SetPendingOS,
@@ -23,25 +23,12 @@ from upgrade_manager.nodes.model import (
 )
 from upgrade_manager.nodes.sequencing import start_or_pause, starts_upgrade
 
-OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
-VIEW = NodeView(
-    name="n1",
-    state=NodeState.IMAGE_PRELOADED,
-    os_image=OLD,
-    ready=True,
-    pending_os="",
-    secret="s1",  # noqa: S106  # its name
-    pre_drain=Hook(requested="D"),
-    jobs={},
-)
+VIEW = replace(UNREQUESTED, pre_drain=Hook(requested="D"))
+JOBS = {"suspended": job_state(suspended=True), "running": RUNNING, "complete": COMPLETE, "failed": FAILED}
 KINDS = [
     pytest.param(JobType.PRE_DRAIN, NodeState.PRE_DRAINING, id="multi-node"),
     pytest.param(JobType.SINGLE_NODE_UPGRADE, NodeState.SINGLE_NODE_UPGRADING, id="single-node"),
 ]
-
-
-def job(progress: Progress = Progress.RUNNING, *, suspended: bool = False) -> JobState:
-    return JobState(namespace="h", name="j", progress=progress, suspended=suspended)
 
 
 @pytest.mark.rule(
@@ -58,18 +45,14 @@ def job(progress: Progress = Progress.RUNNING, *, suspended: bool = False) -> Jo
         pytest.param(True, "ImagePreloaded", "suspended", "paused", "", id="made and not recorded: it stays so"),
         pytest.param(True, "UpgradePaused", "suspended", "paused", "", id="listed as before: nothing to do"),
         pytest.param(False, "UpgradePaused", "suspended", "begun", "resume", id="taken off: resumed"),
-        pytest.param(
-            False, "ImagePreloaded", "suspended", "begun", "resume", id="taken off before the record: resumed"
-        ),
+        pytest.param(False, "ImagePreloaded", "suspended", "begun", "resume", id="taken off, not recorded"),
         pytest.param(True, "UpgradePaused", "running", None, "", id="it runs: listing it does not stop it"),
         pytest.param(True, "ImagePreloaded", "running", None, "", id="started and not recorded: not stopped"),
         pytest.param(True, "begun", "running", None, "", id="begun and listed: not stopped"),
         pytest.param(True, "begun", "suspended", "begun", "resume", id="recorded as begun, not resumed yet: resumed"),
         pytest.param(True, "begun", None, "begun", "start", id="recorded as begun, not started yet: started"),
         pytest.param(False, "begun", None, "begun", "start", id="Job of a started node deleted: started again"),
-        pytest.param(
-            True, "UpgradePaused", None, "paused", "start suspended", id="suspended Job deleted: created again"
-        ),
+        pytest.param(True, "UpgradePaused", None, "paused", "start suspended", id="suspended Job deleted"),
         pytest.param(True, "UpgradePaused", "complete", None, "", id="its end counts, listed or not"),
         pytest.param(True, "UpgradePaused", "failed", None, "", id="its failure counts, listed or not"),
     ],
@@ -77,14 +60,8 @@ def job(progress: Progress = Progress.RUNNING, *, suspended: bool = False) -> Jo
 def test_first_job_is_started_paused_or_resumed(
     job_type: JobType, begun: NodeState, *, listed: bool, state: str | None, there: str | None, stands: str, does: str
 ) -> None:
-    jobs = {
-        "suspended": job(suspended=True),
-        "running": job(),
-        "complete": job(Progress.COMPLETE),
-        "failed": job(Progress.FAILED),
-    }
     recorded = begun if state == "begun" else NodeState(state) if state else None
-    view = replace(VIEW, paused=listed, state=recorded, jobs={job_type: jobs[there]} if there else {})
+    view = replace(VIEW, paused=listed, state=recorded, jobs={job_type: JOBS[there]} if there else {})
     step = start_or_pause(view, job_type, running=begun)
     if not stands:
         assert step is None

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from upgrade_manager.kube.store import Store
+from tests.support.nodes import OPTIONS, PRE_DRAIN, machine, node, secret, store_of
+from tests.support.nodes import POST as HOOK
+from tests.support.nodes import POST_DRAIN as REQUEST
 from upgrade_manager.nodes.node_view import Observed
 from upgrade_manager.nodes.pending_hooks import remaining_hooks
 
-REQUEST, HOOK = "rke.cattle.io/post-drain", "management.harvesterhci.io/post-hook"
-OPTIONS = json.dumps({"postDrainHooks": [{"annotation": HOOK}]})
 ACKNOWLEDGED = "is acknowledged; waiting for Rancher to uncordon the node"
 STALE = "is pending since an earlier upgrade; remove it"
 FOREIGN = f"does not name {HOOK}; the controller that set it must acknowledge or remove it"
 UNMANAGED = "is pending, but the node does not exist or lacks harvesterhci.io/managed=true; remove it"
 
 
-def secret(name: str, machine: str, **annotations: str) -> dict[str, Any]:
-    labels = {"rke.cattle.io/machine-name": machine} if machine else {}
-    return {"metadata": {"name": name, "labels": labels, "annotations": annotations}}
-
-
-def machine(name: str, node: str = "") -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"nodeRef": {"name": node}} if node else {}}
-
-
-def store(*objs: dict[str, Any]) -> Store:
-    made = Store()
-    made.replace(objs, "1")
-    return made
-
-
 def remaining(*secrets: dict[str, Any], multi_node: bool = True, limit: int = 3) -> str:
     """Return what is reported of the Secrets, with Machines of three nodes of which two are managed."""
     observed = Observed(
-        nodes=store({"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}),
-        secrets=store(*secrets),
-        machines=store(machine("new"), *(machine(f"m-{node}", node) for node in ("n1", "n2", "n3"))),
-        jobs=store(),
+        nodes=store_of([node("n1"), node("n2")]),
+        secrets=store_of(secrets),
+        machines=store_of([machine("new"), *(machine(f"m-{name}", name) for name in ("n1", "n2", "n3"))]),
+        jobs=store_of([]),
     )
     return remaining_hooks(observed, multi_node=multi_node, limit=limit)
 
@@ -67,9 +51,8 @@ def remaining(*secrets: dict[str, Any], multi_node: bool = True, limit: int = 3)
 def test_hook_is_described_with_node_and_state(
     annotations: dict[str, str], machine_name: str, state: str, *, multi_node: bool
 ) -> None:
-    node = machine_name.removeprefix("m-")
     found = remaining(secret("s", machine_name, **annotations), multi_node=multi_node)
-    assert found == f"{node}: {REQUEST} on Secret fleet-local/s {state}"
+    assert found == f"{machine_name.removeprefix('m-')}: {REQUEST} on Secret fleet-local/s {state}"
 
 
 @pytest.mark.rule("nodes: a Machine without Node is logged and not fatal")
@@ -77,7 +60,7 @@ def test_hook_is_described_with_node_and_state(
     "one",
     [
         pytest.param(secret("s", "m-n1"), id="cleared"),
-        pytest.param(secret("s", "m-n1", **{"rke.cattle.io/pre-drain": OPTIONS, HOOK: OPTIONS}), id="another one"),
+        pytest.param(secret("s", "m-n1", **{PRE_DRAIN: OPTIONS, HOOK: OPTIONS}), id="another one"),
         pytest.param(secret("s", "deleted", **{REQUEST: OPTIONS}), id="of a deleted Machine"),
         pytest.param(secret("s", "", **{REQUEST: OPTIONS}), id="of no Machine"),
         pytest.param(secret("s", "new", **{REQUEST: OPTIONS}), id="of a Machine without a node"),
@@ -92,13 +75,7 @@ def test_hook_is_not_waited_for(one: dict[str, Any]) -> None:
 def test_hooks_are_sorted_by_node_and_limited() -> None:
     names = {"a": "m-n2", "b": "m-n1", "c": "m-n2"}
     secrets = [secret(name, machine_name, **{REQUEST: OPTIONS}) for name, machine_name in names.items()]
-    expected = [
-        f"{place} {ACKNOWLEDGED}"
-        for place in (
-            f"n1: {REQUEST} on Secret fleet-local/b",
-            f"n2: {REQUEST} on Secret fleet-local/a",
-            f"n2: {REQUEST} on Secret fleet-local/c",
-        )
-    ]
+    places = ["n1: {} on Secret fleet-local/b", "n2: {} on Secret fleet-local/a", "n2: {} on Secret fleet-local/c"]
+    expected = [f"{place.format(REQUEST)} {ACKNOWLEDGED}" for place in places]
     assert remaining(*secrets) == "; ".join(expected)
     assert remaining(*secrets, limit=1) == f"{expected[0]}; 2 more"

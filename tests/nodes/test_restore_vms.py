@@ -1,30 +1,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes import drain, single_node
 from upgrade_manager.nodes.drain import restore_vms_failure
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import AcknowledgeHook, Hook, NodeView, RestoreVMs
 
-OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
-DONE = JobState(namespace="h", name="j", progress=Progress.COMPLETE)
-BACK = NodeView(
-    name="n1",
-    state=NodeState.WAITING_REBOOT,
-    os_image=NEW,
-    ready=True,
-    pending_os=NEW,
-    secret="s1",  # noqa: S106  # its name
-    post_drain=Hook(requested="D"),
-    jobs={JobType.PRE_DRAIN: DONE, JobType.POST_DRAIN: DONE},
-    restore_vms=True,
-)
-ONLY = replace(BACK, post_drain=Hook(), jobs={JobType.SINGLE_NODE_UPGRADE: DONE})
+if TYPE_CHECKING:
+    from upgrade_manager.nodes.job_state import JobState
+
+REBOOTED = replace(VIEW, state=NodeState.WAITING_REBOOT, os_image=NEW, pending_os=NEW, restore_vms=True)
+DRAINED = {JobType.PRE_DRAIN: COMPLETE, JobType.POST_DRAIN: COMPLETE}
+BACK = replace(REBOOTED, post_drain=Hook(requested="D"), jobs=DRAINED)
+ONLY = replace(REBOOTED, jobs={JobType.SINGLE_NODE_UPGRADE: COMPLETE})
+NOT_ALL = "its VMs were not all started again: Job h/j failed: "
 
 
 @pytest.mark.rule(
@@ -69,18 +64,10 @@ def test_hook_is_acknowledged_before_vms_are_restored() -> None:
     ("job", "said"),
     [
         pytest.param(None, "", id="no Job"),
-        pytest.param(DONE, "", id="it is complete"),
-        pytest.param(replace(DONE, progress=Progress.RUNNING, failed_attempts=2), "", id="it retries"),
-        pytest.param(
-            replace(DONE, progress=Progress.FAILED, reason="R", message="m"),
-            "its VMs were not all started again: Job h/j failed: R: m",
-            id="it has failed",
-        ),
-        pytest.param(
-            replace(DONE, progress=Progress.RUNNING, reason="DeadlineExceeded"),
-            "its VMs were not all started again: Job h/j failed: DeadlineExceeded",
-            id="it has failed on a dead node, and is not said to",
-        ),
+        pytest.param(COMPLETE, "", id="complete"),
+        pytest.param(replace(RUNNING, failed_attempts=2), "", id="retrying"),
+        pytest.param(replace(FAILED, reason="R", message="m"), f"{NOT_ALL}R: m", id="failed"),
+        pytest.param(replace(RUNNING, reason="DeadlineExceeded"), f"{NOT_ALL}DeadlineExceeded", id="on a dead node"),
     ],
 )
 def test_restore_failure_is_the_nodes_message(job: JobState | None, said: str) -> None:

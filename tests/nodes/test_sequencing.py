@@ -1,29 +1,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from tests.support.nodes import VIEW
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.model import Decision, NodeView, ResumeJob, StartJob
 from upgrade_manager.nodes.sequencing import IN_PROGRESS, one_at_a_time
 
 
-def node(name: str, state: NodeState | None = NodeState.IMAGE_PRELOADED) -> NodeView:
-    return NodeView(name=name, state=state, os_image="old", ready=True, pending_os="", jobs={})
+def node(name: str, state: NodeState | None = NodeState.IMAGE_PRELOADED, **more: Any) -> NodeView:
+    return replace(VIEW, name=name, state=state, **more)
 
 
 def start(name: str, job_type: JobType = JobType.PRE_DRAIN) -> Decision:
     return Decision(state=NodeState.PRE_DRAINING, effects=(StartJob(node=name, job_type=job_type),))
 
 
+row = pytest.param
 IDLE = Decision(state=None)
-
-
-def left(name: str, tier: int | None) -> NodeView:
-    """Return a node with a stale hook."""
-    return replace(node(name), stale_hook=True, tier=tier)
 
 
 def started(pairs: list[tuple[NodeView, Decision]]) -> list[str]:
@@ -58,37 +56,28 @@ def test_observed_return_counts_before_the_recorded_state() -> None:
     assert started(one_at_a_time([(node("a", NodeState.WAITING_REBOOT), back), (node("b"), start("b"))])) == ["b"]
 
 
-DONE = Decision(state=NodeState.POST_DRAINED)
+def left(tier: int | None) -> tuple[NodeView, Decision]:
+    """Return a node with a stale hook that would start."""
+    return node("a", stale_hook=True, tier=tier), start("a")
+
+
+ETCD = node("b", tier=0)
+PRE_DRAINED = node("a", NodeState.PRE_DRAINED, stale_hook=True, tier=3)
 
 
 @pytest.mark.rule("nodes: a pending hook of an earlier upgrade runs this upgrade's Jobs first, in Rancher's order")
 @pytest.mark.parametrize(
     ("pairs", "begun"),
     [
-        pytest.param([(left("a", 3), start("a")), (replace(node("b"), tier=0), IDLE)], [], id="a worker before etcd"),
-        pytest.param(
-            [(left("a", 3), start("a")), (replace(node("b"), tier=0), start("b"))],
-            ["b"],
-            id="a worker before etcd with a pending hook",
-        ),
-        pytest.param([(left("a", 3), start("a")), (replace(node("b"), tier=0), DONE)], ["a"], id="etcd is done"),
-        pytest.param([(left("a", 1), start("a")), (replace(node("b"), tier=1), IDLE)], ["a"], id="the same tier"),
-        pytest.param([(left("a", 1), start("a")), (replace(node("b"), tier=3), IDLE)], ["a"], id="a later tier waits"),
-        pytest.param([(left("a", None), start("a")), (replace(node("b"), tier=0), IDLE)], ["a"], id="no role is known"),
-        pytest.param([(left("a", 3), start("a")), (node("b"), IDLE)], ["a"], id="nothing is known of the other"),
-        pytest.param(
-            [(replace(node("a"), tier=3), start("a")), (replace(node("b"), tier=0), IDLE)],
-            ["a"],
-            id="no stale hook: Rancher's order",
-        ),
-        pytest.param(
-            [
-                (replace(left("a", 3), state=NodeState.PRE_DRAINED), start("a", JobType.POST_DRAIN)),
-                (replace(node("b"), tier=0), IDLE),
-            ],
-            ["a"],
-            id="one that is under way goes on",
-        ),
+        row([left(3), (ETCD, IDLE)], [], id="a worker before etcd"),
+        row([left(3), (ETCD, start("b"))], ["b"], id="a worker before etcd with a pending hook"),
+        row([left(3), (ETCD, Decision(state=NodeState.POST_DRAINED))], ["a"], id="etcd is done"),
+        row([left(1), (node("b", tier=1), IDLE)], ["a"], id="the same tier"),
+        row([left(1), (node("b", tier=3), IDLE)], ["a"], id="a later tier waits"),
+        row([left(None), (ETCD, IDLE)], ["a"], id="no role is known"),
+        row([left(3), (node("b"), IDLE)], ["a"], id="nothing is known of the other"),
+        row([(node("a", tier=3), start("a")), (ETCD, IDLE)], ["a"], id="no stale hook: Rancher's order"),
+        row([(PRE_DRAINED, start("a", JobType.POST_DRAIN)), (ETCD, IDLE)], ["a"], id="one that is under way goes on"),
     ],
 )
 def test_node_with_a_stale_hook_waits_for_earlier_tiers(
@@ -108,35 +97,20 @@ def resume(name: str) -> Decision:
 
 
 PAUSED = NodeState.UPGRADE_PAUSED
+RESUMED = (node("a", PAUSED), resume("a"))
 
 
 @pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
 @pytest.mark.parametrize(
     ("pairs", "acting"),
     [
-        pytest.param([(node("a"), hold("a")), (node("b"), start("b"))], ["a", "b"], id="paused, another starts"),
-        pytest.param(
-            [(node("a", PAUSED), Decision(state=PAUSED)), (node("b"), start("b"))], ["b"], id="paused and recorded"
-        ),
-        pytest.param(
-            [(node("a", PAUSED), resume("a")), (node("b", NodeState.PRE_DRAINED), IDLE)],
-            [],
-            id="resumed, another in progress",
-        ),
-        pytest.param([(node("a", PAUSED), resume("a")), (node("b"), IDLE)], ["a"], id="resumed, no other in progress"),
-        pytest.param(
-            [(node("a", PAUSED), resume("a")), (node("b", PAUSED), resume("b"))], ["a"], id="of two the first begins"
-        ),
-        pytest.param(
-            [(node("a"), hold("a")), (node("b", NodeState.POST_DRAINING), IDLE)],
-            [],
-            id="another in progress: not paused yet",
-        ),
-        pytest.param(
-            [(node("a", NodeState.PRE_DRAINING), resume("a")), (node("b"), IDLE)],
-            ["a"],
-            id="recorded as begun before a crash, it goes on",
-        ),
+        row([(node("a"), hold("a")), (node("b"), start("b"))], ["a", "b"], id="paused, another starts"),
+        row([(node("a", PAUSED), Decision(state=PAUSED)), (node("b"), start("b"))], ["b"], id="paused and recorded"),
+        row([RESUMED, (node("b", NodeState.PRE_DRAINED), IDLE)], [], id="resumed, another in progress"),
+        row([RESUMED, (node("b"), IDLE)], ["a"], id="resumed, no other in progress"),
+        row([RESUMED, (node("b", PAUSED), resume("b"))], ["a"], id="of two the first begins"),
+        row([(node("a"), hold("a")), (node("b", NodeState.POST_DRAINING), IDLE)], [], id="another in progress"),
+        row([(node("a", NodeState.PRE_DRAINING), resume("a")), (node("b"), IDLE)], ["a"], id="begun before a crash"),
     ],
 )
 def test_paused_nodes_block_no_other(pairs: list[tuple[NodeView, Decision]], acting: list[str]) -> None:

@@ -7,15 +7,15 @@ from itertools import product
 
 import pytest
 
+from tests.support.nodes import NEW, VIEW, job_state
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
-from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.nodes.model import ClearPendingOS, Effect, Hook, NodeView, SetPendingOS, StartJob
 from upgrade_manager.nodes.single_node import decide
 
-OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
+row = pytest.param
 JOB = JobType.SINGLE_NODE_UPGRADE
-VIEW = NodeView(name="n1", state=NodeState.IMAGE_PRELOADED, os_image=OLD, ready=True, pending_os="", jobs={})
 START = StartJob(node="n1", job_type=JOB)
 EXPECT, FORGET = SetPendingOS(node="n1", os_image=NEW), ClearPendingOS(node="n1")
 UPGRADING, REBOOTING = NodeState.SINGLE_NODE_UPGRADING, NodeState.WAITING_REBOOT
@@ -25,8 +25,13 @@ DONE, FAILED = NodeState.SINGLE_NODE_UPGRADED, NodeState.SINGLE_NODE_UPGRADE_FAI
 def view(
     progress: Progress | None = None, *, state: NodeState = NodeState.IMAGE_PRELOADED, **fields: str | bool
 ) -> NodeView:
-    jobs = {} if progress is None else {JOB: JobState(namespace="h", name="j", progress=progress)}
+    jobs = {} if progress is None else {JOB: job_state(progress)}
     return replace(VIEW, jobs=jobs, state=state, **fields)  # type: ignore[arg-type]
+
+
+RUNNING, COMPLETE = Progress.RUNNING, Progress.COMPLETE
+#: Its Job is complete, and it runs the release's OS.
+BACK = view(COMPLETE, os_image=NEW, pending_os=NEW)
 
 
 @pytest.mark.rule(
@@ -40,69 +45,43 @@ def view(
 @pytest.mark.parametrize(
     ("seen", "state", "effects"),
     [
-        pytest.param(view(), UPGRADING, (START,), id="Job started"),
-        pytest.param(view(state=UPGRADING), UPGRADING, (START,), id="its Job is missing: started once more"),
-        pytest.param(view(Progress.RUNNING), UPGRADING, (), id="its Job runs"),
-        pytest.param(view(Progress.FAILED), FAILED, (), id="its Job failed"),
-        pytest.param(view(Progress.COMPLETE), REBOOTING, (EXPECT,), id="its Job is complete: waits for the reboot"),
-        pytest.param(view(Progress.COMPLETE, pending_os=NEW), REBOOTING, (), id="pendingOSImage is set once"),
-        pytest.param(
-            view(Progress.COMPLETE, pending_os="other"),
-            REBOOTING,
-            (EXPECT,),
-            id="another upgrade's pendingOSImage is replaced",
-        ),
-        pytest.param(
-            view(Progress.COMPLETE, os_image=NEW, ready=False, pending_os=NEW),
-            REBOOTING,
-            (),
-            id="back with the new OS but not Ready",
-        ),
-        pytest.param(view(Progress.COMPLETE, pending_os=NEW), REBOOTING, (), id="Ready with the old OS"),
-        pytest.param(
-            view(Progress.COMPLETE, os_image=NEW, pending_os=NEW, state=REBOOTING),
-            DONE,
-            (FORGET,),
-            id="back: new OS, Ready",
-        ),
-        pytest.param(view(Progress.COMPLETE, os_image=NEW), DONE, (), id="it ran that OS already: no reboot"),
-        pytest.param(
-            view(Progress.RUNNING, os_image=NEW, pending_os=NEW),
-            UPGRADING,
-            (),
-            id="its Job was killed by the reboot and is tried again under the new OS",
-        ),
-        pytest.param(
-            view(state=REBOOTING), REBOOTING, (EXPECT,), id="its Job was removed while it reboots: not made again"
-        ),
-        pytest.param(view(state=REBOOTING, os_image=NEW), DONE, (), id="its Job was removed, and the node is back"),
-        pytest.param(view(state=DONE, os_image=NEW, ready=False), DONE, (), id="once done it stays done"),
-        pytest.param(
-            view(state=DONE, os_image=NEW, pending_os=NEW), DONE, (FORGET,), id="a note that was left is removed"
-        ),
-        pytest.param(
+        row(view(), UPGRADING, [START], id="Job started"),
+        row(view(state=UPGRADING), UPGRADING, [START], id="its Job is missing: started once more"),
+        row(view(RUNNING), UPGRADING, [], id="its Job runs"),
+        row(view(Progress.FAILED), FAILED, [], id="its Job failed"),
+        row(view(COMPLETE), REBOOTING, [EXPECT], id="its Job is complete: waits for the reboot"),
+        row(view(COMPLETE, pending_os=NEW), REBOOTING, [], id="pendingOSImage is set once; Ready with the old OS"),
+        row(view(COMPLETE, pending_os="other"), REBOOTING, [EXPECT], id="another upgrade's pendingOSImage is replaced"),
+        row(replace(BACK, ready=False), REBOOTING, [], id="back with the new OS but not Ready"),
+        row(replace(BACK, state=REBOOTING), DONE, [FORGET], id="back: new OS, Ready"),
+        row(view(COMPLETE, os_image=NEW), DONE, [], id="it ran that OS already: no reboot"),
+        row(view(RUNNING, os_image=NEW, pending_os=NEW), UPGRADING, [], id="its Job is retried under the new OS"),
+        row(view(state=REBOOTING), REBOOTING, [EXPECT], id="its Job was removed while it reboots: not made again"),
+        row(view(state=REBOOTING, os_image=NEW), DONE, [], id="its Job was removed, and the node is back"),
+        row(view(state=DONE, os_image=NEW, ready=False), DONE, [], id="once done it stays done"),
+        row(view(state=DONE, os_image=NEW, pending_os=NEW), DONE, [FORGET], id="a remaining annotation is removed"),
+        row(
             replace(view(), pre_drain=Hook(requested="D"), post_drain=Hook(requested="D")),
             UPGRADING,
-            (START,),
+            [START],
             id="stale hooks",
         ),
     ],
 )
-def test_decision_follows_from_observation(seen: NodeView, state: NodeState, effects: tuple[Effect, ...]) -> None:
+def test_decision_follows_from_observation(seen: NodeView, state: NodeState, effects: list[Effect]) -> None:
     decision = decide(seen, release_os=NEW)
-    assert (decision.state, decision.effects) == (state, effects)
+    assert (decision.state, decision.effects) == (state, tuple(effects))
 
 
 def test_failure_has_the_jobs_message() -> None:
-    failed = JobState(namespace="h", name="j", progress=Progress.FAILED, reason="R", message="m")
+    failed = job_state(Progress.FAILED, reason="R", message="m")
     decision = decide(replace(VIEW, jobs={JOB: failed}), release_os=NEW)
     assert decision.failure == decision.message == "Job h/j failed: R: m"
 
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 def test_failed_attempts_show_while_the_job_retries() -> None:
-    running = JobState(namespace="h", name="j", progress=Progress.RUNNING, failed_attempts=1)
-    decision = decide(replace(VIEW, jobs={JOB: running}), release_os=NEW)
+    decision = decide(replace(VIEW, jobs={JOB: job_state(failed_attempts=1)}), release_os=NEW)
     assert decision.message == "1 failed attempt"
     assert decision.progress == "n1: single-node-upgrade Job h/j, attempt 2 of 7"
 
@@ -111,12 +90,12 @@ def test_failed_attempts_show_while_the_job_retries() -> None:
 def test_states_move_forward_whatever_is_observed() -> None:
     """Each step of the way may be seen or not: the manager is away while its node is."""
     way = [
-        view(Progress.RUNNING),
-        view(Progress.COMPLETE),
-        view(Progress.COMPLETE, ready=False, pending_os=NEW),
-        view(Progress.COMPLETE, ready=True, pending_os=NEW),
-        view(Progress.COMPLETE, os_image=NEW, ready=False, pending_os=NEW),
-        view(Progress.COMPLETE, os_image=NEW, ready=True, pending_os=NEW),
+        view(RUNNING),
+        view(COMPLETE),
+        view(COMPLETE, ready=False, pending_os=NEW),
+        view(COMPLETE, ready=True, pending_os=NEW),
+        replace(BACK, ready=False),
+        BACK,
     ]
     for seen in product([True, False], repeat=len(way) - 1):
         state: NodeState | None = NodeState.IMAGE_PRELOADED

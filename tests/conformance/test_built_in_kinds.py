@@ -1,102 +1,115 @@
-"""Defaults and validation of Leases, bindings, Nodes, workloads and Events."""
+"""Defaults and validation of Leases, bindings, Nodes, workloads, Events and namespaces."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.conformance_rows import Row, answered, conflict, invalid, merge, play, post, put, strategic
+from tests.support.conformance_objects import (
+    DEPLOYMENTS,
+    JOBS,
+    LEASE,
+    LEASES,
+    NODE,
+    NODES,
+    NOW,
+    WIDGETS_KIND,
+    with_metadata,
+)
+from tests.support.conformance_rows import (
+    Row,
+    conflict,
+    delete,
+    get,
+    invalid,
+    merge,
+    not_found,
+    play,
+    post,
+    put,
+    refused,
+    strategic,
+)
+from tests.support.shapes import widget
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/$ns/leases"
-LEASE = f"{LEASES}/one"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/$ns/rolebindings"
 _META = {"metadata": {"name": "one"}}
 _NOW = "2026-01-02T03:04:05.000000Z"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
-JOBS = "/apis/batch/v1/namespaces/$ns/jobs"
 JOB = f"{JOBS}/one"
-DEPLOYMENT = f"{DEPLOYMENTS}/one"
 CONTAINER = {"name": "c", "image": "i"}
-
-
-def _deployment(labels: object = None, **spec: object) -> dict[str, object]:
-    template = {"metadata": {"labels": labels or {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
-    return _META | {"spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template} | spec}
-
-
-def _job(pod: object = None, **spec: object) -> dict[str, object]:
-    template = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]} | (pod if isinstance(pod, dict) else {})}
-    return _META | {"spec": {"suspend": True, "template": template} | spec}
-
-
 EVENTS = "/api/v1/namespaces/$ns/events"
 DEFAULT_EVENTS = "/api/v1/namespaces/default/events"
-
-
-def _event(**more: object) -> dict[str, object]:
-    return (
-        _META
+_EVENT = {
+    "involvedObject": {"kind": "Pod", "namespace": "$ns", "name": "p"},
+    "reason": "Why",
+    "message": "so",
+    "type": "Normal",
+}
+_LEASE = {"holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": 0}
+#: The Pod spec of a template with CONTAINER, besides its restartPolicy.
+_POD_SPEC = {
+    "containers": [
+        CONTAINER
         | {
-            "involvedObject": {"kind": "Pod", "namespace": "$ns", "name": "p"},
-            "reason": "Why",
-            "message": "so",
-            "type": "Normal",
+            "resources": {},
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+            "imagePullPolicy": "Always",
         }
-        | more
-    )
+    ],
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+}
+_JOB_LABELS = {
+    "batch.kubernetes.io/controller-uid": "$uid",
+    "batch.kubernetes.io/job-name": "one",
+    "controller-uid": "$uid",
+    "job-name": "one",
+}
+_JOB = {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}
+SPACES = "/api/v1/namespaces"
+OTHER = f"{SPACES}/$word-2"
+#: Has a finalizer, so that it stays Terminating.
+TERMINATING = (post(SPACES, {"metadata": {"name": "$word-2", "finalizers": ["a.io/b"]}}), delete(OTHER))
 
 
-ROWS = [
-    Row(
-        title="Lease is stored",
-        when=post(
-            LEASES,
-            _META
-            | {
-                "spec": {
-                    "holderIdentity": "me",
-                    "leaseDurationSeconds": 15,
-                    "acquireTime": _NOW,
-                    "renewTime": _NOW,
-                    "leaseTransitions": 0,
-                }
-            },
-        ),
-        fields=("spec",),
-        then=answered(
-            201,
-            spec={
-                "holderIdentity": "me",
-                "leaseDurationSeconds": 15,
-                "acquireTime": "$time",
-                "renewTime": "$time",
-                "leaseTransitions": 0,
-            },
-        ),
+def _deployment(**labels: str) -> dict[str, Any]:
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [CONTAINER]}}
+    return _META | {"spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}}
+
+
+def _terminating(kind: str) -> dict[str, Any]:
+    """Return the expected refusal of a new object in the terminating namespace."""
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": "namespace $ns-2 is being terminated",
+        "field": "metadata.namespace",
+    }
+    plural, _, group = kind.partition(".")
+    details = {"name": "one", "kind": plural, "causes": [cause]} | ({"group": group} if group else {})
+    message = "unable to create new content in namespace $ns-2 because it is being terminated"
+    return refused(403, "Forbidden", f'{kind} "one" is forbidden: {message}', details)
+
+
+ROWS = {
+    "Lease is stored": Row(
+        when=post(LEASES, _META | {"spec": _LEASE | {"acquireTime": _NOW, "renewTime": _NOW}}),
+        then={"code": 201, "spec": _LEASE | {"acquireTime": "$time", "renewTime": "$time"}},
     ),
-    Row(
-        title="old resourceVersion of a Lease is a conflict",
+    "old resourceVersion of a Lease is a conflict": Row(
         given=(post(LEASES, _META), merge(LEASE, {"spec": {"holderIdentity": "me"}})),
-        when=put(
-            LEASE,
-            {
-                "metadata": {"name": "one", "resourceVersion": "$0.metadata.resourceVersion"},
-                "spec": {"holderIdentity": "you"},
-            },
-        ),
-        then=conflict(
-            "leases.coordination.k8s.io",
-            "the object has been modified; please apply your changes to the latest version and try again",
-        ),
+        when=put(LEASE, with_metadata({"spec": {"holderIdentity": "you"}}, resourceVersion=NOW)),
+        then=conflict("leases.coordination.k8s.io"),
     ),
-    Row(
-        title="RoleBinding gets defaults",
+    "RoleBinding gets defaults": Row(
         when=post(
             BINDINGS,
             _META
@@ -105,212 +118,171 @@ ROWS = [
                 "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "n"}],
             },
         ),
-        fields=("roleRef", "subjects"),
-        then=answered(
-            201,
-            roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"},
-            subjects=[
+        then={
+            "code": 201,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"},
+            "subjects": [
                 {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"},
                 {"kind": "ServiceAccount", "name": "s", "namespace": "n"},
             ],
-        ),
+        },
     ),
-    Row(
-        title="Node gets defaults",
+    "Node gets defaults": Row(
         when=post(
-            "/api/v1/nodes",
+            NODES,
             {"metadata": {"name": "$word"}, "spec": {"taints": [{"key": "a.io/b", "effect": "NoExecute"}]}},
         ),
-        fields=("spec.taints.0.key", "spec.unschedulable"),
-        then=answered(201, **{"spec.taints.0.key": "a.io/b", "spec.unschedulable": "absent"}),
+        then={"code": 201, "spec.taints.0.key": "a.io/b", "spec.unschedulable": "absent"},
     ),
-    Row(
-        title="Node is cordoned",
-        given=(post("/api/v1/nodes", {"metadata": {"name": "$word"}}),),
-        when=merge("/api/v1/nodes/$word", {"spec": {"unschedulable": True}}),
-        fields=("spec.unschedulable",),
-        then=answered(200, **{"spec.unschedulable": True}),
+    "Node is cordoned": Row(
+        given=(post(NODES, {"metadata": {"name": "$word"}}),),
+        when=merge(NODE, {"spec": {"unschedulable": True}}),
+        then={"code": 200, "spec.unschedulable": True},
     ),
-    Row(
-        title="Node is uncordoned",
-        given=(post("/api/v1/nodes", {"metadata": {"name": "$word"}, "spec": {"unschedulable": True}}),),
-        when=merge("/api/v1/nodes/$word", {"spec": {"unschedulable": False}}),
-        fields=("spec.unschedulable",),
-        then=answered(200, **{"spec.unschedulable": "absent"}),
+    "Node is uncordoned": Row(
+        given=(post(NODES, {"metadata": {"name": "$word"}, "spec": {"unschedulable": True}}),),
+        when=merge(NODE, {"spec": {"unschedulable": False}}),
+        then={"code": 200, "spec.unschedulable": "absent"},
     ),
-    Row(
-        title="Deployment gets defaults",
-        when=post(DEPLOYMENTS, _deployment()),
-        fields=("spec", "status", "metadata.generation", "metadata.annotations"),
-        then=answered(
-            201,
-            **{
-                "spec": {
-                    "replicas": 0,
-                    "selector": {"matchLabels": {"a": "b"}},
-                    "template": {
-                        "metadata": {"labels": {"a": "b"}},
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "c",
-                                    "image": "i",
-                                    "resources": {},
-                                    "terminationMessagePath": "/dev/termination-log",
-                                    "terminationMessagePolicy": "File",
-                                    "imagePullPolicy": "Always",
-                                }
-                            ],
-                            "restartPolicy": "Always",
-                            "terminationGracePeriodSeconds": 30,
-                            "dnsPolicy": "ClusterFirst",
-                            "securityContext": {},
-                            "schedulerName": "default-scheduler",
-                        },
-                    },
-                    "strategy": {
-                        "type": "RollingUpdate",
-                        "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"},
-                    },
-                    "revisionHistoryLimit": 10,
-                    "progressDeadlineSeconds": 600,
+    "Deployment gets defaults": Row(
+        when=post(DEPLOYMENTS, _deployment(a="b")),
+        then={
+            "code": 201,
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {
+                    "metadata": {"labels": {"a": "b"}},
+                    "spec": _POD_SPEC | {"restartPolicy": "Always"},
                 },
-                "status": {},
-                "metadata.generation": 1,
-                "metadata.annotations": "absent",
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+                "revisionHistoryLimit": 10,
+                "progressDeadlineSeconds": 600,
             },
-        ),
+            "status": {},
+            "metadata.generation": 1,
+            "metadata.annotations": "absent",
+        },
     ),
-    Row(
-        title="Deployment selector is immutable",
-        given=(post(DEPLOYMENTS, _deployment({"a": "b", "c": "d"})),),
-        when=merge(DEPLOYMENT, {"spec": {"selector": {"matchLabels": {"c": "d"}}}}),
+    "Deployment selector is immutable": Row(
+        given=(post(DEPLOYMENTS, _deployment(a="b", c="d")),),
+        when=merge(f"{DEPLOYMENTS}/one", {"spec": {"selector": {"matchLabels": {"c": "d"}}}}),
         then=invalid("Deployment.apps", ("spec.selector", "Invalid value: $value: field is immutable")),
     ),
-    Row(
-        title="Job gets defaults",
-        when=post(JOBS, _job()),
-        fields=("spec", "metadata.labels", "metadata.generation"),
-        then=answered(
-            201,
-            **{
-                "spec": {
-                    "parallelism": 1,
-                    "completions": 1,
-                    "backoffLimit": 6,
-                    "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "$uid"}},
-                    "manualSelector": False,
-                    "template": {
-                        "metadata": {
-                            "labels": {
-                                "batch.kubernetes.io/controller-uid": "$uid",
-                                "batch.kubernetes.io/job-name": "one",
-                                "controller-uid": "$uid",
-                                "job-name": "one",
-                            }
-                        },
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "c",
-                                    "image": "i",
-                                    "resources": {},
-                                    "terminationMessagePath": "/dev/termination-log",
-                                    "terminationMessagePolicy": "File",
-                                    "imagePullPolicy": "Always",
-                                }
-                            ],
-                            "restartPolicy": "Never",
-                            "terminationGracePeriodSeconds": 30,
-                            "dnsPolicy": "ClusterFirst",
-                            "securityContext": {},
-                            "schedulerName": "default-scheduler",
-                        },
-                    },
-                    "completionMode": "NonIndexed",
-                    "suspend": True,
-                    "podReplacementPolicy": "TerminatingOrFailed",
+    "Job gets defaults": Row(
+        when=post(JOBS, _META | {"spec": _JOB}),
+        then={
+            "code": 201,
+            "spec": {
+                "parallelism": 1,
+                "completions": 1,
+                "backoffLimit": 6,
+                "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "$uid"}},
+                "manualSelector": False,
+                "template": {
+                    "metadata": {"labels": _JOB_LABELS},
+                    "spec": _POD_SPEC | {"restartPolicy": "Never"},
                 },
-                "metadata.labels": {
-                    "batch.kubernetes.io/controller-uid": "$uid",
-                    "batch.kubernetes.io/job-name": "one",
-                    "controller-uid": "$uid",
-                    "job-name": "one",
-                },
-                "metadata.generation": 1,
+                "completionMode": "NonIndexed",
+                "suspend": True,
+                "podReplacementPolicy": "TerminatingOrFailed",
             },
-        ),
+            "metadata.labels": _JOB_LABELS,
+            "metadata.generation": 1,
+        },
     ),
-    Row(
-        title="Job without restart policy is refused",
+    "Job without restart policy is refused": Row(
         when=post(JOBS, _META | {"spec": {"template": {"spec": {"containers": [CONTAINER]}}}}),
         then=invalid(
             "Job.batch", ("spec.template.spec.restartPolicy", 'Required value: valid values: "OnFailure", "Never"')
         ),
     ),
-    Row(
-        title="Job template is immutable",
-        given=(post(JOBS, _job()),),
+    "Job template is immutable": Row(
+        given=(post(JOBS, _META | {"spec": _JOB}),),
         when=strategic(JOB, {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "j"}]}}}}),
         then=invalid("Job.batch", ("spec.template", "Invalid value: $value: field is immutable")),
     ),
-    Row(
-        title="suspended Job is resumed",
-        given=(post(JOBS, _job()),),
+    "suspended Job is resumed": Row(
+        given=(post(JOBS, _META | {"spec": _JOB}),),
         when=merge(JOB, {"spec": {"suspend": False}}),
-        fields=("spec.suspend",),
-        then=answered(200, **{"spec.suspend": False}),
+        then={"code": 200, "spec.suspend": False},
     ),
-    Row(
-        title="Event is stored",
-        when=post(EVENTS, _event()),
-        fields=(
-            "reason",
-            "involvedObject",
-            "metadata.name",
-            "type",
-            "firstTimestamp",
-            "eventTime",
-            "source",
-            "reportingComponent",
-        ),
-        then=answered(
-            201,
-            **{
-                "reason": "Why",
-                "involvedObject": {"kind": "Pod", "namespace": "$ns", "name": "p"},
-                "metadata.name": "one",
-                "type": "Normal",
-                "firstTimestamp": None,
-                "eventTime": None,
-                "source": {},
-                "reportingComponent": "",
-            },
-        ),
+    "Event is stored": Row(
+        when=post(EVENTS, _META | _EVENT),
+        then={
+            "code": 201,
+            "reason": "Why",
+            "involvedObject": {"kind": "Pod", "namespace": "$ns", "name": "p"},
+            "metadata.name": "one",
+            "type": "Normal",
+            "firstTimestamp": None,
+            "eventTime": None,
+            "source": {},
+            "reportingComponent": "",
+        },
     ),
-    Row(
-        title="Event outside its object's namespace is refused",
-        when=post(EVENTS, _event(involvedObject={"kind": "Pod", "namespace": "other"})),
+    "Event outside its object's namespace is refused": Row(
+        when=post(EVENTS, _META | _EVENT | {"involvedObject": {"kind": "Pod", "namespace": "other"}}),
         then=invalid("Event", ("involvedObject.namespace", 'Invalid value: "other": does not match event.namespace')),
     ),
-    Row(
-        title="Event about a cluster-scoped object is stored in default",
+    "Event about a cluster-scoped object is stored in default": Row(
         when=post(
-            DEFAULT_EVENTS, _event(involvedObject={"kind": "Node", "name": "n"}) | {"metadata": {"name": "$word"}}
+            DEFAULT_EVENTS, _EVENT | {"involvedObject": {"kind": "Node", "name": "n"}, "metadata": {"name": "$word"}}
         ),
-        fields=("metadata.namespace",),
-        then=answered(201, **{"metadata.namespace": "default"}),
+        then={"code": 201, "metadata.namespace": "default"},
     ),
-    Row(
-        title="Event count is patched",
-        given=(post(EVENTS, _event(count=1)),),
+    "Event count is patched": Row(
+        given=(post(EVENTS, _META | _EVENT | {"count": 1}),),
         when=strategic(f"{EVENTS}/one", {"count": 2, "lastTimestamp": "2026-01-02T03:04:05Z", "message": "again"}),
-        fields=("count", "message", "lastTimestamp"),
-        then=answered(200, count=2, message="again", lastTimestamp="$time"),
+        then={"code": 200, "count": 2, "message": "again", "lastTimestamp": "$time"},
     ),
-]
+    "namespace gets its name label": Row(
+        when=post(SPACES, {"metadata": {"name": "$word-2", "labels": {"a": "b"}}}),
+        then={
+            "code": 201,
+            "metadata.labels": {"a": "b", "kubernetes.io/metadata.name": "$ns-2"},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        },
+    ),
+    "namespace status is written at its endpoint": Row(
+        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
+        when=merge(f"{OTHER}/status", {"status": {"conditions": [{"type": "A", "status": "True"}]}}),
+        then={"code": 200, "status.phase": "Active", "status.conditions.0.type": "A"},
+    ),
+    "namespace deletion continues in the background": Row(
+        given=TERMINATING[:1],
+        when=delete(OTHER),
+        then={
+            "code": 200,
+            "status.phase": "Terminating",
+            "metadata.finalizers": ["a.io/b"],
+            "metadata.deletionGracePeriodSeconds": "absent",
+            "spec.finalizers": ["kubernetes"],
+        },
+    ),
+    "terminating namespace refuses a built-in object": Row(
+        given=TERMINATING, when=post(f"{OTHER}/configmaps", _META), then=_terminating("configmaps")
+    ),
+    "terminating namespace refuses a custom object": Row(
+        given=TERMINATING,
+        when=post("/apis/shapes.example.io/v1/namespaces/$word-2/widgets", widget()),
+        then=_terminating(WIDGETS_KIND),
+    ),
+    "terminating namespace can be labelled": Row(
+        given=TERMINATING,
+        when=merge(OTHER, {"metadata": {"labels": {"a": "b"}}}),
+        then={"code": 200, "metadata.labels.a": "b", "status.phase": "Terminating"},
+    ),
+    "missing namespace is not found": Row(when=get(OTHER), then=not_found("namespaces", "$ns-2")),
+    "namespace is finalized": Row(
+        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
+        when=put(f"{OTHER}/finalize", {"metadata": {"name": "$word-2"}, "spec": {"finalizers": []}}),
+        then={"code": 200, "spec": {}},
+    ),
+}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 async def test_built_in_kind(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

@@ -1,218 +1,191 @@
-"""Schema validation, pruning and defaulting of a custom kind."""
+"""Schema validation, pruning, defaulting and CEL rules of a custom kind."""
+# ruff: noqa: E501  # keep server messages on one line
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.conformance_rows import Row, answered, invalid, merge, play, post, put
-from tests.support.shapes import WIDGETS, widget
+from tests.support.conformance_objects import BLUE, NOW, TYPE, WIDGET, WIDGET_KIND, with_metadata
+from tests.support.conformance_rows import Row, invalid, merge, play, post, put
+from tests.support.shapes import RULED, WIDGETS, ruled, widget
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 
-WIDGET = f"{WIDGETS}/one"
+RULE = f"{RULED}/one"
+MISSING = ("spec.strict.must", "Required value")
+SKIPPED = (
+    "<nil>",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+)
+ORDER = ("spec", "Invalid value: low must not exceed high")
+FORBIDDEN = ("spec.forbidden", "Forbidden: not this")
+PLAIN = ("spec.plain", "Invalid value: \"bad\": failed rule: self != 'bad'")
 
 
-def _spec(title: str, then: object, **spec: object) -> Row:
-    return Row(title=title, when=post(WIDGETS, widget(**spec)), fields=("spec",), then=then)
+def _widget(*causes: tuple[str, ...]) -> dict[str, Any]:
+    return invalid(WIDGET_KIND, *causes)
 
 
-ROWS = [
-    _spec("defaults are set", then=answered(201, spec={"mode": "slow", "nested": {"level": 3}})),
-    _spec(
-        "defaults in list items",
-        then=answered(
-            201,
-            spec={
-                "mode": "slow",
-                "nested": {"level": 3},
-                "parts": [{"name": "a", "weight": 1}, {"name": "b", "weight": 4}],
-            },
-        ),
-        parts=[{"name": "a"}, {"name": "b", "weight": 4}],
+def _rule(*causes: tuple[str, ...]) -> dict[str, Any]:
+    return invalid("Rule.shapes.example.io", *causes)
+
+
+def _changed(before: dict[str, object], patch: dict[str, object], then: dict[str, Any]) -> Row:
+    return Row(given=(post(RULED, ruled(**before)),), when=merge(RULE, {"spec": patch}), then=then)
+
+
+#: Given spec -> the stored spec besides its defaults.
+STORED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "defaults are set": ({}, {}),
+    "defaults in list items": (
+        {"parts": [{"name": "a"}, {"name": "b", "weight": 4}]},
+        {"parts": [{"name": "a", "weight": 1}, {"name": "b", "weight": 4}]},
     ),
-    _spec(
-        "defaults keep existing values",
-        then=answered(201, spec={"mode": "fast", "nested": {"level": 9}}),
-        mode="fast",
-        nested={"level": 9},
+    "defaults keep existing values": ({"mode": "fast", "nested": {"level": 9}},) * 2,
+    "null is replaced by a default": ({"mode": None, "nested": None}, {}),
+    "null without a default is dropped": ({"word": None, "size": None}, {}),
+    "preserved unknown fields stay": ({"free": {"a": {"b": [1, None, {"c": "d"}]}}},) * 2,
+    "valid time": ({"when": "2026-01-02T03:04:05Z"}, {"when": "$time"}),
+}
+#: Given spec -> causes of its refusal.
+REFUSED: dict[str, tuple[dict[str, Any], list[tuple[str, ...]]]] = {
+    "number below the minimum": (
+        {"size": 0},
+        [("spec.size", "Invalid value: 0: spec.size in body should be greater than or equal to 1")],
     ),
-    _spec(
-        "null is replaced by a default",
-        then=answered(201, spec={"mode": "slow", "nested": {"level": 3}}),
-        mode=None,
-        nested=None,
+    "number above the maximum": (
+        {"size": 11},
+        [("spec.size", "Invalid value: 11: spec.size in body should be less than or equal to 10")],
     ),
-    _spec(
-        "null without a default is dropped",
-        then=answered(201, spec={"mode": "slow", "nested": {"level": 3}}),
-        word=None,
-        size=None,
+    "value outside the enum": ({"colour": "blue"}, [BLUE]),
+    "string instead of an integer": (
+        {"size": "5"},
+        [("spec.size", 'Invalid value: "string": spec.size in body must be of type integer: "string"', TYPE)],
     ),
-    _spec(
-        "preserved unknown fields stay",
-        then=answered(201, spec={"free": {"a": {"b": [1, None, {"c": "d"}]}}, "mode": "slow", "nested": {"level": 3}}),
-        free={"a": {"b": [1, None, {"c": "d"}]}},
+    "string that does not match the pattern": (
+        {"code": "A1"},
+        [("spec.code", "Invalid value: \"A1\": spec.code in body should match '^[a-z]+$'")],
     ),
-    _spec(
-        "unknown fields are pruned",
-        then=answered(
-            201,
-            spec={"mode": "slow", "nested": {"level": 3}, "parts": [{"name": "a", "weight": 1}]},
-            warnings=[
-                'unknown field "spec.nested.strange"',
-                'unknown field "spec.parts[0].strange"',
-                'unknown field "spec.strange"',
-            ],
-        ),
-        strange=1,
-        nested={"strange": 1},
-        parts=[{"name": "a", "strange": 1}],
+    "string that is too long": ({"code": "abcdef"}, [("spec.code", "Too long: may not be more than 5 bytes")]),
+    "string that is too short": (
+        {"word": "a"},
+        [("spec.word", 'Invalid value: "a": spec.word in body should be at least 2 chars long')],
     ),
-    _spec(
-        "number below the minimum",
-        then=invalid(
-            "Widget.shapes.example.io",
-            ("spec.size", "Invalid value: 0: spec.size in body should be greater than or equal to 1"),
-        ),
-        size=0,
+    "list that is too long": ({"names": [*"abcd"]}, [("spec.names", "Too many: 4: must have at most 3 items")]),
+    "duplicate item of a set": ({"unique": [*"abaa"]}, [("spec.unique[2]", 'Duplicate value: "a"')]),
+    "duplicate key of a map": (
+        {"parts": [{"name": "a"}, {"name": "b"}, {"name": "a"}]},
+        [("spec.parts[2]", 'Duplicate value: {"name":"a"}')],
     ),
-    _spec(
-        "number above the maximum",
-        then=invalid(
-            "Widget.shapes.example.io",
-            ("spec.size", "Invalid value: 11: spec.size in body should be less than or equal to 10"),
-        ),
-        size=11,
+    "map item without its key": ({"parts": [{"weight": 1}]}, [("spec.parts[0].name", "Required value")]),
+    "missing required field": ({"strict": {"other": "x"}}, [MISSING]),
+    "invalid time": (
+        {"when": "yesterday"},
+        [("spec.when", 'Invalid value: "yesterday": spec.when in body must be of type date-time: "yesterday"', TYPE)],
     ),
-    _spec(
-        "value outside the enum",
-        then=invalid(
-            "Widget.shapes.example.io", ("spec.colour", 'Unsupported value: "blue": supported values: "red", "green"')
-        ),
-        colour="blue",
-    ),
-    _spec(
-        "string instead of an integer",
-        then=invalid(
-            "Widget.shapes.example.io",
-            (
-                "spec.size",
-                'Invalid value: "string": spec.size in body must be of type integer: "string"',
-                "FieldValueTypeInvalid",
-            ),
-        ),
-        size="5",
-    ),
-    _spec(
-        "string that does not match the pattern",
-        then=invalid(
-            "Widget.shapes.example.io",
-            ("spec.code", "Invalid value: \"A1\": spec.code in body should match '^[a-z]+$'"),
-        ),
-        code="A1",
-    ),
-    _spec(
-        "string that is too long",
-        then=invalid("Widget.shapes.example.io", ("spec.code", "Too long: may not be more than 5 bytes")),
-        code="abcdef",
-    ),
-    _spec(
-        "string that is too short",
-        then=invalid(
-            "Widget.shapes.example.io",
-            ("spec.word", 'Invalid value: "a": spec.word in body should be at least 2 chars long'),
-        ),
-        word="a",
-    ),
-    _spec(
-        "list that is too long",
-        then=invalid("Widget.shapes.example.io", ("spec.names", "Too many: 4: must have at most 3 items")),
-        names=["a", "b", "c", "d"],
-    ),
-    _spec(
-        "duplicate item of a set",
-        then=invalid("Widget.shapes.example.io", ("spec.unique[2]", 'Duplicate value: "a"')),
-        unique=["a", "b", "a", "a"],
-    ),
-    _spec(
-        "duplicate key of a map",
-        then=invalid("Widget.shapes.example.io", ("spec.parts[2]", 'Duplicate value: {"name":"a"}')),
-        parts=[{"name": "a"}, {"name": "b"}, {"name": "a"}],
-    ),
-    _spec(
-        "map item without its key",
-        then=invalid("Widget.shapes.example.io", ("spec.parts[0].name", "Required value")),
-        parts=[{"weight": 1}],
-    ),
-    _spec(
-        "missing required field",
-        then=invalid("Widget.shapes.example.io", ("spec.strict.must", "Required value")),
-        strict={"other": "x"},
-    ),
-    _spec(
-        "valid time",
-        then=answered(201, spec={"mode": "slow", "nested": {"level": 3}, "when": "$time"}),
-        when="2026-01-02T03:04:05Z",
-    ),
-    _spec(
-        "invalid time",
-        then=invalid(
-            "Widget.shapes.example.io",
-            (
-                "spec.when",
-                'Invalid value: "yesterday": spec.when in body must be of type date-time: "yesterday"',
-                "FieldValueTypeInvalid",
-            ),
-        ),
-        when="yesterday",
-    ),
-    _spec(
-        "several violations",
-        then=invalid(
-            "Widget.shapes.example.io",
-            ("spec.colour", 'Unsupported value: "blue": supported values: "red", "green"'),
+    "several violations": (
+        {"size": 0, "colour": "blue", "strict": {}, "names": [1]},
+        [
+            BLUE,
             (
                 "spec.names[0]",
                 'Invalid value: "integer": spec.names[0] in body must be of type string: "integer"',
-                "FieldValueTypeInvalid",
+                TYPE,
             ),
             ("spec.size", "Invalid value: 0: spec.size in body should be greater than or equal to 1"),
-            ("spec.strict.must", "Required value"),
-        ),
-        size=0,
-        colour="blue",
-        strict={},
-        names=[1],
+            MISSING,
+        ],
     ),
-    Row(
-        title="patch that removes a required field",
+}
+#: Given spec -> causes of its refusal by CEL rules.
+RULES: dict[str, tuple[dict[str, Any], list[tuple[str, ...]]]] = {
+    "rule of the spec": ({"low": 3, "high": 2}, [ORDER]),
+    "rule without a message": ({"plain": "bad"}, [PLAIN]),
+    "rule with reason Forbidden": ({"forbidden": "bad"}, [FORBIDDEN]),
+    "rule with a fieldPath": (
+        {"needed": {"kind": "full"}},
+        [("spec.needed.value", "Required value: full needs a value")],
+    ),
+    "rule of a list item": (
+        {"items": [{"name": "a", "amount": 1}, {"name": "b", "amount": 0}]},
+        [("spec.items[1]", "Invalid value: some, please")],
+    ),
+    "several violated rules": (
+        {"low": 3, "high": 2, "plain": "bad", "forbidden": "bad"},
+        [ORDER, FORBIDDEN, PLAIN],
+    ),
+    "type error skips the rules": (
+        {"low": "x", "plain": "bad"},
+        [
+            SKIPPED,
+            ("spec.low", 'Invalid value: "string": spec.low in body must be of type integer: "string"', TYPE),
+        ],
+    ),
+    "overlong value skips the rules of its object": (
+        {"plain": "bad" * 10, "forbidden": "bad"},
+        [SKIPPED, ("spec.plain", "Too long: may not be more than 20 bytes")],
+    ),
+}
+ROWS = {
+    title: Row(
+        when=post(WIDGETS, widget(**spec)),
+        then={"code": 201, "spec": {"mode": "slow", "nested": {"level": 3}} | stored},
+    )
+    for title, (spec, stored) in STORED.items()
+}
+ROWS |= {
+    title: Row(when=post(WIDGETS, widget(**spec)), then=_widget(*causes)) for title, (spec, causes) in REFUSED.items()
+}
+ROWS |= {title: Row(when=post(RULED, ruled(**spec)), then=_rule(*causes)) for title, (spec, causes) in RULES.items()}
+ROWS |= {
+    "unknown fields are pruned": Row(
+        when=post(WIDGETS, widget(strange=1, nested={"strange": 1}, parts=[{"name": "a", "strange": 1}])),
+        then={
+            "code": 201,
+            "spec": {"mode": "slow", "nested": {"level": 3}, "parts": [{"name": "a", "weight": 1}]},
+            "warnings": [f'unknown field "spec.{field}strange"' for field in ("nested.", "parts[0].", "")],
+        },
+    ),
+    "patch that removes a required field": Row(
         given=(post(WIDGETS, widget(strict={"must": "x"})),),
         when=merge(WIDGET, {"spec": {"strict": {"must": None}}}),
-        then=invalid("Widget.shapes.example.io", ("spec.strict.must", "Required value")),
+        then=_widget(MISSING),
     ),
-    Row(
-        title="update restores defaults",
+    "update restores defaults": Row(
         given=(post(WIDGETS, widget(mode="fast")),),
-        when=put(WIDGET, widget() | {"metadata": {"name": "one", "resourceVersion": "$0.metadata.resourceVersion"}}),
-        fields=("spec",),
-        then=answered(200, spec={"mode": "slow", "nested": {"level": 3}}),
+        when=put(WIDGET, with_metadata(widget(), resourceVersion=NOW)),
+        then={"code": 200, "spec": {"mode": "slow", "nested": {"level": 3}}},
     ),
-    Row(
-        title="violation in one of two patched fields",
+    "violation in one of two patched fields": Row(
         given=(post(WIDGETS, widget(size=1)),),
         when=merge(WIDGET, {"spec": {"size": 5, "colour": "blue"}}),
-        then=invalid(
-            "Widget.shapes.example.io", ("spec.colour", 'Unsupported value: "blue": supported values: "red", "green"')
-        ),
+        then=_widget(BLUE),
     ),
-]
+    "satisfied rule": Row(when=post(RULED, ruled(low=1, high=2)), then={"code": 201, "spec": {"high": 2, "low": 1}}),
+    "transition rule is skipped on create": Row(
+        when=post(RULED, ruled(fixed="a")), then={"code": 201, "spec": {"fixed": "a"}}
+    ),
+    "immutable value": _changed(
+        {"fixed": "a"}, {"fixed": "b"}, _rule(("spec.fixed", 'Invalid value: "b": fixed is fixed'))
+    ),
+    "immutable value can stay": _changed({"fixed": "a"}, {"low": 1}, {"code": 200, "spec": {"fixed": "a", "low": 1}}),
+    "value that cannot be removed": _changed(
+        {"low": 1}, {"low": None}, _rule(("spec", "Invalid value: low stays once it is set"))
+    ),
+    "patch that violates a rule": _changed({"low": 1}, {"low": 5, "high": 4}, _rule(ORDER)),
+    "rules of the spec are skipped for the status": Row(
+        given=(post(RULED, ruled(fixed="a")),),
+        when=merge(f"{RULE}/status", {"status": {"phase": "x"}}),
+        then={"code": 200, "status": {"phase": "x"}},
+    ),
+}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 async def test_schema(api: BareApi, row: Row) -> None:
     assert await play(api, row) == row.then

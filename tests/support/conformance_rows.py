@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _REFUSED = 400
 _CREATED = 201
 _CONFLICT = 409
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 #: Beginning of a cause's message -> its reason.
 _REASONS = {
     "Duplicate value": "FieldValueDuplicate",
@@ -96,30 +97,29 @@ def get(path: str, **query: str) -> ApiCall:
 class Row:
     """One behaviour."""
 
-    #: One sentence.
-    title: str
     #: Requests that must succeed first.
     given: tuple[ApiCall, ...] = ()
     when: ApiCall
-    #: Dotted paths of the fields to compare; errors are compared whole.
-    fields: tuple[str, ...] = ()
-    then: Any
-
-    def __str__(self) -> str:
-        return self.title.replace(" ", "-")
+    #: The code, the warnings, and of a success these fields by dotted path; errors are compared whole.
+    then: dict[str, Any]
 
 
-def answered(code: int, /, **parts: Any) -> dict[str, Any]:
-    """Return an expected success; `warnings` are the texts of the Warning headers."""
-    return {"code": code, **parts}
-
-
-def refused(code: int, reason: str, message: str, details: Any = None, **more: Any) -> dict[str, Any]:
+def refused(code: int, reason: str, message: str, details: Any = None) -> dict[str, Any]:
     """Return an expected error."""
-    return {"code": code, "reason": reason, "message": message, "details": details, **more}
+    return {"code": code, "reason": reason, "message": message, "details": details}
 
 
-def invalid(kind: str, *causes: tuple[str, ...], name: str = "one", **more: Any) -> dict[str, Any]:
+def not_found(kind: str, name: str = "one") -> dict[str, Any]:
+    """Return the expected error for a missing object; `kind` is `kinds` or `kinds.group`."""
+    return refused(404, "NotFound", f'{kind} "{name}" not found', _object(kind, name))
+
+
+def already_exists(kind: str, prefix: str = "") -> dict[str, Any]:
+    """Return the expected error for the taken name "one"; `kind` is `kinds.group`."""
+    return refused(409, "AlreadyExists", f'{prefix}{kind} "one" already exists', _object(kind, "one"))
+
+
+def invalid(kind: str, *causes: tuple[str, ...], name: str = "one") -> dict[str, Any]:
     """Return the expected error for an invalid object; a cause is field, message and, if unusual, reason.
 
     `kind` is `Kind` or `Kind.group`.
@@ -130,19 +130,17 @@ def invalid(kind: str, *causes: tuple[str, ...], name: str = "one", **more: Any)
         for field, message, *reason in causes
     ]
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    return refused(
-        422, "Invalid", f'{kind} "{name}" is invalid: {joined}', _object(kind, name) | {"causes": found}, **more
-    )
+    return refused(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', _object(kind, name) | {"causes": found})
 
 
-def conflict(kind: str, message: str) -> dict[str, Any]:
+def conflict(kind: str, message: str = MODIFIED) -> dict[str, Any]:
     """Return the expected conflict for the object "one"; `kind` is `Kind` or `Kind.group`."""
     text = f'Operation cannot be fulfilled on {kind} "one": {message}'
     return refused(409, "Conflict", text, _object(kind, "one"))
 
 
 async def play(api: BareApi, row: Row) -> dict[str, Any]:
-    """Send a row's requests and return the last response in the form of `answered` and `refused`."""
+    """Send a row's requests and return the last response in the form of `Row.then`."""
     if any(GROUP in ask.path for ask in (*row.given, row.when)):
         await shaped(api)
     answers: list[JsonResponse] = []
@@ -150,7 +148,7 @@ async def play(api: BareApi, row: Row) -> dict[str, Any]:
         answers.append(await send(api, ask, answers))
         assert answers[-1].status < _REFUSED, answers[-1].body
     answer = await send(api, row.when, answers)
-    seen = _refusal(answer) if answer.status >= _REFUSED else _parts(answer, row.fields)
+    seen = _refusal(answer) if answer.status >= _REFUSED else _parts(answer, row.then)
     warnings = re.findall(r'299 - "((?:[^"\\]|\\.)*)"', answer.headers.get("warning", ""))
     if warnings:
         seen["warnings"] = [text.replace('\\"', '"').replace("\\\\", "\\") for text in warnings]
@@ -286,7 +284,8 @@ def _ordered(seen: dict[str, Any]) -> None:
         seen["message"] = f"{seen['message'][:start]}: [{', '.join(texts)}]"
 
 
-def _parts(answer: JsonResponse, fields: tuple[str, ...]) -> dict[str, Any]:
+def _parts(answer: JsonResponse, expected: Mapping[str, Any]) -> dict[str, Any]:
+    fields = [key for key in expected if key not in {"code", "warnings"}]
     return {"code": answer.status} | {path: _plain(_at(answer.body, path)) for path in fields}
 
 

@@ -1,0 +1,207 @@
+"""Merge patches, JSON patches and strategic merge patches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.conformance_objects import (
+    BLUE,
+    DEPLOYMENTS,
+    MAP,
+    MAPS,
+    NODE,
+    NODES,
+    NOW,
+    UNSUPPORTED_PATCH,
+    WIDGET,
+    WIDGET_KIND,
+    WIDGETS_KIND,
+    with_metadata,
+)
+from tests.support.conformance_rows import (
+    ApiCall,
+    Row,
+    conflict,
+    invalid,
+    json_patch,
+    merge,
+    not_found,
+    play,
+    post,
+    refused,
+    strategic,
+)
+from tests.support.shapes import WIDGETS, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+pytestmark = pytest.mark.servers
+
+_METADATA = {"labels": {"l": "m"}, "annotations": {"a.io/b": "1"}, "finalizers": ["a.io/b"]}
+_DATA = {"a": "b", "c": "d"}
+ONE = (post(MAPS, with_metadata({"data": _DATA}, **_METADATA)),)
+_SPEC = {"names": ["x", "y"], "options": {"n": 1}, "free": {"list": [1, 2, 3], "deep": {"er": 1}}}
+CUSTOM = (post(WIDGETS, widget(**_SPEC)),)
+_WRONG = "the server rejected our request due to an error in our request"
+_TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {
+        "containers": [{"name": "one", "image": "i:1", "args": ["x", "y"]}, {"name": "two", "image": "i:2"}],
+        "nodeSelector": {"n": "1"},
+    },
+}
+_DEPLOYMENT = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE}
+
+
+def _patched(when: ApiCall, **change: object) -> Row:
+    """Patch a ConfigMap: these fields of data and metadata change."""
+    metadata = {f"metadata.{key}": change.get(key, value) for key, value in _METADATA.items()}
+    return Row(given=ONE, when=when, then={"code": 200, "data": change.get("data", _DATA)} | metadata)
+
+
+def _changed(when: ApiCall, generation: int = 2, warnings: tuple[str, ...] = (), **change: object) -> Row:
+    """Patch a Widget: these fields of its spec change."""
+    spec = {"mode": "slow", "nested": {"level": 3}} | _SPEC | change
+    then = {"code": 200, "spec": spec, "metadata.generation": generation}
+    return Row(given=CUSTOM, when=when, then=then | ({"warnings": [*warnings]} if warnings else {}))
+
+
+def _template(patch: dict[str, Any], **then: object) -> Row:
+    """Patch the Pod template of a Deployment."""
+    return Row(
+        given=(post(DEPLOYMENTS, {"metadata": {"name": "one"}, "spec": _DEPLOYMENT}),),
+        when=strategic(f"{DEPLOYMENTS}/one", {"spec": {"template": {"spec": patch}}}),
+        then={"code": 200} | {f"spec.template.spec.{path}": value for path, value in then.items()},
+    )
+
+
+def _operations(*operations: tuple[str, str] | tuple[str, str, str], path: str = MAP) -> ApiCall:
+    """Patch by operations of op, path and value."""
+    return json_patch(path, [dict(zip(("op", "path", "value"), operation, strict=False)) for operation in operations])
+
+
+MERGE_ROWS = {
+    "members are merged": _patched(merge(MAP, {"data": {"e": "f"}}), data=_DATA | {"e": "f"}),
+    "null removes a member": _patched(merge(MAP, {"data": {"a": None}}), data={"c": "d"}),
+    "null removes a map": _patched(merge(MAP, {"data": None}), data="absent"),
+    "list is replaced": _patched(merge(MAP, {"metadata": {"finalizers": ["c.io/d"]}}), finalizers=["c.io/d"]),
+    "current resourceVersion is accepted": _patched(
+        merge(MAP, {"metadata": {"resourceVersion": NOW}, "data": {"x": "y"}}),
+        data=_DATA | {"x": "y"},
+    ),
+    "old resourceVersion is a conflict": Row(
+        given=ONE,
+        when=merge(MAP, {"metadata": {"resourceVersion": "1"}, "data": {"x": "y"}}),
+        then=conflict("configmaps"),
+    ),
+    "wrong uid is refused": Row(
+        given=ONE,
+        when=merge(MAP, {"metadata": {"uid": "other"}}),
+        then=invalid("ConfigMap", ("metadata.uid", 'Invalid value: "other": field is immutable')),
+    ),
+    "members of a custom object are merged": _changed(
+        merge(WIDGET, {"spec": {"options": {"m": 2}, "size": 5}}), options={"m": 2, "n": 1}, size=5
+    ),
+    "nulls inside a new object are dropped": _changed(
+        merge(WIDGET, {"spec": {"free": {"new": {"a": None, "b": 1}}}}),
+        free={"deep": {"er": 1}, "list": [1, 2, 3], "new": {"b": 1}},
+    ),
+    "unknown field is dropped with a warning": _changed(
+        merge(WIDGET, {"spec": {"strange": 1}}), 1, ('unknown field "spec.strange"',)
+    ),
+    "default is restored when its field is removed": _changed(merge(WIDGET, {"spec": {"mode": None}}), 1),
+    "value that violates the schema is refused": Row(
+        given=CUSTOM,
+        when=merge(WIDGET, {"spec": {"size": 99, "colour": "blue"}}),
+        then=invalid(
+            WIDGET_KIND,
+            BLUE,
+            ("spec.size", "Invalid value: 99: spec.size in body should be less than or equal to 10"),
+        ),
+    ),
+    "no-op patch keeps the resourceVersion": Row(
+        given=ONE,
+        when=merge(MAP, {"data": {"a": "b"}}),
+        then={"code": 200, "metadata.resourceVersion": "$version"},
+    ),
+    "missing object is not found": Row(when=merge(MAP, {"data": {}}), then=not_found("configmaps")),
+    "missing custom object is not found": Row(when=merge(WIDGET, {}), then=not_found(WIDGETS_KIND)),
+}
+JSON_ROWS = {
+    "add creates a member": _patched(_operations(("add", "/data/e", "f")), data=_DATA | {"e": "f"}),
+    "tilde escapes a slash in a key": _patched(
+        _operations(("replace", "/metadata/annotations/a.io~1b", "2")), annotations={"a.io/b": "2"}
+    ),
+    "remove deletes a member": _patched(_operations(("remove", "/data/a")), data={"c": "d"}),
+    "remove of a missing member is refused": Row(
+        given=ONE, when=_operations(("remove", "/data/x")), then=refused(422, "Invalid", _WRONG, {})
+    ),
+    "passing test applies the other operations": _patched(
+        _operations(("test", "/data/a", "b"), ("remove", "/data/c")), data={"a": "b"}
+    ),
+    "failing test refuses all operations": Row(
+        given=ONE,
+        when=_operations(("remove", "/data/c"), ("test", "/data/a", "x")),
+        then=refused(422, "Invalid", _WRONG, {}),
+    ),
+    "old resourceVersion is a conflict": Row(
+        given=ONE, when=_operations(("replace", "/metadata/resourceVersion", "1")), then=conflict("configmaps")
+    ),
+    "dash appends to a list": _changed(_operations(("add", "/spec/names/-", "z"), path=WIDGET), names=["x", "y", "z"]),
+    "no-op patch keeps the resourceVersion": Row(
+        given=ONE,
+        when=_operations(("replace", "/data/a", "b")),
+        then={"code": 200, "metadata.resourceVersion": "$version"},
+    ),
+}
+STRATEGIC_ROWS = {
+    "containers merge by name": _template(
+        {"containers": [{"name": "two", "image": "i:3"}]},
+        **{"containers.0.image": "i:1", "containers.1.image": "i:3"},
+    ),
+    "map is merged": _template({"nodeSelector": {"m": "2"}}, nodeSelector={"m": "2", "n": "1"}),
+    "conditions merge by type": Row(
+        given=(
+            post(
+                NODES,
+                {
+                    "metadata": {"name": "$word"},
+                    "status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]},
+                },
+            ),
+        ),
+        when=strategic(f"{NODE}/status", {"status": {"conditions": [{"type": "B", "status": "False"}]}}),
+        then={
+            "code": 200,
+            "status.conditions": [
+                {"type": "A", "status": "True", "lastHeartbeatTime": None, "lastTransitionTime": None},
+                {"type": "B", "status": "False", "lastHeartbeatTime": None, "lastTransitionTime": None},
+            ],
+        },
+    ),
+    "taints of a Node are replaced": Row(
+        given=(
+            post(
+                NODES, {"metadata": {"name": "$word"}, "spec": {"taints": [{"key": "a.io/a", "effect": "NoSchedule"}]}}
+            ),
+        ),
+        when=strategic(NODE, {"spec": {"taints": [{"key": "a.io/b", "effect": "NoExecute"}]}}),
+        then={"code": 200, "spec.taints.0.key": "a.io/b", "spec.taints.1.key": "absent"},
+    ),
+    "custom kind refuses strategic merge patches": Row(
+        given=(post(WIDGETS, widget()),), when=strategic(WIDGET, {}), then=UNSUPPORTED_PATCH
+    ),
+}
+ROWS = {
+    f"{kind}: {title}": row
+    for kind, rows in {"merge": MERGE_ROWS, "JSON": JSON_ROWS, "strategic": STRATEGIC_ROWS}.items()
+    for title, row in rows.items()
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+async def test_patch(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

@@ -1,0 +1,313 @@
+"""Creates and updates: metadata, names, resourceVersions, dry runs, unknown fields, refused requests."""
+# ruff: noqa: E501  # keep server messages on one line
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.apiserver import DEFINITIONS, definition
+from tests.support.conformance_objects import (
+    CUSTOM,
+    LEASE,
+    LEASES,
+    MAP,
+    MAPS,
+    NO_VERSION,
+    NOW,
+    ONE,
+    SYSTEM_METADATA,
+    UNSUPPORTED_PATCH,
+    WIDGET,
+    WIDGET_KIND,
+    WIDGETS_KIND,
+    with_metadata,
+)
+from tests.support.conformance_rows import (
+    ApiCall,
+    Row,
+    already_exists,
+    conflict,
+    get,
+    invalid,
+    merge,
+    not_found,
+    play,
+    post,
+    put,
+    refused,
+)
+from tests.support.shapes import PLAINS, WIDGETS, plain, widget
+
+if TYPE_CHECKING:
+    from tests.support.bareapi import BareApi
+
+# aiohttp warns about large bodies.
+pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore:Sending a large body")]
+
+MAP_OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
+SMALL = widget(size=1)
+GADGET = definition("gadgets", "Gadget", {"type": "object"}, group="$word.example.io")
+GADGET_PATH = f"{DEFINITIONS}/gadgets.$word.example.io"
+GADGET_SCHEMA = {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "string"}}}}
+CRDS_KIND = "customresourcedefinitions.apiextensions.k8s.io"
+ALL = {"dryRun": "All"}
+STRICT = {"fieldValidation": "Strict"}
+STRANGE = with_metadata(
+    widget(strange=1, size=2, nested={"deep": {"odd": 1}}, parts=[{"name": "a", "odd": 1}]) | {"top": 1}, odd=1
+)
+STRANGE_FIELDS = [
+    f'unknown field "{field}"'
+    for field in ("metadata.odd", "spec.nested.deep.odd", "spec.parts[0].odd", "spec.strange", "top")
+]
+PRUNED = {
+    "code": 201,
+    "spec": {"mode": "slow", "nested": {"deep": {}, "level": 3}, "parts": [{"name": "a", "weight": 1}], "size": 2},
+    "top": "absent",
+}
+OWNER = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "name": "a",
+    "uid": "u-a",
+    "blockOwnerDeletion": False,
+    "controller": False,
+}
+UNSERVED = refused(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def _undecodable(kind: str, version: str, *fields: str) -> dict[str, Any]:
+    text = f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {", ".join(fields)}'
+    return refused(400, "BadRequest", text)
+
+
+CREATE_ROWS = {
+    "object gets system fields": Row(
+        when=post(MAPS, MAP_OBJECT),
+        then={
+            "code": 201,
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata.name": "one",
+            "metadata.namespace": "$ns",
+            "metadata.uid": "$uid",
+            "metadata.creationTimestamp": "$time",
+            "metadata.generation": "absent",
+        },
+    ),
+    "kind and apiVersion are optional for a built-in kind": Row(
+        when=post(MAPS, {"metadata": {"name": "one"}}), then={"code": 201, "kind": "ConfigMap", "apiVersion": "v1"}
+    ),
+    "namespace other than the path's is refused": Row(
+        when=post(WIDGETS, with_metadata(plain() | {"kind": "Widget"}, namespace="other")),
+        then=refused(
+            400, "BadRequest", "the namespace of the provided object does not match the namespace sent on the request"
+        ),
+    ),
+    "missing namespace is refused": Row(
+        when=post("/apis/shapes.example.io/v1/namespaces/$ns-none/widgets", widget()),
+        then=not_found("namespaces", "$ns-none"),
+    ),
+    "existing name is refused": Row(given=CUSTOM, when=post(WIDGETS, widget()), then=already_exists(WIDGETS_KIND)),
+    "missing name is refused": Row(
+        when=post(PLAINS, plain("")),
+        then=invalid(
+            "Plain.shapes.example.io", ("metadata.name", "Required value: name or generateName is required"), name=""
+        ),
+    ),
+    "uppercase name is refused": Row(
+        when=post(WIDGETS, widget("One")),
+        then=invalid(
+            WIDGET_KIND,
+            (
+                "metadata.name",
+                "Invalid value: \"One\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ),
+            name="One",
+        ),
+    ),
+    "generated name has its prefix": Row(
+        when=post(MAPS, MAP_OBJECT | {"metadata": {"generateName": "one-"}}),
+        then={"code": 201, "metadata.generateName": "one-"},
+    ),
+    "system fields of the request are replaced": Row(
+        when=post(
+            WIDGETS,
+            with_metadata(
+                widget(),
+                uid="mine",
+                creationTimestamp="2001-01-01T00:00:00Z",
+                deletionTimestamp="2001-01-01T00:00:00Z",
+                deletionGracePeriodSeconds=5,
+                generation=7,
+                selfLink="/x",
+            ),
+        ),
+        then={"code": 201, "metadata": SYSTEM_METADATA},
+    ),
+    "overlong label value is refused": Row(
+        when=post(MAPS, with_metadata(MAP_OBJECT, labels={"a": "b" * 64})),
+        then=invalid("ConfigMap", ("metadata.labels", f'Invalid value: "{"b" * 64}": must be no more than 63 bytes')),
+    ),
+    "empty maps and lists in metadata are dropped": Row(
+        when=post(WIDGETS, with_metadata(widget(), labels={}, annotations={}, finalizers=[], ownerReferences=[])),
+        then={"code": 201, "metadata": SYSTEM_METADATA},
+    ),
+    "finalizer without a domain returns a warning": Row(
+        when=post(WIDGETS, with_metadata(widget(), finalizers=["mine"])),
+        then={
+            "code": 201,
+            "metadata.finalizers": ["mine"],
+            "warnings": [
+                'metadata.finalizers: "mine": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers'
+            ],
+        },
+    ),
+    "owner reference is stored unchanged": Row(
+        when=post(MAPS, with_metadata(MAP_OBJECT, ownerReferences=[OWNER])),
+        then={"code": 201, "metadata.ownerReferences": [OWNER]},
+    ),
+    "definition gets defaults": Row(
+        when=post(DEFINITIONS, GADGET),
+        then={
+            "code": 201,
+            "spec.names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+            "spec.conversion": {"strategy": "None"},
+            "spec.scope": "Namespaced",
+            "spec.preserveUnknownFields": "absent",
+            "metadata.generation": 1,
+        },
+    ),
+}
+UPDATE_ROWS = {
+    "object is replaced": Row(
+        given=(post(MAPS, MAP_OBJECT | {"data": {"a": "b"}}),),
+        when=put(MAP, with_metadata(MAP_OBJECT, resourceVersion=NOW) | {"data": {"c": "d"}}),
+        then={"code": 200, "data": {"c": "d"}},
+    ),
+    "Lease update without resourceVersion is refused": Row(
+        given=(post(LEASES, with_metadata({})),),
+        when=put(LEASE, with_metadata({})),
+        then=invalid("leases.coordination.k8s.io", NO_VERSION),
+    ),
+    "custom update without resourceVersion is refused": Row(
+        given=CUSTOM, when=put(WIDGET, SMALL), then=invalid(WIDGETS_KIND, NO_VERSION)
+    ),
+    "definition update without resourceVersion is refused": Row(
+        given=(post(DEFINITIONS, GADGET),),
+        when=put(GADGET_PATH, GADGET),
+        then=invalid(CRDS_KIND, NO_VERSION, name="gadgets.$ns.example.io"),
+    ),
+    "wrong resourceVersion is a conflict": Row(
+        given=CUSTOM, when=put(WIDGET, with_metadata(SMALL, resourceVersion="1")), then=conflict(WIDGETS_KIND)
+    ),
+    "wrong uid is a conflict": Row(
+        given=CUSTOM,
+        when=put(WIDGET, with_metadata(SMALL, uid="other", resourceVersion=NOW)),
+        then=conflict(
+            WIDGETS_KIND,
+            "StorageError: invalid object, Code: 4, Key: /registry/shapes.example.io/widgets/$ns/one, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: $uid",
+        ),
+    ),
+    "missing custom object is not found": Row(when=put(WIDGET, SMALL), then=not_found(WIDGETS_KIND)),
+    "missing Lease is created": Row(when=put(LEASE, with_metadata({})), then={"code": 201, "metadata.name": "one"}),
+    "system fields are kept": Row(
+        given=CUSTOM,
+        when=put(
+            WIDGET,
+            with_metadata(SMALL, resourceVersion=NOW, creationTimestamp="2001-01-01T00:00:00Z", generation=40),
+        ),
+        then={"code": 200, "metadata": SYSTEM_METADATA | {"generation": 2}},
+    ),
+    "no-op update keeps the resourceVersion": Row(
+        given=(post(WIDGETS, SMALL),),
+        when=put(WIDGET, with_metadata(SMALL, resourceVersion=NOW)),
+        then={"code": 200, "metadata.resourceVersion": "$version", "metadata.generation": 1},
+    ),
+    "schema of a definition can change": Row(
+        given=(post(DEFINITIONS, GADGET),),
+        when=merge(GADGET_PATH, {"spec": {"versions": [GADGET["spec"]["versions"][0] | {"schema": GADGET_SCHEMA}]}}),
+        then={"code": 200, "spec.versions.0.schema": GADGET_SCHEMA, "metadata.generation": 2},
+    ),
+}
+DRY_RUN_ROWS = {
+    "create returns the object without resourceVersion": Row(
+        when=post(WIDGETS, widget(), **ALL),
+        then={
+            "code": 201,
+            "metadata": {key: value for key, value in SYSTEM_METADATA.items() if key != "resourceVersion"},
+            "spec": {"mode": "slow", "nested": {"level": 3}},
+        },
+    ),
+    "create stores nothing": Row(given=(post(MAPS, MAP_OBJECT, **ALL),), when=get(MAP), then=not_found("configmaps")),
+    "patch returns the new state": Row(
+        given=CUSTOM,
+        when=merge(WIDGET, {"spec": {"size": 3}}, **ALL),
+        then={"code": 200, "spec.size": 3, "metadata.generation": 2, "metadata.resourceVersion": "$version"},
+    ),
+    "patch stores nothing": Row(
+        given=(*CUSTOM, merge(WIDGET, {"spec": {"size": 3}}, **ALL)),
+        when=get(WIDGET),
+        then={"code": 200, "spec.size": "absent", "metadata.generation": 1},
+    ),
+    "CustomResourceDefinition is not served": Row(
+        given=(post(DEFINITIONS, GADGET, **ALL),),
+        when=get(GADGET_PATH),
+        then=not_found(CRDS_KIND, "gadgets.$ns.example.io"),
+    ),
+}
+FIELD_VALIDATION_ROWS = {
+    "Ignore drops unknown fields": Row(when=post(WIDGETS, STRANGE, fieldValidation="Ignore"), then=PRUNED),
+    "default mode warns of unknown fields": Row(
+        when=post(WIDGETS, STRANGE), then=PRUNED | {"warnings": STRANGE_FIELDS}
+    ),
+    "Strict refuses unknown fields": Row(
+        when=post(WIDGETS, STRANGE, **STRICT), then=_undecodable("Widget", "v1", *STRANGE_FIELDS)
+    ),
+    "Strict refuses an update with an unknown field": Row(
+        given=ONE,
+        when=put(MAP, with_metadata(MAP_OBJECT, strange=1) | {"dataa": {"a": "b"}, "extra": 5}, **STRICT),
+        then=_undecodable(
+            "ConfigMap",
+            "v1",
+            *(f'unknown field "{field}"' for field in ("metadata.strange", "dataa", "extra")),
+        ),
+    ),
+    "Strict refuses a merge patch with an unknown field": Row(
+        given=CUSTOM,
+        when=merge(WIDGET, {"spec": {"odd": 1}}, **STRICT),
+        then=invalid("", ("patch", 'Invalid value: $object: strict decoding error: unknown field "spec.odd"'), name=""),
+    ),
+}
+REQUEST_ROWS = {
+    "unknown patch media type is refused": Row(
+        given=CUSTOM, when=ApiCall(method="PATCH", path=WIDGET, body=b"{}"), then=UNSUPPORTED_PATCH
+    ),
+    "unknown group is not found": Row(
+        when=post("/apis/none.io/v1/things", {}), then={"code": 404, "text": "404 page not found\n"}
+    ),
+    "unknown version is not found": Row(when=post("/apis/apps/v7/namespaces/$ns/deployments", {}), then=UNSERVED),
+    "unknown kind is not found": Row(when=post("/api/v1/namespaces/$ns/things", {}), then=UNSERVED),
+    "unknown subresource is not found": Row(given=ONE, when=put(f"{MAP}/things", {}), then=UNSERVED),
+    "object larger than etcd's limit is refused": Row(
+        when=post(PLAINS, plain(spec={}, status={"phase": "b" * 2000000})),
+        then=refused(500, "", "etcdserver: request is too large"),
+    ),
+}
+ROWS = {
+    f"{group}: {title}": row
+    for group, rows in {
+        "create": CREATE_ROWS,
+        "update": UPDATE_ROWS,
+        "dry run": DRY_RUN_ROWS,
+        "field validation": FIELD_VALIDATION_ROWS,
+        "request": REQUEST_ROWS,
+    }.items()
+    for title, row in rows.items()
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+async def test_write(api: BareApi, row: Row) -> None:
+    assert await play(api, row) == row.then

@@ -42,7 +42,7 @@ _USER_AGENT = "simulation"
 class Simulation:
     """The cluster, which runs while its context is open.
 
-    `crds` installs the UpgradePlan CRD; `scale` is a factor on all durations; `actors=False` starts no actors,
+    `scale` is a factor on all durations; `actors=False` starts no actors,
     for tests that simulate them; `backend` creates the API server for a seed.
     """
 
@@ -52,13 +52,11 @@ class Simulation:
         *,
         seed: int = 0,
         scale: float = 1.0,
-        crds: bool = True,
         actors: bool = True,
         backend: Callable[[int], Backend] = virtual_backend,
     ) -> None:
         self.scenario = scenarios.load(scenario) if isinstance(scenario, str) else scenario
         self.seed = seed
-        self._crds = crds
         self._plays = actors
         self.random = self._random("manager")
         self.backend = backend(seed)
@@ -107,7 +105,7 @@ class Simulation:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.backend)
-            await self._population.create(api_url=API_URL, install_crds=self._crds)
+            await self._population.create(api_url=API_URL, install_crds=True)
             if self._plays:
                 await stack.enter_async_context(self._population.alive())
             self._stack = stack.pop_all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -10,26 +11,87 @@ from typing import TYPE_CHECKING, Any
 from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
+from hack.actors.jobs import JobController
+from hack.actors.kubelet import Kubelet
+from hack.actors.scheduler import Scheduler
+from hack.actors.toolkit import Ended
+from hack.bench.recorder import Recorder
 from hack.cluster import scenario as scenarios
 from hack.cluster.foreign import foreign_crds
 from hack.cluster.seeds import Seeds
 from hack.faults.latency import SlowTransport
 from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import NAMESPACES, NODES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Mapping
 
     from hack.actors.context import Actor
     from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Transport
 
 ISO_URL = "http://releases.simulator.internal/iso/harvester.iso"
 #: Durations equal those of the scenario.
 EXACT: dict[str, Any] = {"jitter": 0.0}
+TOLERATIONS = [
+    {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+    {"key": "kubevirt.io/drain", "operator": "Exists", "effect": "NoSchedule"},
+]
+
+
+def job(name: str, *, command: list[str], node: str = "", **spec: Any) -> Object:
+    """Return a Job of the toolkit, bound to a node if one is given."""
+    container: Object = {
+        "name": "apply",
+        "image": "rancher/harvester-upgrade-toolkit:v1.8.0",
+        "command": command[:1],
+        "args": command[1:],
+        "env": [
+            {"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "demo"},
+            {"name": "HARVESTER_UPGRADE_NODE_NAME", "value": node},
+            {"name": "HARVESTER_UPGRADE_POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        ],
+    }
+    pod: Object = {"restartPolicy": "Never", "containers": [container], "tolerations": TOLERATIONS}
+    if node:
+        container["securityContext"] = {"privileged": True}
+        container["volumeMounts"] = [{"name": "host", "mountPath": "/host"}]
+        pod |= {"nodeName": node, "hostPID": True, "volumes": [{"name": "host", "hostPath": {"path": "/"}}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "harvester-system"},
+        "spec": {"backoffLimit": 2, "template": {"spec": pod}} | spec,
+    }
+
+
+class ScriptedPods:
+    """A kubelet's containers, which end after one second, or as many as their node has here."""
+
+    def __init__(self, seconds: Mapping[str, float] | None = None) -> None:
+        self.seconds = seconds or {}
+        #: Nodes on which containers fail.
+        self.failing: set[str] = set()
+        #: The number of containers that fail on any node, the first ones.
+        self.failures = 0
+        self._ends: dict[str, float] = {}
+
+    async def look(self, pod: Object) -> Ended | float | None:
+        """Return the exit code, or the seconds left; None for a container that never ends."""
+        now, node = asyncio.get_running_loop().time(), objects.spec(pod)["nodeName"]
+        end = self._ends.setdefault(objects.uid(pod), now + self.seconds.get(node, 1.0))
+        if end > now:
+            return None if end == math.inf else end - now
+        self.failures -= 1
+        return Ended(1, "out of luck") if node in self.failing or self.failures >= 0 else Ended(0)
+
+    def forget(self, pod: Object) -> None:
+        """Forget the Pod."""
+        self._ends.pop(objects.uid(pod), None)
 
 
 class ActorCluster:
@@ -40,23 +102,22 @@ class ActorCluster:
         *,
         scenario: Scenario | None = None,
         seed: int = 1,
-        scale: float = 1.0,
-        wrap: Callable[[Transport], Transport] = lambda inner: inner,
     ) -> None:
         self.scenario = scenario or scenarios.load("three-nodes").changed(**EXACT)
         self.server = make_server(seed)
         self.client = Client(self.server, user_agent="test", random=Random(seed), field_validation="Strict")
         slow = SlowTransport(self.server, random=Random(f"{seed}/latency"), least=0.002, most=0.012)
-        self.hosts = Hosts(self.scenario)
+        #: The requests of actors.
+        self.recorder = Recorder(slow)
         self.context = ActorContext(
-            transport=wrap(slow),
+            transport=self.recorder,
             scenario=self.scenario,
             seed=str(seed),
             random=Random(seed),
             now=virtual_now,
-            scale=scale,
+            scale=1.0,
             caches=Caches(Client(slow, user_agent="caches", random=Random(seed)), random=Random(seed)),
-            hosts=self.hosts,
+            hosts=Hosts(self.scenario),
             iso_url=ISO_URL,
         )
 
@@ -79,6 +140,11 @@ class ActorCluster:
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         }
         return await self.client.create(NODES, body)
+
+    def job_actors(self, pods: ScriptedPods) -> list[Actor]:
+        """Return the actors that run Jobs in these Pods."""
+        contexts = [self.context.for_actor(name) for name in ("jobs", "scheduler", "kubelet")]
+        return [JobController(contexts[0]), Scheduler(contexts[1]), Kubelet(contexts[2], pods)]
 
     @asynccontextmanager
     async def play(self, *actors: Actor) -> AsyncIterator[None]:

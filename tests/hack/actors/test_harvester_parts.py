@@ -6,15 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-import yaml
 
 from hack.actors.kinds import MANAGED_CHARTS
-from hack.actors.repository import files_of
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.polling import eventually
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound, Throttled, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
 
@@ -61,39 +58,6 @@ async def test_changed_chart_is_stale_then_not_ready_then_ready() -> None:
             await asyncio.sleep(0.02)
             seen += [await look()] if not seen or await look() != seen[-1] else []
         assert [ready for ready, _ in seen][-2:] == ["False", "True"]
-
-
-def test_release_file_has_the_scenarios_values() -> None:
-    files = files_of(SMALL)
-    release = yaml.safe_load(files["harvester-release.yaml"])
-    assert (release["harvester"], release["kubernetes"]) == ("v1.8.0", "v1.35.2+rke2r1")
-    lists = "bundle/harvester/images-lists-archive"
-    old, new = (set(files[f"{lists}/{part}/image_list_all.txt"].decode().split()) for part in ("v1.7.1", "current"))
-    assert old - new
-    assert new - old
-    assert old & new
-
-
-@pytest.mark.parametrize("values", [{"dead": ["node-0"]}, {"disks": {"node-0": {"answers": False}}}])
-async def test_unresponsive_kubelet_is_503(values: dict[str, Any]) -> None:
-    async with Simulation(SMALL.changed(nodes=values)) as simulation:
-        with pytest.raises((Transient, Throttled)):
-            await simulation.client().raw("GET", "/api/v1/nodes/node-0/proxy/stats/summary")
-        with pytest.raises(NotFound):
-            await simulation.client().raw("GET", "/api/v1/nodes/node-9/proxy/stats/summary")
-
-
-async def test_kubelet_responds_after_its_outage() -> None:
-    async with Simulation(SMALL.changed(nodes={"disks": {"node-0": {"unreachable": 30}}}), scale=0.5) as simulation:
-        client = simulation.client()
-        await asyncio.sleep(100)
-        began = asyncio.get_running_loop().time()
-        while asyncio.get_running_loop().time() - began < 14.9:
-            with pytest.raises((Transient, Throttled)):
-                await client.raw("GET", "/api/v1/nodes/node-0/proxy/configz")
-            await asyncio.sleep(1)
-        await asyncio.sleep(0.1)
-        assert (await client.raw("GET", "/api/v1/nodes/node-0/proxy/configz")).status == 200
 
 
 async def test_initial_cluster_is_stable() -> None:

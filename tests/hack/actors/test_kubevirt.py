@@ -12,7 +12,7 @@ from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.polling import eventually
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, NotFound, Transient
+from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 
@@ -65,16 +65,6 @@ async def test_drain_taint_migrates_vm_and_its_volume() -> None:
         assert (volume["status"]["currentNodeID"], volume["status"]["robustness"]) == (target, "healthy")
 
 
-async def test_immovable_vm_ignores_taint_and_stops_on_eviction() -> None:
-    async with cluster({"migratable": False}) as simulation:
-        await taint(simulation, "node-0")
-        await asyncio.sleep(30)
-        assert not await moved(simulation)
-        body = {"status": {"evacuationNodeName": "node-0"}}
-        await simulation.client().patch(INSTANCES, "vm", MergePatch(body), namespace="default")
-        await eventually(lambda: moved(simulation))
-
-
 async def test_migration_without_target_waits() -> None:
     async with cluster({}) as simulation:
         for name in ("node-1", "node-2"):
@@ -106,16 +96,6 @@ async def test_stop_request_by_run_strategy(strategy: str, action: str, outcome:
         assert await stopped()
         machine = await simulation.client().get(VIRTUAL_MACHINES, "vm", namespace="default")
         assert machine["spec"]["runStrategy"] == outcome
-
-
-async def test_stopped_vm_starts_again() -> None:
-    async with cluster({}) as simulation:
-        await order(simulation, "vm/stop")
-        await asyncio.sleep(5)
-        await order(simulation, "vm/start")
-        await eventually(lambda: instance(simulation))
-        await asyncio.sleep(5)
-        assert objects.status(await instance(simulation) or {})["phase"] == "Running"
 
 
 @pytest.mark.parametrize(
@@ -152,19 +132,3 @@ async def test_volume_is_degraded_while_a_replica_node_is_down() -> None:
         (engine,) = (await client.list(ENGINES)).items
         assert sorted(engine["status"]["replicaModeMap"].values()) == ["ERR", "RW", "RW"]
         await eventually(is_healthy)
-
-
-@pytest.mark.parametrize(("refusals", "status"), [(0, 202), (1, 500)])
-async def test_start_requests_can_be_refused(refusals: int, status: int) -> None:
-    async with cluster({"failing_starts": refusals}) as simulation:
-        await order(simulation, "vm/stop")
-        await eventually(lambda: is_stopped(simulation))
-        if status == 500:
-            with pytest.raises(Transient):
-                await order(simulation, "vm/start")
-        await order(simulation, "vm/start")
-        await eventually(lambda: instance(simulation))
-
-
-async def is_stopped(simulation: Simulation) -> bool:
-    return await instance(simulation) is None

@@ -10,7 +10,6 @@ import pytest
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.polling import eventually
-from tests.support.upgrade_script import POST_HOOK, PRE_HOOK, UpgradeScript
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
@@ -21,6 +20,13 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 RKE = "rke.cattle.io/"
+RELEASE = load("three-nodes").release.kubernetes
+PRE_HOOK, POST_HOOK = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
+DRAIN_OPTIONS = {
+    "enabled": True,
+    "preDrainHooks": [{"annotation": PRE_HOOK}],
+    "postDrainHooks": [{"annotation": POST_HOOK}],
+}
 
 
 class Cluster:
@@ -30,9 +36,13 @@ class Cluster:
         self.simulation = simulation
         self.client = simulation.client()
 
-    async def start(self) -> None:
-        release = self.simulation.scenario.release
-        await UpgradeScript(self.client, iso_url=self.simulation.iso_url, release=release).ask_rancher()
+    async def start(self, version: str = RELEASE) -> None:
+        strategy = {"controlPlaneDrainOptions": DRAIN_OPTIONS, "workerDrainOptions": DRAIN_OPTIONS}
+        await self.patch(version, provisionGeneration=9, upgradeStrategy=strategy)
+
+    async def patch(self, version: str, **rke_config: Any) -> None:
+        body = {"spec": {"kubernetesVersion": version, "rkeConfig": rke_config}}
+        await self.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(body), namespace="fleet-local")
 
     async def secrets(self) -> dict[str, Object]:
         machines = {objects.name(one): one for one in (await self.client.list(MACHINES)).items}
@@ -66,35 +76,6 @@ class Cluster:
 async def cluster() -> AsyncIterator[Cluster]:
     async with Simulation(load("three-nodes").changed(vms={"count": 3})) as simulation:
         yield Cluster(simulation)
-
-
-async def test_drain_steps_and_cleanup(cluster: Cluster) -> None:
-    await cluster.start()
-    node, text = await cluster.until_asked("pre-drain")
-    assert node == "node-0"
-    assert (await cluster.node(node))["spec"]["unschedulable"] is True
-    assert (await cluster.annotations(node))[RKE + "drain-options"] == text
-    await asyncio.sleep(30)
-    assert RKE + "drain-done" not in await cluster.annotations(node)
-
-    await cluster.answer(node, PRE_HOOK, text)
-    again, same = await cluster.until_asked("post-drain")
-    assert (again, same) == (node, text)
-    assert (await cluster.annotations(node))[RKE + "uncordon"] == text
-    assert (await cluster.node(node))["status"]["nodeInfo"]["kubeletVersion"] == "v1.35.2+rke2r1"
-    assert (await cluster.node(node))["spec"]["unschedulable"] is True
-    assert len(await cluster.asked("pre-drain")) == 1
-
-    await cluster.answer(node, POST_HOOK, text)
-    following = await eventually(lambda: _another(cluster, node))
-    assert following != node
-    left = [key for key in await cluster.annotations(node) if "drain" in key or "hook" in key or "uncordon" in key]
-    assert left == []
-    assert "unschedulable" not in (await cluster.node(node))["spec"]
-
-
-async def _another(cluster: Cluster, node: str) -> str:
-    return next((name for name in await cluster.asked("pre-drain") if name != node), "")
 
 
 @pytest.mark.parametrize("answer", ["", "{}", "something else"])
@@ -133,7 +114,7 @@ async def test_manual_uncordon_is_reverted_during_a_hook(cluster: Cluster) -> No
 async def test_changed_drain_options_restart_the_drain(cluster: Cluster) -> None:
     await cluster.start()
     node, text = await cluster.until_asked("pre-drain")
-    await _strategy(cluster, controlPlaneDrainOptions={"gracePeriod": 7})
+    await cluster.patch(RELEASE, upgradeStrategy={"controlPlaneDrainOptions": {"gracePeriod": 7}})
 
     async def renewed() -> str:
         return (await cluster.asked("pre-drain")).get(node, text).replace(text, "")
@@ -141,22 +122,13 @@ async def test_changed_drain_options_restart_the_drain(cluster: Cluster) -> None
     assert '"gracePeriod":7' in await eventually(renewed)
 
 
-async def _strategy(cluster: Cluster, **strategy: Any) -> None:
-    patch = MergePatch({"spec": {"rkeConfig": {"upgradeStrategy": strategy}}})
-    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
-
-
 async def test_new_generation_drains_without_a_new_version(cluster: Cluster) -> None:
-    await cluster.start()
-    version = cluster.simulation.scenario.software.kubernetes
-    body = {"spec": {"kubernetesVersion": version}}
-    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(body), namespace="fleet-local")
+    await cluster.start(cluster.simulation.scenario.software.kubernetes)
     await cluster.until_asked("pre-drain")
 
 
 async def test_unknown_kubernetes_version_is_not_planned(cluster: Cluster) -> None:
-    body = {"spec": {"kubernetesVersion": "v1.99.0+rke2r1", "rkeConfig": {"provisionGeneration": 9}}}
-    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(body), namespace="fleet-local")
+    await cluster.start("v1.99.0+rke2r1")
     await asyncio.sleep(20)
     secrets = await cluster.secrets()
     assert all(one["data"]["plan"] == one["data"]["appliedPlan"] for one in secrets.values())

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.jobs import JobController
-from hack.actors.kubelet import Kubelet
-from hack.actors.scheduler import Scheduler
-from hack.actors.toolkit import Ended
 from hack.actors.upgrade_controller import UpgradeController
 from hack.cluster.scenario import load
-from tests.support.actor_cluster import ActorCluster
+from tests.support.actor_cluster import ActorCluster, ScriptedPods
 from tests.support.polling import eventually
-from tests.support.upgrade_script import suc_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS
@@ -23,27 +18,18 @@ from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.actors.context import Actor
     from upgrade_manager.kube.objects import Object
 
 NAMESPACE = "cattle-system"
 NODE_NAMES = ("n1", "n2", "n3")
-
-
-class OneSecond:
-    """Every container takes a second; on some nodes it fails."""
-
-    def __init__(self) -> None:
-        self.failing: set[str] = set()
-        self._ends: dict[str, float] = {}
-
-    async def look(self, pod: Object) -> Ended | float | None:
-        now = asyncio.get_running_loop().time()
-        end = self._ends.setdefault(objects.uid(pod), now + 1)
-        return end - now if end > now else Ended(int(objects.spec(pod)["nodeName"] in self.failing))
-
-    def forget(self, pod: Object) -> None:
-        self._ends.pop(objects.uid(pod), None)
+SPEC: dict[str, Any] = {
+    "concurrency": 3,
+    "jobActiveDeadlineSecs": 21600,
+    "version": "v1.8.0",
+    "serviceAccountName": "system-upgrade-controller",
+    "nodeSelector": {"matchLabels": {"harvesterhci.io/managed": "true"}},
+    "upgrade": {"image": "rancher/harvester-upgrade-toolkit", "command": ["upgrade_node.sh"], "args": ["prepare"]},
+}
 
 
 class Given:
@@ -52,11 +38,15 @@ class Given:
     def __init__(self, stage: ActorCluster) -> None:
         self.stage = stage
         self.client = stage.client
-        self.containers = OneSecond()
+        self.containers = ScriptedPods()
 
     async def create(self, **spec: Any) -> None:
-        plan = suc_plan("work", "demo", args=["upgrade_node.sh", "prepare"])
-        plan["spec"] = {key: value for key, value in (plan["spec"] | spec).items() if value is not ...}
+        plan = {
+            "apiVersion": SUC_PLANS.api_version,
+            "kind": SUC_PLANS.kind,
+            "metadata": {"name": "work", "namespace": NAMESPACE},
+            "spec": {key: value for key, value in (SPEC | spec).items() if value is not ...},
+        }
         await self.client.create(SUC_PLANS, plan)
 
     async def patch(self, **spec: Any) -> None:
@@ -89,9 +79,7 @@ async def given() -> AsyncIterator[Given]:
     for name in NODE_NAMES:
         await stage.add_node(name)
     given = Given(stage)
-    context = stage.context
-    actors: list[Actor] = [UpgradeController(context), JobController(context), Scheduler(context)]
-    async with stage.play(*actors, Kubelet(context, given.containers)):
+    async with stage.play(UpgradeController(stage.context.for_actor("suc")), *stage.job_actors(given.containers)):
         yield given
 
 
@@ -110,12 +98,6 @@ async def test_plan_without_nodes_is_complete(given: Given, spec: dict[str, Any]
     plan = await given.until("True", "Complete")
     assert "applying" not in objects.status(plan)
     assert await given.jobs() == []
-
-
-async def test_concurrency_above_node_count_serves_all_nodes(given: Given) -> None:
-    await given.create(concurrency=10, nodeSelector={})
-    await given.until("True", "Complete")
-    assert len(await given.jobs()) == 3
 
 
 @pytest.mark.parametrize(
@@ -137,17 +119,6 @@ async def test_failed_node_keeps_its_slot(given: Given) -> None:
     assert len(failed) == 1
     labelled = {objects.name(node) for node in (await given.client.list(NODES)).items if _is_marked(node)}
     assert labelled == {"n2", "n3"}
-
-
-async def test_failure_stops_a_plan_of_concurrency_one(given: Given) -> None:
-    given.containers.failing = set(NODE_NAMES)
-    await given.create(concurrency=1)
-    plan = await given.until("False", "JobFailed")
-    message = (objects.condition(plan, "Complete") or {})["message"]
-    assert message.endswith("BackoffLimitExceeded: Job has reached the specified backoff limit")
-    await asyncio.sleep(600)
-    assert await given.complete() == ("False", "JobFailed")
-    assert len(await given.jobs()) == 1
 
 
 async def test_recreated_plan_is_complete_without_jobs(given: Given) -> None:

@@ -1,40 +1,36 @@
-"""The simulated system-upgrade-controller against recordings of the real one: order and values, never times."""
+"""The simulated system-upgrade-controller against recordings of the real one: order and values, never times.
+
+A simulated run is brought into the form of a recording, so that one function reads both.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.jobs import JobController
-from hack.actors.kubelet import Kubelet
-from hack.actors.scheduler import Scheduler
-from hack.actors.toolkit import Ended
+from hack import virtual_time
 from hack.actors.upgrade_controller import UpgradeController
 from hack.cluster.scenario import load
-from tests.support.actor_cluster import ActorCluster
-from tests.support.suc_recording import (
-    Wiretap,
-    bare_job,
-    effective,
-    job_states,
-    milestones,
-    plan_labels,
-    plan_states,
-    recording,
-)
+from hack.faults.call import call_of
+from tests.support.actor_cluster import ActorCluster, ScriptedPods
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SUC_PLANS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
-    from hack.actors.context import Actor
+    from hack.bench.recorder import Exchange
     from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
-NAMES = ("healthy-concurrency-1", "healthy-concurrency-3", "fail-last-concurrency-3", "plan-deleted-while-running")
+FOLDER = Path(__file__).parent / "recordings"
 #: Seconds that the Pods of the recordings took on each node, and which of them failed.
 SECONDS = {
     "healthy-concurrency-1": {"node1": 2.0, "node2": 2.0, "node3": 2.0},
@@ -42,197 +38,247 @@ SECONDS = {
     "fail-last-concurrency-3": {"node1": 1.0, "node2": 3.0, "node3": 1.06},
     "plan-deleted-while-running": {"node1": 60.0, "node2": 60.0},
 }
-FAILING = {"fail-last-concurrency-3": "node2"}
+FAILING = {"fail-last-concurrency-3": {"node2"}}
+#: Which node comes first, and so gets a paused Job, depends on uids.
+ANY_ORDER = "healthy-concurrency-1"
+DELETED = "plan-deleted-while-running"
+WRITTEN = {200, 201}
+#: Defaults of the real API server, and what the server or the Job's strategy adds.
+DEFAULTS: dict[str, Any] = {
+    "manualSelector": False,
+    "completionMode": "NonIndexed",
+    "suspend": False,
+    "schedulerName": "default-scheduler",
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "resources": {},
+}
+ADDED = {
+    "selector",
+    "serviceAccount",
+    "controller-uid",
+    "job-name",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+}
 
 
-class ScriptedPods:
-    """Ends each Pod after its node's seconds, as the recordings' script did."""
-
-    def __init__(self, name: str, seconds: dict[str, float]) -> None:
-        self._seconds = seconds
-        self._failing = FAILING.get(name)
-        self._ends: dict[str, float] = {}
-
-    async def look(self, pod: Object) -> Ended | float | None:
-        now, node = asyncio.get_running_loop().time(), objects.spec(pod)["nodeName"]
-        end = self._ends.setdefault(objects.uid(pod), now + self._seconds[node])
-        return end - now if end > now else Ended(1 if node == self._failing else 0)
-
-    def forget(self, pod: Object) -> None:
-        self._ends.pop(objects.uid(pod), None)
+@cache
+def recording(name: str) -> dict[str, Any]:
+    """Load a recording."""
+    loaded: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
 
 
-class SimulatedRun:
-    """What the simulated controller does with a recording's Plan."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.given = recording(name)
-        self.history: list[tuple[str, Object]] = []
-        self.writes: list[dict[str, Any]] = []
-
-    async def run(self, seed: int) -> SimulatedRun:
-        taps: list[Wiretap] = []
-
-        def tapped(inner: Any) -> Wiretap:
-            taps.append(Wiretap(inner, user_agent="system-upgrade-controller"))
-            return taps[0]
-
-        stage = ActorCluster(scenario=self._scenario(), seed=seed, wrap=tapped)
-        await stage.prepare("cattle-system", groups=("upgrade.cattle.io",))
-        # Which two of three nodes come first is decided by their uids: here there are only the two that did.
-        deleted = self.name == "plan-deleted-while-running"
-        for node in self.given["jobs"] if deleted else self.given["meta"]["nodes"]:
-            await stage.add_node(node)
-        stage.server.storage.observers.append(lambda _, entry: self.history.append((entry.kind, entry.stored.object)))
-        context = stage.context
-        actors: list[Actor] = [
-            UpgradeController(context.for_actor("suc")),
-            JobController(context.for_actor("jobs")),
-            Scheduler(context.for_actor("scheduler")),
-            Kubelet(context.for_actor("kubelet"), ScriptedPods(self.name, SECONDS[self.name])),
-        ]
-        async with stage.play(*actors):
-            plan = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", **self.given["plan"]}
-            await stage.client.create(SUC_PLANS, plan)
-            if deleted:
-                await asyncio.sleep(2)
-                await stage.client.delete(SUC_PLANS, objects.name(plan), namespace="cattle-system")
-            await asyncio.sleep(30)
-        self.writes = taps[0].writes
-        return self
-
-    def _scenario(self) -> Scenario:
-        meta = self.given["meta"]
-        settings = {"backoff_limit": meta["backoffLimit"], "ttl": meta["ttlSecondsAfterFinished"]}
-        return load("three-nodes").changed(
-            jitter=0.0,
-            nodes={"count": 1, "management": 1},
-            vms={"count": 0},
-            durations={"job_sync": 1},
-            upgrade_controller=settings | {"pull_policy": "Always"},
-        )
-
-    def of_kind(self, kind: str) -> Iterable[tuple[str, Object]]:
-        return ((event, obj) for event, obj in self.history if obj["kind"] == kind)
+@cache
+def simulated(name: str, seed: int) -> dict[str, Any]:
+    """Give the recording's Plan to the simulated controller, and record it."""
+    return virtual_time.run(_simulate(name, seed))
 
 
-_RUNS: dict[tuple[str, int], SimulatedRun] = {}
-
-
-async def simulated(name: str, *, seed: int) -> SimulatedRun:
-    """Simulate once per seed: the same seed gives the same run."""
-    key = (name, seed)
-    if key not in _RUNS:
-        _RUNS[key] = await SimulatedRun(name).run(seed)
-    return _RUNS[key]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", range(1, 4))
-class TestAgainstRecording:
-    async def test_plan_passes_through_the_recorded_states(self, name: str, seed: int) -> None:
-        run = await simulated(name, seed=seed)
-        said = [entry["status"] for entry in run.given["timeline"] if entry["kind"] == "Plan"]
-        done = [objects.status(obj) for _, obj in run.of_kind("Plan")]
-        expected = plan_states(said, time="updatedAt")
-        states = plan_states(done, time="lastUpdateTime")
-        if name == "healthy-concurrency-1":
-            expected, states = _unordered(expected), _unordered(states)
-        assert _collapsed(states) == _collapsed(expected)
-
-    async def test_jobs_equal_the_recorded_ones(self, name: str, seed: int) -> None:
-        run = await simulated(name, seed=seed)
-        first: dict[str, Object] = {}
-        for event, job in run.of_kind("Job"):
-            if event == "ADDED":
-                first.setdefault(objects.labels(job)["upgrade.cattle.io/node"], job)
-        assert first.keys() == run.given["jobs"].keys()
-        for node, job in run.given["jobs"].items():
-            wanted, made = bare_job(job), bare_job(first[node])
-            if name == "healthy-concurrency-1":
-                # Which node comes first, and so gets a paused Job, depends on uids.
-                wanted["spec"].pop("parallelism"), made["spec"].pop("parallelism")
-            assert made == wanted
-
-    async def test_job_statuses_equal_the_recorded_ones(self, name: str, seed: int) -> None:
-        run = await simulated(name, seed=seed)
-        for node in run.given["jobs"]:
-            said = [one for one in run.given["timeline"] if one["kind"] == "Job" and one["node"] == node]
-            done = [_job_entry(event, job) for event, job in run.of_kind("Job") if _node(job) == node]
-            last = said[-1]["uid"]
-            expected = job_states([one for one in said if one["uid"] == last])
-            states = job_states([one for one in done if one["uid"] == done[-1]["uid"]])
-            # A paused Job is deleted and made again, or started as it is: both were recorded.
-            assert _running(states) == _running(expected)
-
-    async def test_node_labels_and_events_equal_the_recorded_ones(self, name: str, seed: int) -> None:
-        run = await simulated(name, seed=seed)
-        said = [one for one in run.given["timeline"] if one["kind"] == "Node"]
-        marked = {objects.name(node): plan_labels(node) for _, node in run.of_kind("Node") if plan_labels(node)}
-        assert marked == {one["name"]: one["planLabels"] for one in said}
-        expected = [_event(one) for one in run.given["timeline"] if one["kind"] == "Event" and one["count"] == 1]
-        events = [_recorded_event(event) for kind, event in run.of_kind("Event") if kind == "ADDED"]
-        assert _about_plan(events) == _about_plan(expected)
-
-    async def test_milestones_of_each_node_come_in_recorded_order(self, name: str, seed: int) -> None:
-        run = await simulated(name, seed=seed)
-        recorded, simulated_writes = effective(run.given["writes"]), effective(run.writes)
-        expected = {node: milestones(recorded, node) for node in run.given["jobs"]}
-        reached = {node: milestones(simulated_writes, node) for node in run.given["jobs"]}
-        if name == "healthy-concurrency-1":
-            # Which node comes first, and so gets a paused Job, depends on uids.
-            assert sorted(reached.values()) == sorted(expected.values())
-        else:
-            assert reached == expected
-
-
-def _collapsed(states: list[Any]) -> list[Any]:
-    """Without repeats: the deleted Plan shows its last state once more."""
-    plain = [_still(one) for one in states]
-    return [state for index, state in enumerate(states) if index == 0 or plain[index] != plain[index - 1]]
-
-
-def _still(state: Any) -> Any:
-    conditions = [{**one, "moved": False} for one in state.get("conditions", [])]
-    return {**state, "conditions": conditions}
-
-
-def _unordered(states: list[Any]) -> list[Any]:
-    """Which node is next is decided by uids, which differ: only how many are being served is compared."""
-    return [{**one, "applying": len(one.get("applying", []))} for one in states]
-
-
-def _job_entry(event: str, job: Object) -> dict[str, Any]:
-    status = objects.status(job)
+async def _simulate(name: str, seed: int) -> dict[str, Any]:
+    recorded = recording(name)
+    stage = ActorCluster(scenario=_scenario(recorded["meta"]), seed=seed)
+    await stage.prepare("cattle-system", groups=("upgrade.cattle.io",))
+    # Which two of three nodes come first is decided by their uids: here there are only the two that did.
+    for node in recorded["jobs"] if name == DELETED else recorded["meta"]["nodes"]:
+        await stage.add_node(node)
+    history: list[tuple[str, Object]] = []
+    stage.server.storage.observers.append(lambda _, entry: history.append((entry.kind, entry.stored.object)))
+    pods = ScriptedPods(SECONDS[name])
+    pods.failing = FAILING.get(name, set())
+    async with stage.play(UpgradeController(stage.context.for_actor("suc")), *stage.job_actors(pods)):
+        plan = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", **recorded["plan"]}
+        await stage.client.create(SUC_PLANS, plan)
+        if name == DELETED:
+            await asyncio.sleep(2)
+            await stage.client.delete(SUC_PLANS, objects.name(plan), namespace="cattle-system")
+        await asyncio.sleep(30)
+    jobs = [job for event, job in history if job["kind"] == "Job" and event == "ADDED"]
     return {
-        "event": event,
-        "uid": objects.uid(job),
-        "parallelism": objects.spec(job)["parallelism"],
-        "status": {key: status[key] for key in ("active", "ready", "succeeded", "failed") if key in status},
-        "conditions": [{key: one[key] for key in ("type", "reason")} for one in status.get("conditions", [])],
+        "timeline": [_entry(event, obj) for event, obj in history if obj["kind"] in {"Plan", "Job", "Node", "Event"}],
+        "jobs": {_node(job): job for job in reversed(jobs)},
+        "writes": [_write(one) for one in stage.recorder.of("system-upgrade-controller") if one.writes],
     }
 
 
-def _running(states: list[Any]) -> list[Any]:
-    """From the moment at which it may run, without repeats."""
-    started = [state[1:] for state in states if state[1] == 1]
-    return [state for index, state in enumerate(started) if index == 0 or state != started[index - 1]]
+def _scenario(meta: dict[str, Any]) -> Scenario:
+    settings = {"backoff_limit": meta["backoffLimit"], "ttl": meta["ttlSecondsAfterFinished"], "pull_policy": "Always"}
+    return load("three-nodes").changed(
+        jitter=0.0,
+        nodes={"count": 1, "management": 1},
+        vms={"count": 0},
+        durations={"job_sync": 1},
+        upgrade_controller=settings,
+    )
 
 
 def _node(job: Object) -> str:
     return objects.labels(job)["upgrade.cattle.io/node"]
 
 
-def _event(entry: dict[str, Any]) -> tuple[str, ...]:
-    return (entry["object"], entry["type"], entry["reason"], entry["message"], entry["source"])
+def _entry(event: str, obj: Object) -> dict[str, Any]:
+    """Return an entry of a recording's timeline."""
+    entry, status = {"kind": obj["kind"], "event": event}, objects.status(obj)
+    match obj["kind"]:
+        case "Plan":
+            return entry | {"status": status}
+        case "Job":
+            return entry | {
+                "node": _node(obj),
+                "uid": objects.uid(obj),
+                "parallelism": objects.spec(obj)["parallelism"],
+                "status": {key: status[key] for key in ("active", "ready", "succeeded", "failed") if key in status},
+                "conditions": [{key: one[key] for key in ("type", "reason")} for one in status.get("conditions", [])],
+            }
+        case "Node":
+            labels = {key: value for key, value in objects.labels(obj).items() if key.startswith("plan.upgrade.")}
+            return entry | {"name": objects.name(obj), "planLabels": labels}
+        case _:
+            about = f"{obj['involvedObject']['kind']}/{obj['involvedObject']['name']}"
+            same = {key: obj[key] for key in ("type", "reason", "message", "count")}
+            return entry | same | {"object": about, "source": obj["source"]["component"]}
 
 
-def _recorded_event(event: Object) -> tuple[str, ...]:
-    about = f"{event['involvedObject']['kind']}/{event['involvedObject']['name']}"
-    return (about, event["type"], event["reason"], event["message"], event["source"]["component"])
+def _write(exchange: Exchange) -> dict[str, Any]:
+    """Return an entry of a recording's writes."""
+    call, answer = call_of(exchange.request), json.loads(exchange.body or b"{}")
+    resource = call.resource.split(".")[0] + (f"/{call.subresource}" if call.subresource else "")
+    entry: dict[str, Any] = {"verb": call.verb, "resource": resource, "code": exchange.status}
+    if exchange.status not in WRITTEN or call.verb == "delete":
+        return entry
+    complete = objects.condition(answer, "Complete") or {}
+    return entry | {
+        "name": call.name or objects.name(answer),
+        "applying": objects.status(answer).get("applying", []),
+        "complete": f"{complete.get('status')}/{complete.get('reason')}",
+        "parallelism": objects.spec(answer).get("parallelism"),
+    }
 
 
-def _about_plan(events: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Those about the Plan, by what they say: they overtake each other, and which node is served when varies."""
-    return sorted({event for event in events if event[0].startswith("Plan/") and event[2] != "SyncJob"})
+def of_kind(run: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the timeline's entries of one kind."""
+    return (entry for entry in run["timeline"] if entry["kind"] == kind)
+
+
+def plan_states(run: dict[str, Any], *, any_order: bool) -> list[Any]:
+    """Return the Plan's distinct statuses in order; a condition's time is replaced by whether it changed.
+
+    A deleted Plan shows its last status again, without a change of times.
+    """
+    states: list[Any] = []
+    times: dict[str, Any] = {}
+    last: Any = None
+    for entry in of_kind(run, "Plan"):
+        status, conditions = dict(entry["status"]), []
+        for one in status.get("conditions", []):
+            time = one.get("updatedAt", one.get("lastUpdateTime"))
+            moved = times.get(one["type"]) not in (None, time)
+            times[one["type"]] = time
+            conditions.append(({key: one.get(key) for key in ("type", "status", "reason", "message")}, moved))
+        if any_order:
+            status["applying"] = len(status.get("applying", []))
+        still = {**status, "conditions": [one for one, _ in conditions]}
+        if not states or still != last:
+            states.append({**status, "conditions": conditions})
+        last = still
+    return states
+
+
+def job_states(run: dict[str, Any], node: str) -> list[Any]:
+    """Return the distinct states of a node's last Job from the moment at which it may run.
+
+    A paused Job is deleted and made again, or started as it is: both were recorded.
+    """
+    entries = [one for one in of_kind(run, "Job") if one["node"] == node]
+    running = [one for one in entries if one["uid"] == entries[-1]["uid"] and one["parallelism"] == 1]
+    return [state for state, _ in groupby(running, key=itemgetter("status", "conditions"))]
+
+
+def plan_events(run: dict[str, Any]) -> set[tuple[str, ...]]:
+    """Return the Plan's events: they overtake each other, and SyncJob names nodes in the order of their uids."""
+    fields = itemgetter("object", "type", "reason", "message", "source")
+    first = [one for one in of_kind(run, "Event") if one["count"] == 1 and one["reason"] != "SyncJob"]
+    return {fields(one) for one in first if one["object"].startswith("Plan/")}
+
+
+def milestones(run: dict[str, Any], node: str) -> tuple[list[str], list[str]]:
+    """Return what the controller does for one node, in order: the partial order that every run has.
+
+    The first list has the Job and the label, the second the Plan's status: label and status follow the Job's completion
+    independently, as writes for different nodes do. A paused Job is deleted and created again, or resumed by a patch:
+    both are recorded, and both are "running Job" here.
+    """
+    work: list[str] = []
+    status: list[str] = []
+    is_applying = False
+    for write in run["writes"]:
+        if write["code"] not in WRITTEN or write["verb"] == "delete":
+            continue
+        if write["resource"] == "plans/status":
+            if (node in write["applying"]) != is_applying:
+                is_applying = not is_applying
+                status.append("applying" if is_applying else "applied")
+                work += ["applying"] if is_applying else []
+            if write["complete"] in {"True/Complete", "False/JobFailed"}:
+                status.append(write["complete"])
+                work.append(write["complete"])
+        elif write["resource"] == "nodes" and write["name"] == node:
+            work.append("labelled")
+        elif write["resource"] == "jobs" and f"-on-{node}-" in write["name"]:
+            work.append("running Job" if write["parallelism"] == 1 else "paused Job")
+    return work, status
+
+
+def bare_job(job: dict[str, Any], *, any_order: bool) -> Any:
+    """Return a Job's labels, annotations, owners and spec, without server defaults and uids."""
+    metadata = {key: job["metadata"][key] for key in ("name", "namespace", "labels", "annotations", "ownerReferences")}
+    metadata["annotations"] = {**metadata["annotations"], "objectset.rio.cattle.io/applied": "packed"}
+    spec = {key: value for key, value in job["spec"].items() if not (any_order and key == "parallelism")}
+    return _bare({"metadata": metadata, "spec": spec})
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_bare(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: one for key, one in value.items() if key not in ADDED and one != DEFAULTS.get(key, ...)}
+    # A Pod's securityContext is an empty object on the server; a container's is not.
+    kept = {key: one for key, one in kept.items() if not (key == "securityContext" and one == {})}
+    return {key: "uid" if key == "uid" else _bare(one) for key, one in kept.items()}
+
+
+@pytest.mark.parametrize("name", SECONDS)
+@pytest.mark.parametrize("seed", range(1, 4))
+class TestAgainstRecording:
+    def test_plan_passes_through_the_recorded_states(self, name: str, seed: int) -> None:
+        any_order = name == ANY_ORDER
+        states = plan_states(simulated(name, seed), any_order=any_order)
+        assert states == plan_states(recording(name), any_order=any_order)
+
+    def test_jobs_equal_the_recorded_ones(self, name: str, seed: int) -> None:
+        made, recorded = (
+            {node: bare_job(job, any_order=name == ANY_ORDER) for node, job in run["jobs"].items()}
+            for run in (simulated(name, seed), recording(name))
+        )
+        assert made == recorded
+
+    def test_job_statuses_equal_the_recorded_ones(self, name: str, seed: int) -> None:
+        for node in recording(name)["jobs"]:
+            assert job_states(simulated(name, seed), node) == job_states(recording(name), node)
+
+    def test_node_labels_and_events_equal_the_recorded_ones(self, name: str, seed: int) -> None:
+        run, recorded = simulated(name, seed), recording(name)
+        marked = {one["name"]: one["planLabels"] for one in of_kind(run, "Node") if one["planLabels"]}
+        assert marked == {one["name"]: one["planLabels"] for one in of_kind(recorded, "Node")}
+        assert plan_events(run) == plan_events(recorded)
+
+    def test_milestones_of_each_node_come_in_recorded_order(self, name: str, seed: int) -> None:
+        nodes = recording(name)["jobs"]
+        reached, expected = (
+            [milestones(run, node) for node in nodes] for run in (simulated(name, seed), recording(name))
+        )
+        if name == ANY_ORDER:
+            reached, expected = sorted(reached), sorted(expected)
+        assert reached == expected

@@ -7,14 +7,14 @@ same table against it and against kube-apiserver. Offered are:
   keywords in `schema/definition.py`, CEL rules, printer columns and a status subresource.
 - Create, update, delete, lists, pages, watches with bookmarks and 410, JSON, merge and strategic merge patches, dry
   run, fieldValidation, finalizers, propagation, grace periods, garbage collection, deletion of namespaces.
-- Objects, PartialObjectMetadata and Tables in JSON; aggregated and plain discovery; OpenAPI for kubectl explain.
+- Objects, PartialObjectMetadata and Tables in JSON; aggregated discovery; OpenAPI for kubectl explain.
 - Bearer tokens, RBAC, impersonation of users and groups, TokenReview, SubjectAccessReview, validating webhooks.
 
 Refused are:
 
 - Other kinds, versions, subresources and `/api/v1/watch/...`: 404.
-- Streaming lists (sendInitialEvents): 422, as with the feature gate WatchList off.
-- Responses in protobuf, CBOR or YAML: 406. Server-side apply and bodies in protobuf or CBOR: 415.
+- Streaming lists, as with the feature gate WatchList off, resourceVersionMatch and pages of an old version: 422.
+- Plain discovery, responses in protobuf, CBOR or YAML: 406. Server-side apply and bodies in protobuf or CBOR: 415.
 - Other keywords, functions and subresources in CustomResourceDefinitions, matchConditions of webhooks: 422.
 - Impersonation of a uid or of extra fields: 400.
 
@@ -24,7 +24,7 @@ Known differences:
 - Schemas and CEL rules of CustomResourceDefinitions are only checked for syntax and for keywords that are not offered.
 - There are no managedFields, admission plugins, quotas or RBAC escalation checks.
 - A strategic merge patch appends new list items and does not arrange them.
-- Continue tokens and old versions expire as soon as the history is compacted.
+- Continue tokens expire as soon as the history is compacted.
 """
 
 __all__ = [

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from hack.apiserver import go_text
 from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.metadata import tidy
-from hack.apiserver.options import dry_run_errors, invalid_options
 from hack.apiserver.route import truthy
 from hack.apiserver.schema.decoding import DecodingError, decode
 from hack.apiserver.schema.field_error import invalid, not_supported
 from hack.apiserver.schema.go_types import delete_options_type
-from hack.apiserver.status import bad_request, conflict
+from hack.apiserver.status import bad_request, conflict, invalid_options
 from hack.apiserver.stored import stamped
 from upgrade_manager.api.timestamps import format_time
 
@@ -116,6 +115,11 @@ def delete_options(request: Request) -> DeleteOptions:
         grace_seconds=given.get("gracePeriodSeconds"),
         dry_run=bool(given.get("dryRun")),
     )
+
+
+def dry_run_errors(given: list[str]) -> list[FieldError]:
+    """Return errors of a dryRun parameter."""
+    return [not_supported("dryRun", given, ("All",))] if any(value != "All" for value in given) else []
 
 
 def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:

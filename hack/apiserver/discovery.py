@@ -1,16 +1,11 @@
-"""Discovery documents: /api, /apis, /apis/GROUP, /apis/GROUP/VERSION, plain and aggregated, and /version.
-
-kubectl prefers the aggregated form (apidiscovery.k8s.io/v2), which needs two requests only.
-"""
+"""Discovery documents in the aggregated format, which kubectl prefers: /api, /apis; and /version."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.resources import STORED_VERBS
-from hack.apiserver.status import JSON_HEADERS, no_such_path, not_acceptable
+from hack.apiserver.status import JSON_HEADERS, not_acceptable
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
@@ -34,141 +29,35 @@ VERSION = {
     "platform": "linux/amd64",
 }
 
-#: Versions of the aggregated format; Kubernetes 1.35 removed v2beta1.
-AGGREGATED = ("v2",)
-
-#: Depth of /apis/GROUP/VERSION.
-_VERSION_DEPTH = 3
-
+#: The only format of the documents; Kubernetes 1.35 has no other version of it.
+_FORMAT = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
 _SUBRESOURCE_VERBS = ["get", "patch", "update"]
 
 
 def version() -> Response:
     """Return the response of /version."""
-    return _json(VERSION)
+    return Response(status=200, headers=JSON_HEADERS, body=json.dumps(VERSION).encode())
 
 
 def respond(request: Request, table: ResourceTable) -> Response:
-    """Return the document at a path of at most /apis/GROUP/VERSION. Raises StatusError 404."""
-    root, *parts = request.path.strip("/").split("/")
-    if root == "api" and len(parts) <= 1:
-        return _core(request, table, parts)
-    if root == "apis" and len(parts) < _VERSION_DEPTH:
-        return _groups(request, table, parts)
-    raise no_such_path()
-
-
-def _core(request: Request, table: ResourceTable, parts: list[str]) -> Response:
-    if parts:
-        return _resources(table, "", parts[0])
-    if version := _aggregated_version(request):
-        return _aggregate(request, table, [""], version)
-    addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "127.0.0.1")}]
-    return _json({"kind": "APIVersions", "versions": table.versions(""), "serverAddressByClientCIDRs": addresses})
-
-
-def _groups(request: Request, table: ResourceTable, parts: list[str]) -> Response:
-    named = [group for group in table.groups() if group]
-    if not parts:
-        if version := _aggregated_version(request):
-            return _aggregate(request, table, named, version)
-        groups = [_group(table, group) for group in named]
-        return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
-    if parts[0] not in named:
-        raise no_such_path()
-    if len(parts) == 1:
-        return _json({"kind": "APIGroup", "apiVersion": "v1"} | _group(table, parts[0]))
-    return _resources(table, *parts)
-
-
-def _json(document: dict[str, Any]) -> Response:
-    return Response(status=200, headers=JSON_HEADERS, body=json.dumps(document).encode())
-
-
-def _group(table: ResourceTable, group: str) -> dict[str, Any]:
-    versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in table.versions(group)]
-    return {"name": group, "versions": versions, "preferredVersion": versions[0]}
-
-
-def _resources(table: ResourceTable, group: str, version: str) -> Response:
-    """Return the APIResourceList of one version of a group."""
-    rows = table.rows(group, version)
-    if not rows:
-        raise no_such_path()
-    resources = []
-    for row in rows:
-        resources.append(_resource(row))
-        for name, kind in subresources(row):
-            resources.append(
-                {
-                    "name": f"{row.resource.plural}/{name}",
-                    "singularName": "",
-                    "namespaced": row.resource.namespaced,
-                    **kind,
-                    "verbs": _SUBRESOURCE_VERBS,
-                }
-            )
-    group_version = f"{group}/{version}" if group else version
-    head = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
-    return _json(head | {"groupVersion": group_version, "resources": resources})
-
-
-def subresources(row: Row) -> list[tuple[str, dict[str, str]]]:
-    """Return the subresources of a kind: name, and the kind of object."""
-    found: list[tuple[str, dict[str, str]]] = []
-    if row.status_subresource:
-        found.append(("status", {"kind": row.resource.kind}))
-    return found
-
-
-def _resource(row: Row) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "name": row.resource.plural,
-        "singularName": row.singular,
-        "namespaced": row.resource.namespaced,
-        "kind": row.resource.kind,
-        "verbs": list(row.verbs),
-    }
-    if row.short_names:
-        entry["shortNames"] = list(row.short_names)
-    if row.categories:
-        entry["categories"] = list(row.categories)
-    if row.verbs == STORED_VERBS:
-        entry["storageVersionHash"] = hashlib.sha256(row.storage.encode()).hexdigest()[:11] + "="
-    return entry
-
-
-def _aggregated_version(request: Request) -> str:
-    """Return the version of the aggregated format that the client prefers; empty for the plain documents.
-
-    Raises StatusError 406.
-    """
-    for choice in request.headers.get("accept", "").split(","):
-        media, *options = (part.strip() for part in choice.split(";"))
-        given = dict(option.split("=", 1) for option in options if "=" in option)
-        if media in {"", "*/*"} or (media == "application/json" and "g" not in given):
-            return ""
-        if media != "application/json" or given.get("g") != "apidiscovery.k8s.io":
-            continue
-        if given.get("v") in AGGREGATED and given.get("as") == "APIGroupDiscoveryList":
-            return given["v"]
-    raise not_acceptable("only the following media types are accepted: application/json")
-
-
-def _aggregate(request: Request, table: ResourceTable, groups: list[str], version: str) -> Response:
+    """Return the document at /api or /apis. Raises StatusError 406."""
+    if not any(_accepted(choice) for choice in request.headers.get("accept", "").split(",")):
+        raise not_acceptable("the embedded API server offers only aggregated discovery (apidiscovery.k8s.io/v2)")
+    groups = [""] if request.path.strip("/") == "api" else [group for group in table.groups() if group]
     document = {
         "kind": "APIGroupDiscoveryList",
-        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {},
         "items": [_discovered_group(table, group) for group in groups],
     }
-    body = json.dumps(document).encode()
-    etag = f'"{hashlib.sha256(body).hexdigest()}"'
-    content_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-    headers = {"etag": etag, "vary": "Accept", "cache-control": "public"}
-    if request.headers.get("if-none-match") == etag:
-        return Response(status=304, headers=headers)
-    return Response(status=200, headers=headers | {"content-type": content_type}, body=body)
+    content_type = "application/json;" + ";".join(f"{key}={value}" for key, value in _FORMAT.items())
+    return Response(status=200, headers={"content-type": content_type}, body=json.dumps(document).encode())
+
+
+def _accepted(choice: str) -> bool:
+    media, *options = (part.strip() for part in choice.split(";"))
+    given = dict(option.split("=", 1) for option in options if "=" in option)
+    return media == "application/json" and given.items() >= _FORMAT.items()
 
 
 def _discovered_group(table: ResourceTable, group: str) -> dict[str, Any]:
@@ -199,8 +88,6 @@ def _discovered_resource(row: Row) -> dict[str, Any]:
         entry["shortNames"] = list(row.short_names)
     if row.categories:
         entry["categories"] = list(row.categories)
-    below = [
-        {"subresource": name, "responseKind": own | kind, "verbs": _SUBRESOURCE_VERBS}
-        for name, kind in subresources(row)
-    ]
-    return entry | ({"subresources": below} if below else {})
+    if row.status_subresource:
+        entry["subresources"] = [{"subresource": "status", "responseKind": own, "verbs": _SUBRESOURCE_VERBS}]
+    return entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.apiserver.matching import CONFIGURATIONS
-from hack.apiserver.schema.field_error import FieldError, forbidden, invalid, not_supported, required
+from hack.apiserver.schema.field_error import UNOFFERED, FieldError, forbidden, invalid, not_supported, required
 from hack.apiserver.status import invalid as invalid_object
 
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ def _hook_errors(hook: Object, path: str) -> Iterator[FieldError]:
     if bool(config.get("url")) == bool(config.get("service")):
         yield required(f"{path}.clientConfig", "exactly one of url or service is required")
     if hook.get("matchConditions"):
-        yield forbidden(f"{path}.matchConditions", "not offered by the embedded API server")
+        yield forbidden(f"{path}.matchConditions", UNOFFERED)

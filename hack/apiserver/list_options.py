@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver.field_selector import parse_fields
 from hack.apiserver.label_selector import parse_labels
-from hack.apiserver.options import invalid_options
 from hack.apiserver.route import flag
-from hack.apiserver.schema.field_error import forbidden, not_supported
+from hack.apiserver.schema.field_error import UNOFFERED, forbidden
 from hack.apiserver.selectors import Selector
-from hack.apiserver.status import bad_request, not_a_version
+from hack.apiserver.status import bad_request, invalid_options, not_a_version
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hack.apiserver.resources import Row
     from hack.apiserver.schema.field_error import FieldError
     from upgrade_manager.kube.transport import Request
-
-_EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +30,6 @@ class ListOptions:
     continue_token: str
     #: As sent; empty and "0" mean different things.
     resource_version: str
-    #: Exact, NotOlderThan or empty.
-    match: str
     allow_bookmarks: bool
     timeout_seconds: int
 
@@ -57,11 +54,10 @@ def list_options(request: Request, row: Row) -> ListOptions:
         limit=_number(query, "limit"),
         continue_token=query.get("continue", ""),
         resource_version=query.get("resourceVersion", ""),
-        match=query.get("resourceVersionMatch", ""),
         allow_bookmarks=flag(request, "allowWatchBookmarks"),
         timeout_seconds=_number(query, "timeoutSeconds"),
     )
-    errors = _watch_errors(options, query) if options.watch else _list_errors(options, query)
+    errors = list(_errors(query, watch=options.watch))
     if errors:
         raise invalid_options("ListOptions", errors)
     return options
@@ -75,35 +71,12 @@ def _number(query: dict[str, str], name: str) -> int:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
 
 
-def _list_errors(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
-    field = "resourceVersionMatch"
-    errors: list[FieldError] = []
-    if options.match and not options.resource_version:
-        errors.append(forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
-    if options.match and options.continue_token:
-        errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
-    if options.match not in {"", _EXACT, _NOT_OLDER}:
-        errors.append(not_supported(field, options.match, (_EXACT, _NOT_OLDER, "")))
-    if options.match == "Exact" and options.resource_version == "0":
-        errors.append(forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+def _errors(query: dict[str, str], *, watch: bool) -> Iterator[FieldError]:
+    """Yield an error for each option that is not offered; streaming lists as with the feature gate WatchList off."""
     if "sendInitialEvents" in query:
-        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    return errors
-
-
-def _watch_errors(options: ListOptions, query: dict[str, str]) -> list[FieldError]:
-    """Return errors of watch options; sendInitialEvents is refused as with the feature gate WatchList off."""
-    field, initial = "resourceVersionMatch", "sendInitialEvents"
-    errors: list[FieldError] = []
-    if initial in query:
-        if options.match != _NOT_OLDER:
-            errors.append(forbidden(field, f"{initial} requires setting {field} to NotOlderThan"))
-        gate = f"{initial} is forbidden for watch unless the WatchList feature gate is enabled"
-        errors.append(forbidden(initial, gate))
-    elif options.match:
-        errors.append(forbidden(field, f"{field} is forbidden for watch unless {initial} is provided"))
-    if options.match not in {"", _NOT_OLDER}:
-        errors.append(not_supported(field, options.match, (_NOT_OLDER,)))
-    if options.match and options.continue_token:
-        errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
-    return errors
+        gate = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        yield forbidden("sendInitialEvents", gate if watch else "sendInitialEvents is forbidden for list")
+    elif query.get("resourceVersionMatch"):
+        yield forbidden("resourceVersionMatch", UNOFFERED)
+    if not watch and query.get("limit") and query.get("resourceVersion", "0") not in {"", "0"}:
+        yield forbidden("limit", f"a page of an old resourceVersion is {UNOFFERED}")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.apiserver.list_options import ListOptions, list_options
-from hack.apiserver.listing import FUTURE_SECONDS, Lister
 from hack.apiserver.presentation import View, fitting, included, negotiate
 from hack.apiserver.status import JSON_HEADERS, StatusError, not_a_version, not_found, too_large_version
 from hack.apiserver.watch import Watch, WatchOptions
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
+    from hack.apiserver.listing import Lister
     from hack.apiserver.route import Route
     from hack.apiserver.storage import Storage
     from upgrade_manager.kube.transport import Request
@@ -41,20 +41,22 @@ class Reader:
     now: Callable[[], datetime]
     random: Random
 
-    async def respond(self, route: Route, request: Request) -> Response:
+    def respond(self, route: Route, request: Request) -> Response:
         """Return the response to a get or list. Raises StatusError."""
         seen = view(route, request, self.now)
         if route.verb == "get":
-            await self._reached(_revision(dict(request.query).get("resourceVersion", "")))
+            revision = _revision(dict(request.query).get("resourceVersion", ""))
+            if revision > self.storage.revision:
+                raise too_large_version(revision, self.storage.revision)
             stored = self.storage.get(route.row.storage, route.key)
             if stored is None:
                 raise not_found(route.row.resource, route.name)
             return Response(status=200, headers=JSON_HEADERS, body=seen.one(stored))
         options = list_options(request, route.row)
-        page = await self.lister.page(self.storage.collection(route.row.storage), route.namespace, options)
+        page = self.lister.page(self.storage.collection(route.row.storage), route.namespace, options)
         return Response(status=200, headers=JSON_HEADERS, body=seen.listing(page.states, page.metadata))
 
-    async def watch(self, route: Route, request: Request) -> Watch:
+    def watch(self, route: Route, request: Request) -> Watch:
         """Return a watch, which the caller must close. Raises StatusError."""
         seen = view(route, request, self.now)
         options = list_options(request, route.row)
@@ -67,11 +69,6 @@ class Reader:
             duration=self._duration(options),
         )
         return Watch(self.storage, self.storage.collection(route.row.storage), seen, watch_options)
-
-    async def _reached(self, revision: int) -> None:
-        """Wait for a future revision. Raises StatusError 504."""
-        if revision > self.storage.revision and not await self.storage.reached(revision, timeout=FUTURE_SECONDS):
-            raise too_large_version(revision, self.storage.revision)
 
     def _duration(self, options: ListOptions) -> float:
         return float(options.timeout_seconds) or LEAST_WATCH_SECONDS * (1 + self.random.random())

@@ -144,9 +144,9 @@ class ApiServer:
         if route.row.resource.name == "bindings":
             return await self._binder.respond(route, request, user)
         if route.verb == "watch":
-            return await self._reader.watch(route, request)
+            return self._reader.watch(route, request)
         if route.verb in {"get", "list"}:
-            return await self._reader.respond(route, request)
+            return self._reader.respond(route, request)
         return await self._writing.respond(route, request, user)
 
     def _document(self, request: Request) -> Response:
@@ -157,6 +157,6 @@ class ApiServer:
             return discovery.version()
         if path.startswith("/openapi/"):
             return openapi.respond(request, self.table)
-        if path in {"/api", "/apis"} or path.startswith(("/api/", "/apis/")):
+        if path in {"/api", "/apis"}:
             return discovery.respond(request, self.table)
         raise no_such_path()

@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.schema import field_error
+from upgrade_manager.kube.resources import Resource
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hack.apiserver.schema.field_error import FieldError
-    from upgrade_manager.kube.resources import Resource
 
 JSON_HEADERS = {"content-type": "application/json"}
 
@@ -169,6 +169,11 @@ def invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> Stat
     details = {key: value for key, value in details.items() if value}
     message = f'{kind} "{name}" is invalid: {field_error.aggregate(errors)}'
     return StatusError(code=422, reason="Invalid", message=message, details=details)
+
+
+def invalid_options(kind: str, errors: Sequence[FieldError]) -> StatusError:
+    """Return the error for invalid options of a kind."""
+    return invalid(Resource(group="meta.k8s.io", version="v1", plural="options", kind=kind), "", errors)
 
 
 def not_a_version(text: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hack.apiserver.history import Entry, History
 from hack.apiserver.stored import Stored, stamped
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
     from datetime import datetime
 
@@ -60,21 +60,6 @@ class Collection:
         self.closed = True
         self.wake()
 
-    def states_at(self, revision: int, namespace: str = "") -> list[Stored] | None:
-        """Return the objects at a revision; None when its history was dropped."""
-        position = self.history.position(revision)
-        later = self.history.since(position) if position is not None else None
-        if later is None:
-            return None
-        past = dict(self.objects)
-        for entry in reversed(later):
-            key = (entry.stored.namespace, entry.stored.name)
-            if entry.previous is None:
-                past.pop(key, None)
-            else:
-                past[key] = entry.previous
-        return [past[key] for key in sorted(past) if not namespace or key[0] == namespace]
-
 
 class Storage:
     """All collections. Every change increments the revision and is atomic."""
@@ -86,7 +71,6 @@ class Storage:
         self.revision = 1
         #: Called synchronously after every change with the collection's name.
         self.observers: list[Callable[[str, Entry], None]] = []
-        self._waiters: dict[asyncio.Event, None] = {}
 
     def collection(self, name: str) -> Collection:
         """Return the collection of a kind, by plural.group; create it at first use."""
@@ -117,13 +101,8 @@ class Storage:
         """Create or replace an object."""
         previous = self.get(name, key)
         stored = stamped(obj, self._step())
-        self._commit(
-            name,
-            key,
-            Entry(
-                kind="ADDED" if previous is None else "MODIFIED", stored=stored, previous=previous, time=self._time()
-            ),
-        )
+        kind: Literal["ADDED", "MODIFIED"] = "ADDED" if previous is None else "MODIFIED"
+        self._commit(name, key, Entry(kind=kind, stored=stored, previous=previous, time=self._time()))
         return stored
 
     def remove(self, name: str, key: Key) -> Stored:
@@ -138,21 +117,6 @@ class Storage:
         for collection in self._collections.values():
             collection.history.compact(self.revision)
 
-    async def reached(self, revision: int, *, timeout: float) -> bool:  # noqa: ASYNC109  # returns a bool
-        """Wait until a revision exists; return False after the time-out."""
-        waker = asyncio.Event()
-        self._waiters[waker] = None
-        try:
-            async with asyncio.timeout(timeout):
-                while self.revision < revision:
-                    await waker.wait()
-                    waker.clear()
-        except TimeoutError:
-            return False
-        finally:
-            self._waiters.pop(waker, None)
-        return True
-
     def _step(self) -> int:
         self.revision += 1
         return self.revision
@@ -162,7 +126,5 @@ class Storage:
 
     def _commit(self, name: str, key: Key, entry: Entry) -> None:
         self.collection(name).put(key, entry)
-        for waiter in self._waiters:
-            waiter.set()
         for observer in list(self.observers):
             observer(name, entry)

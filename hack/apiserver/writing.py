@@ -9,18 +9,24 @@ import yaml
 
 from hack.apiserver import go_text, reviews
 from hack.apiserver.admission import WriteOptions
-from hack.apiserver.deletion import DeleteOptions, delete_options
+from hack.apiserver.deletion import DeleteOptions, delete_options, dry_run_errors
 from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.list_options import list_options
 from hack.apiserver.metadata import check_name, decoded
-from hack.apiserver.options import dry_run_errors, invalid_options
 from hack.apiserver.patches import check_media_type, patched
 from hack.apiserver.reading import view
 from hack.apiserver.resources import REVIEW_VERBS
 from hack.apiserver.route import Route
 from hack.apiserver.schema.field_error import forbidden, not_supported
 from hack.apiserver.schema.stages import shape
-from hack.apiserver.status import JSON_HEADERS, StatusError, bad_request, unsupported_media_type, warning_header
+from hack.apiserver.status import (
+    JSON_HEADERS,
+    StatusError,
+    bad_request,
+    invalid_options,
+    unsupported_media_type,
+    warning_header,
+)
 from hack.apiserver.stored import encode
 from hack.apiserver.writes import MOST_STORED
 from upgrade_manager.kube.transport import Response

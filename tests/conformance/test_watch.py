@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.kinds import define, drop, is_not_found, until, widget
-from tests.support.tiers import EMBEDDED
 
 if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
@@ -127,55 +126,6 @@ async def test_bookmark_has_only_a_version(api: BareApi) -> None:
         assert (bookmark["kind"], bookmark["apiVersion"]) == ("Secret", "v1")
         # A server that streams lists marks the end of the first one.
         assert set(bookmark["metadata"]) - {"annotations"} == {"resourceVersion"}
-
-
-def forbidden(field: str, text: str) -> dict[str, str]:
-    return {"reason": "FieldValueForbidden", "message": f"Forbidden: {text}", "field": field}
-
-
-MATCH, INITIAL = "resourceVersionMatch", "sendInitialEvents"
-NEEDED = forbidden(MATCH, f"{INITIAL} requires setting {MATCH} to NotOlderThan")
-ALONE = forbidden(MATCH, f"{MATCH} is forbidden for watch unless {INITIAL} is provided")
-GATE = forbidden(INITIAL, f"{INITIAL} is forbidden for watch unless the WatchList feature gate is enabled")
-EXACT = {
-    "reason": "FieldValueNotSupported",
-    "message": 'Unsupported value: "Exact": supported values: "NotOlderThan"',
-    "field": MATCH,
-}
-
-
-async def refused(api: BareApi, **query: str) -> list[dict[str, Any]]:
-    answer = await api.admin.get(api.path("secrets"), watch="true", timeoutSeconds="1", **query)
-    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
-    details = answer.body["details"]
-    assert (details["group"], details["kind"]) == ("meta.k8s.io", "ListOptions")
-    causes: list[dict[str, Any]] = details["causes"]
-    return causes
-
-
-async def test_match_without_initial_events_is_refused(api: BareApi) -> None:
-    assert await refused(api, **{MATCH: "NotOlderThan"}) == [ALONE]
-    assert await refused(api, **{MATCH: "Exact", "resourceVersion": "5"}) == [ALONE, EXACT]
-
-
-@pytest.mark.parametrize("value", ["true", "false"])
-async def test_initial_events_without_a_match_are_refused(api: BareApi, value: str) -> None:
-    causes = await refused(api, **{INITIAL: value})
-    assert causes == ([NEEDED, GATE] if api.server == EMBEDDED else [NEEDED])
-
-
-async def test_initial_events_are_streamed_or_refused(api: BareApi) -> None:
-    """The embedded server refuses as an older server does; clients handle both."""
-    path, _ = await history(api)
-    query = {INITIAL: "true", MATCH: "NotOlderThan", "allowWatchBookmarks": "true"}
-    if api.server == EMBEDDED:
-        assert await refused(api, **query) == [GATE]
-        return
-    async with api.admin.watch(path, timeoutSeconds="1", **query) as events:
-        assert await events.take(2) == [("ADDED", "a"), ("ADDED", "c")]
-        bookmark = await events.next()
-    assert bookmark["type"] == "BOOKMARK"
-    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
 async def test_watch_ends_when_its_kind_is_deleted(api: BareApi) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hack.apiserver.expression import ExpressionError, compiled
 from hack.apiserver.jsonpath import PathError
 from hack.apiserver.jsonpath import compiled as compiled_path
-from hack.apiserver.schema.field_error import FieldError, forbidden, invalid, required
+from hack.apiserver.schema.field_error import UNOFFERED, FieldError, forbidden, invalid, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,6 @@ KEYWORDS = frozenset(
 )
 _RULE_KEYWORDS = frozenset({"rule", "message", "reason", "fieldPath"})
 _SUBRESOURCES = frozenset({"status"})
-_UNOFFERED = "not offered by the embedded API server"
 
 
 def definition(new: Object, old: Object | None) -> Iterator[FieldError]:
@@ -59,20 +58,20 @@ def definition(new: Object, old: Object | None) -> Iterator[FieldError]:
         yield invalid("metadata.name", new["metadata"].get("name"), 'must be spec.names.plural+"."+spec.group')
     versions = spec.get("versions") or []
     if len(versions) != 1:
-        yield forbidden("spec.versions", f"more or less than one version is {_UNOFFERED}")
+        yield forbidden("spec.versions", f"more or less than one version is {UNOFFERED}")
     for version in versions:
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         where = "spec.validation.openAPIV3Schema"
         yield from [required(where)] if schema is None else _schema(schema, where)
         for name in (version.get("subresources") or {}).keys() - _SUBRESOURCES:
-            yield forbidden(f"spec.subresources.{name}", _UNOFFERED)
+            yield forbidden(f"spec.subresources.{name}", UNOFFERED)
         for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
             yield from _column(column, f"spec.additionalPrinterColumns[{index}]")
 
 
 def _schema(schema: Object, field: str) -> Iterator[FieldError]:
     for keyword in sorted(schema.keys() - KEYWORDS):
-        yield forbidden(f"{field}.{keyword}", _UNOFFERED)
+        yield forbidden(f"{field}.{keyword}", UNOFFERED)
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         yield from _rule(rule, f"{field}.x-kubernetes-validations[{index}]")
     for name, part in (schema.get("properties") or {}).items():
@@ -84,7 +83,7 @@ def _schema(schema: Object, field: str) -> Iterator[FieldError]:
 
 def _rule(rule: Object, field: str) -> Iterator[FieldError]:
     for keyword in sorted(rule.keys() - _RULE_KEYWORDS):
-        yield forbidden(f"{field}.{keyword}", _UNOFFERED)
+        yield forbidden(f"{field}.{keyword}", UNOFFERED)
     try:
         compiled(rule.get("rule") or "")
     except ExpressionError as error:

@@ -43,6 +43,9 @@ class Omitted:
 
 OMITTED = Omitted()
 
+#: The message for a feature that only a real API server has.
+UNOFFERED = "not offered by the embedded API server"
+
 #: Types whose message never shows the value.
 _SILENT = frozenset({ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG})
 

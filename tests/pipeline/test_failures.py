@@ -11,10 +11,9 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects, overridden_settings, title
 from tests.support.simulate import SECOND, RepairableScenario, fault
-from tests.support.sweep import Sweep, shares
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, condition, node_states, phases_of, started
 from upgrade_manager.api.keys import FINALIZER
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 LONG = 3600.0
 ENDED = "The upgrade ended: Failed, see Progressing."
 LIMIT = "BackoffLimitExceeded: Job has reached the specified backoff limit"
-#: The writes of a clean-up are dealt out to so many tests.
-SHARES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,124 +34,93 @@ class Failure:
     faults: dict[str, Any]
     #: The last phase value before the end.
     last: str
-    #: The beginning and the end of the cause; what is between them chance decides.
+    #: The beginning and the end of the cause; random suffixes are between them.
     cause: tuple[str, str]
     #: Beginnings of the titles of what is kept; each has Pods.
     kept: tuple[str, ...] = ()
     nodes: dict[str, str] = field(default_factory=dict)
     #: The plan that succeeds when the fault is repaired, after the failed one.
     again: dict[str, Any] = field(default_factory=lambda: BY_VERSION)
-    #: What is said in that one's events all the same: the ISO has no list of the version that it brings itself.
+    #: Reasons of its Warning events: the ISO has no image list of the version that a node runs already.
     warnings: tuple[str, ...] = ()
 
 
-IMPORT_FAILED = (
-    "VirtualMachineImage harvester-system/upgrade-iso: import failed: unexpected EOF. Check the Version's spec.isoURL "
-    "and spec.isoChecksum, then create a new plan"
-)
-FAILURES = [
-    pytest.param(
-        Failure(
-            faults={"image_import": {"attempts": 99, "message": "unexpected EOF"}},
-            last="ISODownloading",
-            cause=(
-                IMPORT_FAILED,
-                "",
-            ),
-            again=BY_IMAGE,
-        ),
-        id="the ISO cannot be imported",
-    ),
-    pytest.param(
-        Failure(
-            faults={"release": {"min_upgradable_version": "v1.7.5"}},
-            last="MetadataPopulated",
-            cause=(
-                "upgrade from v1.7.1 to v1.8.0 is not allowed: running version v1.7.1 is too old",
-                "upgrade to v1.7.5 or later first",
-            ),
-            again={**BY_VERSION, "force": True},
-        ),
-        id="the upgrade is not allowed",
-    ),
-    pytest.param(
-        Failure(
-            faults=fault("prepare", SECOND),
-            last="ImagePreloading",
-            cause=(
-                f"image preload failed: Job cattle-system/apply-upgrade-image-preload-on-{SECOND}",
-                f"failed: {LIMIT}: the last words",
-            ),
-            kept=(f"Job cattle-system/apply-upgrade-image-preload-on-{SECOND}",),
-            nodes={"node-0": "ImagePreloaded", SECOND: "ImagePreloadFailed"},
-        ),
-        id="images cannot be preloaded on a node",
-    ),
-    pytest.param(
-        Failure(
-            faults=fault("manifests"),
-            last="ClusterUpgrading",
-            cause=(
-                f"cluster upgrade failed: Job harvester-system/upgrade-cluster-upgrade failed: {LIMIT}",
-                "the last words",
-            ),
-            kept=("Job harvester-system/upgrade-cluster-upgrade",),
-            nodes={"node-0": "ImagePreloaded"},
-        ),
-        id="the cluster's components cannot be upgraded",
-    ),
-    pytest.param(
-        Failure(
-            faults=fault("pre-drain", SECOND),
-            last="NodeUpgrading",
-            cause=(
-                f"node {SECOND} upgrade failed: Job harvester-system/upgrade-node-upgrade-pre-drain-{SECOND} failed: ",
-                f"{LIMIT}: the last words",
-            ),
-            kept=(f"Job harvester-system/upgrade-node-upgrade-pre-drain-{SECOND}",),
-            nodes={"node-0": "PostDrained", SECOND: "PreDrainFailed", "node-1": "ImagePreloaded"},
-            warnings=("ImageCleanupSkipped",),
-        ),
-        id="the second node cannot be drained",
-    ),
-    pytest.param(
-        Failure(
-            faults=fault("post-drain", SECOND),
-            last="NodeUpgrading",
-            cause=(
-                f"node {SECOND} upgrade failed: Job harvester-system/upgrade-node-upgrade-post-drain-{SECOND} failed: ",
-                f"{LIMIT}: the last words",
-            ),
-            kept=(f"Job harvester-system/upgrade-node-upgrade-post-drain-{SECOND}",),
-            nodes={"node-0": "PostDrained", SECOND: "PostDrainFailed", "node-1": "ImagePreloaded"},
-            warnings=("ImageCleanupSkipped",),
-        ),
-        id="the second node's system cannot be upgraded",
-    ),
-    pytest.param(
-        Failure(
-            faults=fault("image-cleanup", SECOND),
-            last="CleaningUp",
-            cause=(
-                f"image cleanup failed: Job cattle-system/apply-upgrade-image-cleanup-on-{SECOND}",
-                f"failed: {LIMIT}: the last words",
-            ),
-            kept=(f"Job cattle-system/apply-upgrade-image-cleanup-on-{SECOND}",),
-            nodes={"node-0": "ImageCleaned", SECOND: "ImageCleanFailed"},
-            warnings=("ImageCleanupSkipped",),
-        ),
-        id="old images cannot be removed from a node",
-    ),
-]
-failures = pytest.mark.parametrize("failure", FAILURES)
+def failing(last: str, work: str, cause: str, job: str, **states: str) -> Failure:
+    """Return the failure of a Job, which is kept, on the second node unless `states` has no state of it."""
+    node = SECOND if "second" in states else ""
+    nodes = {"first": "node-0", "second": SECOND, "third": "node-1"}
+    return Failure(
+        faults=fault(work, node),
+        last=last,
+        cause=(f"{cause} failed: Job {job}", f"failed: {LIMIT}: the last words"),
+        kept=(f"Job {job}",),
+        nodes={nodes[name]: state for name, state in states.items()},
+        warnings=("ImageCleanupSkipped",) if last in {"NodeUpgrading", "CleaningUp"} else (),
+    )
 
 
-async def fail(stage: UpgradeRun) -> Object:
-    """Have an upgrade fail; the plan when all is done."""
-    await stage.create_plan(BY_VERSION)
-    assert await stage.until_ended() == FAILED
-    await stage.settle()
-    return await stage.plan()
+FAILURES = {
+    "the ISO cannot be imported": Failure(
+        faults={"image_import": {"attempts": 99, "message": "unexpected EOF"}},
+        last="ISODownloading",
+        cause=(
+            "VirtualMachineImage harvester-system/upgrade-iso: import failed: unexpected EOF. Check the Version's ",
+            "EOF. Check the Version's spec.isoURL and spec.isoChecksum, then create a new plan",
+        ),
+        again=BY_IMAGE,
+    ),
+    "the upgrade is not allowed": Failure(
+        faults={"release": {"min_upgradable_version": "v1.7.5"}},
+        last="MetadataPopulated",
+        cause=(
+            "upgrade from v1.7.1 to v1.8.0 is not allowed: running version v1.7.1 is too old",
+            "upgrade to v1.7.5 or later first",
+        ),
+        again={**BY_VERSION, "force": True},
+    ),
+    "images cannot be preloaded on a node": failing(
+        "ImagePreloading",
+        "prepare",
+        "image preload",
+        f"cattle-system/apply-upgrade-image-preload-on-{SECOND}",
+        first="ImagePreloaded",
+        second="ImagePreloadFailed",
+    ),
+    "the cluster's components cannot be upgraded": failing(
+        "ClusterUpgrading",
+        "manifests",
+        "cluster upgrade",
+        "harvester-system/upgrade-cluster-upgrade",
+        first="ImagePreloaded",
+    ),
+    "the second node cannot be drained": failing(
+        "NodeUpgrading",
+        "pre-drain",
+        f"node {SECOND} upgrade",
+        f"harvester-system/upgrade-node-upgrade-pre-drain-{SECOND}",
+        first="PostDrained",
+        second="PreDrainFailed",
+        third="ImagePreloaded",
+    ),
+    "the second node's system cannot be upgraded": failing(
+        "NodeUpgrading",
+        "post-drain",
+        f"node {SECOND} upgrade",
+        f"harvester-system/upgrade-node-upgrade-post-drain-{SECOND}",
+        first="PostDrained",
+        second="PostDrainFailed",
+        third="ImagePreloaded",
+    ),
+    "old images cannot be removed from a node": failing(
+        "CleaningUp",
+        "image-cleanup",
+        "image cleanup",
+        f"cattle-system/apply-upgrade-image-cleanup-on-{SECOND}",
+        first="ImageCleaned",
+        second="ImageCleanFailed",
+    ),
+}
+failures = pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 
 
 def assert_reported(plan: Object, events: list[Object], failure: Failure, *, in_order: bool) -> None:
@@ -168,7 +134,7 @@ def assert_reported(plan: Object, events: list[Object], failure: Failure, *, in_
     assert cause.startswith(beginning)
     assert cause.endswith(end)
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
-    states = {name: entry["state"] for name, entry in objects.status(plan).get("nodeUpgradeStatuses", {}).items()}
+    states = node_states(plan)
     assert states == states | {node: state for node, state in failure.nodes.items() if node == SECOND or in_order}
     warnings = [(event["reason"], event["message"], event["count"]) for event in events if event["type"] == "Warning"]
     assert warnings == [("UpgradeFailed", f"Upgrade failed: {cause}", 1)]
@@ -214,18 +180,16 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
 async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, failure: Failure) -> None:
     async with simulate(RepairableScenario.of(**failure.faults)) as simulation:
         is_real = simulation.backend.has_controllers
-        before, stage = await overridden_settings(simulation), await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            plan = await fail(stage)
+        before = await overridden_settings(simulation)
+        async with started(simulation) as stage:
+            plan = await stage.fail()
             # In which order others take the nodes is chance, which only the embedded server's dice repeat.
             assert_reported(plan, await stage.events(), failure, in_order=not is_real)
             await (stage.settle() if is_real else asyncio.sleep(LONG))
             await assert_kept(simulation, failure.kept)
             assert await overridden_settings(simulation) == before
             assert objects.finalizers(await stage.plan()) == [FINALIZER]
-            await simulation.client().delete(UPGRADE_PLANS, stage.name)
-            assert await stage.until("deleted") == "deleted"
-            await stage.settle()
+            await stage.delete()
             await assert_kept(simulation, ())
             assert await overridden_settings(simulation) == before
         assert stage.ledger.conflicts == []
@@ -250,62 +214,22 @@ async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, fa
 async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
     scenario = RepairableScenario.of(**failure.faults)
     async with simulate(scenario) as simulation:
-        client, before = simulation.client(), await overridden_settings(simulation)
-        stage = await UpgradeRun.set_up(simulation)
-        following = replace(stage, name="next")
-        async with stage.life():
-            failed = await fail(stage)
+        before = await overridden_settings(simulation)
+        async with started(simulation) as stage:
+            failed, following = await stage.fail(), replace(stage, name="next")
             scenario.repair()
             if deleted:
-                await client.delete(UPGRADE_PLANS, stage.name)
-                await stage.until("deleted")
+                await stage.delete()
             await following.create_plan(failure.again)
             if not deleted:
                 await following.until("NodeUpgrading")
-                await client.delete(UPGRADE_PLANS, stage.name)
+                await stage.client.delete(UPGRADE_PLANS, stage.name)
                 await stage.until("deleted")
                 interval, *_ = await overridden_settings(simulation)
                 assert interval == "1800"
-            assert await following.until_ended() == SUCCEEDED
-            await stage.settle()
-        plan = await following.plan()
-        assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+            plan = await following.succeed()
         generation = objects.status(failed).get("provisionGeneration", 3)
         assert objects.status(plan)["provisionGeneration"] == generation + 1
         assert await overridden_settings(simulation) == before
         assert await created_objects(simulation, "next") == []
-        warnings = [event["reason"] for event in await following.events() if event["type"] == "Warning"]
-        assert warnings == list(failure.warnings)
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("share", shares(SHARES))
-@pytest.mark.parametrize("work", ["prepare", "manifests"])
-@pytest.mark.thin
-async def test_clean_up_continues_after_a_crash(work: str, *, after: bool, share: int, sweep: Sweep) -> None:
-    golden, writes = await _cleaned(work)
-    verdict = next(number for number, write in enumerate(writes) if write.startswith("DELETE"))
-    for number in sweep.points(verdict, len(writes), share=share, shares=SHARES):
-        state, _ = await _cleaned(work, die_at=number, after=after)
-        assert state == golden, f"killed {'after' if after else 'before'} write {number}"
-
-
-async def _cleaned(work: str, *, die_at: int = 0, after: bool = False) -> tuple[list[Any], list[str]]:
-    """Return the end state of a failing upgrade, and the writes of its first manager."""
-    async with Simulation(
-        RepairableScenario.of(**fault(work, SECOND if work == "prepare" else "")), scale=0
-    ) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life(die_at=die_at, after=after) as first:
-            await stage.create_plan(BY_VERSION)
-            await stage.until_ended(died=first.wire.died)
-            await stage.settle()
-        if first.wire.died.is_set():
-            async with stage.life(seed="successor"):
-                await stage.until_ended()
-                await stage.settle()
-        events = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
-        plan = await stage.plan()
-        found = [await created_objects(simulation), await overridden_settings(simulation)]
-        left = [*found, sorted(events), phases_of(plan), objects.annotations_of(plan)]
-        return left, first.wire.writes
+        assert [reason for reason, _ in await following.warnings()] == list(failure.warnings)

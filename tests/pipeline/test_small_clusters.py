@@ -11,21 +11,13 @@ from hack.actors.kinds import INSTANCES
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.manager_restarts import InClusterManager
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, ENTRIES, UpgradeRun, condition, node_states, phases_of, started
 from tests.support.write_hooks import StateRecorder
 from upgrade_manager.api.keys import WITNESS_LABEL
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED
+from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import (
-    DEPLOYMENTS,
-    JOBS,
-    LONGHORN_SETTINGS,
-    NODES,
-    PODS,
-    PROVISIONING_CLUSTERS,
-    UPGRADE_PLANS,
-)
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, LONGHORN_SETTINGS, NODES, PODS, PROVISIONING_CLUSTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,28 +25,28 @@ if TYPE_CHECKING:
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
-ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id="by-image")]
 JOB = "upgrade-node-upgrade-single-node-upgrade-node-0"
 #: The states of one node of several; some may pass unobserved.
 DRAINED = ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"]
 INTERVAL = "replica-replenishment-wait-interval"
 
 
-async def upgraded(stage: UpgradeRun, spec: dict[str, Any], *, home: str) -> InClusterManager:
-    """Run an upgrade by a manager on that node until it succeeds and all events are recorded."""
+async def upgraded(
+    stage: UpgradeRun, spec: dict[str, Any] = BY_VERSION, *, home: str = "node-0"
+) -> tuple[InClusterManager, Object]:
+    """Upgrade by a manager on that node, and return it and the plan."""
     manager = InClusterManager(stage, home)
     async with manager.running():
         await stage.create_plan(spec)
-        assert await stage.until_ended() == SUCCEEDED
-        await stage.settle()
-    return manager
+        plan = await stage.succeed()
+    assert_complete(plan, await stage.events())
+    return manager, plan
 
 
 def assert_complete(plan: Object, events: list[Object]) -> None:
-    """Assert every phase and event once, and no warning."""
-    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+    """Assert the nodes' end states, every event once, and no warning."""
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
-    assert {entry["state"] for entry in objects.status(plan)["nodeUpgradeStatuses"].values()} == {"ImageCleaned"}
+    assert set(node_states(plan).values()) == {"ImageCleaned"}
     expected = [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
     assert sorted(event["message"] for event in events if event["type"] == "Normal") == sorted(
         [*expected, "Upgrade completed successfully"]
@@ -64,9 +56,9 @@ def assert_complete(plan: Object, events: list[Object]) -> None:
 
 
 async def replicas_of(stage: UpgradeRun) -> int:
-    """How many repository Pods the plan asked for."""
+    """Return the replicas of the plan's repository."""
     await stage.until("ImagePreloading", "ClusterUpgrading")
-    deployment = await stage.simulation.client().get(DEPLOYMENTS, f"{stage.name}-repo", namespace="harvester-system")
+    deployment = await stage.client.get(DEPLOYMENTS, f"{stage.name}-repo", namespace="harvester-system")
     return int(objects.spec(deployment)["replicas"])
 
 
@@ -84,14 +76,12 @@ async def test_single_node_reboots_with_manager_and_api_server(simulate: Simulat
         simulation.middleware.hook = recorder
         before = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
         stage = await UpgradeRun.set_up(simulation)
-        manager = await upgraded(stage, spec, home="node-0")
-        plan, events = await stage.plan(), await stage.events()
+        manager, plan = await upgraded(stage, spec)
         after = await client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
         interval = await client.get(LONGHORN_SETTINGS, INTERVAL, namespace="longhorn-system")
         node = await client.get(NODES, "node-0")
         jobs = (await client.list(JOBS)).items
     assert len(manager.lives) == 2
-    assert_complete(plan, events)
     assert objects.status(plan)["singleNode"] == "node-0"
     assert "provisionGeneration" not in objects.status(plan)
     states = recorder.states["node-0"]
@@ -105,8 +95,7 @@ async def test_single_node_reboots_with_manager_and_api_server(simulate: Simulat
     assert objects.spec(after)["rkeConfig"] == objects.spec(before)["rkeConfig"]
     assert objects.spec(after)["kubernetesVersion"] == "v1.35.2+rke2r1"
     assert not [path for path, _ in stage.ledger.created if "provisioning" in path]
-    made = [name for path, name in stage.ledger.created if path.endswith("/jobs")]
-    assert sorted(made) == ["upgrade-cluster-upgrade", JOB]
+    assert sorted(stage.ledger.names("jobs")) == ["upgrade-cluster-upgrade", JOB]
     assert interval["value"] == "600"
     assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
     assert "management.harvesterhci.io/pendingOSImage" not in objects.annotations_of(node)
@@ -118,22 +107,15 @@ async def test_lease_of_the_rebooted_node_expires() -> None:
     async with Simulation("one-node") as simulation:
         stage = await UpgradeRun.set_up(simulation)
         stage.options = RunOptions(leader_elect=True)
-        manager = await upgraded(stage, BY_VERSION, home="node-0")
-        assert_complete(await stage.plan(), await stage.events())
+        manager, _ = await upgraded(stage)
     assert len(manager.lives) == 2
 
 
 async def test_surviving_manager_records_every_state() -> None:
     async with Simulation("one-node") as simulation:
-        recorder = StateRecorder()
-        simulation.middleware.hook = recorder
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            assert await replicas_of(stage) == 1
-            assert await stage.until_ended() == SUCCEEDED
-            await stage.settle()
-        assert_complete(await stage.plan(), await stage.events())
+        recorder = simulation.middleware.hook = StateRecorder()
+        async with started(simulation) as stage:
+            assert_complete(await stage.succeed(), await stage.events())
     assert recorder.states["node-0"] == [
         "ImagePreloading",
         "ImagePreloaded",
@@ -155,10 +137,8 @@ async def test_job_killed_by_the_reboot_is_retried() -> None:
             # The OS is installed, and the node loses power before the Pod has finished.
             hosts.install("node-0", simulation.scenario.release.os_image, reboot_after="no-pod")
             hosts.power_off("node-0")
-            assert await stage.until_ended() == SUCCEEDED
-            await stage.settle()
+            assert_complete(await stage.succeed(), await stage.events())
         assert hosts.of("node-0").boots == 1
-        assert_complete(await stage.plan(), await stage.events())
     assert objects.name(pod).startswith(JOB[:40])
 
 
@@ -201,7 +181,7 @@ async def test_node_that_is_not_back_is_awaited(faults: dict[str, Any], waits: s
             if not waits:
                 assert await stage.phase() == "unknown"
                 simulation.hosts.power_on("node-0")
-                assert await stage.until_ended() == SUCCEEDED
+                await stage.succeed()
                 return
             plan = await stage.plan()
             assert condition(plan, "Progressing") == ("True", "NodeUpgrading", waits)
@@ -216,10 +196,8 @@ async def test_node_that_is_not_back_is_awaited(faults: dict[str, Any], waits: s
 async def test_node_with_the_release_os_is_not_rebooted() -> None:
     scenario = scenarios.load("one-node").changed(release={"os": "Harvester v1.7.1"})
     async with Simulation(scenario) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        manager = await upgraded(stage, BY_VERSION, home="node-0")
+        manager, _ = await upgraded(await UpgradeRun.set_up(simulation))
         assert simulation.hosts.of("node-0").boots == 0
-        assert_complete(await stage.plan(), await stage.events())
     assert len(manager.lives) == 1
 
 
@@ -233,21 +211,16 @@ async def test_failed_job_fails_the_upgrade_with_its_message(simulate: Simulate)
     fault = {"work": "single-node-upgrade", "message": "first line\nno space left on device"}
     scenario = scenarios.load("one-node").changed(faults=[fault])
     async with simulate(scenario) as simulation:
-        client, stage = simulation.client(), await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            assert await stage.until_ended() == FAILED
-            await stage.settle()
-        plan = await stage.plan()
+        async with started(simulation) as stage:
+            plan = await stage.fail()
         failed = await stage.events("UpgradeFailed")
-        jobs = [objects.name(job) for job in (await client.list(JOBS, namespace="harvester-system")).items]
-        interval = await client.get(LONGHORN_SETTINGS, INTERVAL, namespace="longhorn-system")
-        await client.delete(UPGRADE_PLANS, stage.name)
+        jobs = [objects.name(job) for job in (await stage.client.list(JOBS, namespace="harvester-system")).items]
+        interval = await stage.client.get(LONGHORN_SETTINGS, INTERVAL, namespace="longhorn-system")
     status, reason, message = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
     assert message.startswith(f"node node-0 upgrade failed: Job harvester-system/{JOB} failed: BackoffLimitExceeded")
     assert message.endswith(": no space left on device")
-    assert objects.status(plan)["nodeUpgradeStatuses"]["node-0"]["state"] == "SingleNodeUpgradeFailed"
+    assert node_states(plan) == {"node-0": "SingleNodeUpgradeFailed"}
     assert phases_of(plan)[-2:] == ["NodeUpgrading", FAILED]
     assert [event["message"] for event in failed] == [f"Upgrade failed: {message}"]
     assert jobs == [JOB]
@@ -257,7 +230,6 @@ async def test_failed_job_fails_the_upgrade_with_its_message(simulate: Simulate)
 @pytest.mark.rule(
     "api: provisionGeneration is the value that the plan set on the Rancher cluster",
     "api: singleNode is the node's name on a single-node cluster, else absent",
-    "pipeline: RepoCreate creates a Deployment of 2 replicas",
 )
 @pytest.mark.servers
 @pytest.mark.parametrize(
@@ -269,16 +241,10 @@ async def test_failed_job_fails_the_upgrade_with_its_message(simulate: Simulate)
 )
 async def test_few_nodes_are_upgraded_one_at_a_time(simulate: Simulate, scenario: str, spec: dict[str, Any]) -> None:
     async with simulate(scenario) as simulation:
-        recorder = StateRecorder()
-        simulation.middleware.hook = recorder
-        stage = await UpgradeRun.set_up(simulation)
-        asking = asyncio.create_task(replicas_of(stage))
-        manager = await upgraded(stage, spec, home="node-0")
-        plan, events, replicas = await stage.plan(), await stage.events(), await asking
+        recorder = simulation.middleware.hook = StateRecorder()
+        manager, plan = await upgraded(await UpgradeRun.set_up(simulation), spec)
         nodes = (await simulation.client().list(NODES)).items
-    assert_complete(plan, events)
     assert len(manager.lives) == 2
-    assert replicas == 2
     assert "singleNode" not in objects.status(plan)
     assert objects.status(plan)["provisionGeneration"] == 4
     for node in nodes:
@@ -292,12 +258,13 @@ async def test_few_nodes_are_upgraded_one_at_a_time(simulate: Simulate, scenario
 @pytest.mark.parametrize("scenario", ["two-nodes", "witness"])
 async def test_by_version_and_by_image(scenario: str, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        await upgraded(stage, spec, home="node-1")
-        assert_complete(await stage.plan(), await stage.events())
+        await upgraded(await UpgradeRun.set_up(simulation), spec, home="node-1")
 
 
-@pytest.mark.rule("pipeline: RepoCreate creates 1 replica when only one node is not a witness")
+@pytest.mark.rule(
+    "pipeline: RepoCreate creates a Deployment of 2 replicas",
+    "pipeline: RepoCreate creates 1 replica when only one node is not a witness",
+)
 @pytest.mark.parametrize(
     ("nodes", "replicas"),
     [
@@ -309,19 +276,14 @@ async def test_by_version_and_by_image(scenario: str, spec: dict[str, Any]) -> N
 )
 async def test_repository_has_a_replica_on_both_ordinary_nodes(nodes: dict[str, Any], replicas: int) -> None:
     scenario = scenarios.load("one-node").changed(nodes=nodes)
-    async with Simulation(scenario) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            assert await replicas_of(stage) == replicas
-            assert await stage.until_ended() == SUCCEEDED
-            await stage.settle()
-        assert_complete(await stage.plan(), await stage.events())
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        assert await replicas_of(stage) == replicas
+        assert_complete(await stage.succeed(), await stage.events())
 
 
 async def test_vms_migrate_between_nodes_but_not_to_the_witness() -> None:
     async with Simulation("witness") as simulation:
-        client, stage = simulation.client(), await UpgradeRun.set_up(simulation)
+        client = simulation.client()
         places: dict[str, set[str]] = {}
 
         async def watch() -> None:
@@ -332,8 +294,7 @@ async def test_vms_migrate_between_nodes_but_not_to_the_witness() -> None:
 
         (witness,) = [objects.name(one) for one in (await client.list(NODES)).items if is_witness(one)]
         watching = asyncio.create_task(watch())
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
+        async with started(simulation) as stage:
             assert await stage.until_ended() == SUCCEEDED
         watching.cancel()
     # None was stopped: they are the instances of the beginning.
@@ -348,20 +309,17 @@ def is_witness(node: Object) -> bool:
 
 async def test_two_nodes_wait_for_replicas_not_for_healthy_volumes() -> None:
     scenario = scenarios.load("two-nodes").changed(durations={"replica_rebuild": 90})
-    async with Simulation(scenario) as simulation:
-        stage, loop = await UpgradeRun.set_up(simulation), asyncio.get_running_loop()
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            await stage.until("ClusterUpgrading")
-            simulation.hosts.power_off("node-1")
-            await stage.until("NodeUpgrading")
-            began = loop.time()
-            await asyncio.sleep(60)
-            plan = await stage.plan()
-            assert objects.status(plan)["nodeUpgradeStatuses"]["node-0"]["state"] == "PreDraining"
-            assert condition(plan, "Degraded")[0] == "False"
-            assert await stage.until_ended() == SUCCEEDED
-        assert loop.time() - began > 90
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        await stage.until("ClusterUpgrading")
+        simulation.hosts.power_off("node-1")
+        await stage.until("NodeUpgrading")
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(60)
+        plan = await stage.plan()
+        assert node_states(plan)["node-0"] == "PreDraining"
+        assert condition(plan, "Degraded")[0] == "False"
+        assert await stage.until_ended() == SUCCEEDED
+        assert asyncio.get_running_loop().time() - began > 90
 
 
 async def test_witness_runs_only_tolerating_pods() -> None:

@@ -10,24 +10,27 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import pytest
 import yaml
 
+from hack.bench.in_process import LoopClock
 from hack.cluster.impersonation import ActingAs
 from tests.support.cluster_state import is_collected, lasting, stored
 from tests.support.manager_process import ManagerProcess
 from tests.support.polling import eventually
-from upgrade_manager.api.phases import TERMINAL
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS, Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
-    from datetime import datetime
 
     from hack.simulation import Simulation
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
     from upgrade_manager.pipeline.repository_client import RepositoryClient
@@ -35,6 +38,10 @@ if TYPE_CHECKING:
 PLAN = "upgrade"
 BY_VERSION: dict[str, Any] = {"version": "v1.8.0"}
 BY_IMAGE: dict[str, Any] = {"image": "harvester-v1.8.0"}
+#: Both ways to name the release, as parameters.
+ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id="by-image")]
+#: The same, the second in the full tier only.
+SPECS = [ENTRIES[0], pytest.param(BY_IMAGE, id="by-image", marks=pytest.mark.full)]
 #: Seconds between two polls of the plan, and until an upgrade counts as stuck; virtual and real.
 LOOK, STUCK = 0.25, 3600.0
 REAL_LOOK, REAL_STUCK = 0.02, 240.0
@@ -43,39 +50,18 @@ FAREWELL, REAL_FAREWELL = 10.0, 1.5
 _CREATED = 201
 RBAC = Path(__file__).parents[2] / "deploy" / "rbac"
 ACCOUNT = "system:serviceaccount:harvester-system:harvester-upgrade-manager"
-_RBAC_KINDS = {
-    kind: Resource(
-        group="rbac.authorization.k8s.io",
-        version="v1",
-        plural=f"{kind.lower()}s",
-        kind=kind,
-        namespaced=not kind.startswith("Cluster"),
-    )
-    for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-}
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedClock:
-    """The simulation's time as the manager's clock."""
-
-    simulation: Simulation
-
-    def now(self) -> datetime:
-        """Return the virtual wall time."""
-        return self.simulation.now()
-
-    def monotonic(self) -> float:
-        """Return the loop's time."""
-        return asyncio.get_running_loop().time()
+def _rbac_kind(kind: str) -> Resource:
+    group, plural = "rbac.authorization.k8s.io", f"{kind.lower()}s"
+    return Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=not kind.startswith("Cluster"))
 
 
 @cache
-def _rights() -> tuple[tuple[Resource, Object], ...]:
+def _rights() -> list[tuple[Resource, Object]]:
     """Return the RBAC manifests of `kubectl apply -k deploy`."""
-    texts = [path.read_text() for path in sorted(RBAC.glob("*.yaml"))]
-    manifests = [manifest for text in texts for manifest in yaml.safe_load_all(text)]
-    return tuple((_RBAC_KINDS[m["kind"]], m) for m in manifests if m["kind"] in _RBAC_KINDS)
+    manifests = [one for path in sorted(RBAC.glob("*.yaml")) for one in yaml.safe_load_all(path.read_text())]
+    return [(_rbac_kind(one["kind"]), one) for one in manifests if one["apiVersion"].startswith("rbac.")]
 
 
 class Ledger:
@@ -100,6 +86,10 @@ class Ledger:
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         """Forward it."""
         return self._inner.open(request)
+
+    def names(self, plural: str) -> list[str]:
+        """Return the names of the created objects of a kind."""
+        return [name for path, name in self.created if path.endswith(f"/{plural}")]
 
 
 @dataclass(kw_only=True)
@@ -130,7 +120,7 @@ class UpgradeRun:
             transport=self.ledger,
             repository=self.repository,
             certificates=self.simulation.certificates,
-            clock=SimulatedClock(self.simulation),
+            clock=LoopClock(self.simulation),
             die_at=die_at,
             after=after,
             lose_at=lose_at,
@@ -138,20 +128,43 @@ class UpgradeRun:
             options=self.options,
         )
 
-    async def create_plan(self, spec: dict[str, Any], **metadata: Any) -> Object:
+    @property
+    def client(self) -> Client:
+        """Return the user's client."""
+        return self.simulation.client()
+
+    async def create_plan(self, spec: dict[str, Any] = BY_VERSION, **metadata: Any) -> Object:
         """Create the plan as a user does."""
-        return await self.simulation.apply(
-            {
-                "apiVersion": UPGRADE_PLANS.api_version,
-                "kind": UPGRADE_PLANS.kind,
-                "metadata": {"name": self.name, **metadata},
-                "spec": spec,
-            }
-        )
+        head = {"apiVersion": UPGRADE_PLANS.api_version, "kind": UPGRADE_PLANS.kind}
+        return await self.simulation.apply({**head, "metadata": {"name": self.name, **metadata}, "spec": spec})
 
     async def plan(self) -> Object:
         """Return the plan."""
-        return await self.simulation.client().get(UPGRADE_PLANS, self.name)
+        return await self.client.get(UPGRADE_PLANS, self.name)
+
+    async def patch(self, **fields: Any) -> None:
+        """Patch the plan as a user does."""
+        await self.client.patch(UPGRADE_PLANS, self.name, MergePatch(fields))
+
+    async def delete(self) -> None:
+        """Delete the plan, and wait until its objects are removed."""
+        await self.client.delete(UPGRADE_PLANS, self.name)
+        assert await self.until("deleted") == "deleted"
+        await self.settle()
+
+    async def succeed(self) -> Object:
+        """Check that the upgrade succeeds with every phase recorded, and return the plan after cleanup."""
+        assert await self.until_ended() == SUCCEEDED
+        await self.settle()
+        plan = await self.plan()
+        assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+        return plan
+
+    async def fail(self) -> Object:
+        """Check that the upgrade fails, and return the plan after cleanup."""
+        assert await self.until_ended() == FAILED
+        await self.settle()
+        return await self.plan()
 
     async def phase(self) -> str:
         """Return the plan's current phase, "deleted", or "unknown" while the API server is unavailable."""
@@ -195,14 +208,9 @@ class UpgradeRun:
         await self.until_recorded("NodeUpgrading")
 
         def is_there(plan: Object) -> bool:
-            nodes = objects.status(plan).get("nodeUpgradeStatuses") or {}
-            return state in [entry["state"] for name, entry in nodes.items() if node in {"", name}]
+            return state in [found for name, found in node_states(plan).items() if node in {"", name}]
 
         await self.until_plan(is_there)
-
-    async def until_said(self, type_: str) -> None:
-        """Wait until the plan has that condition. Raises TimeoutError."""
-        await self.until_plan(lambda plan: objects.condition(plan, type_) is not None)
 
     async def settle(self) -> None:
         """Wait until cleanup and garbage collection are done."""
@@ -221,10 +229,25 @@ class UpgradeRun:
 
     async def events(self, reason: str = "") -> list[Object]:
         """Return the plan's events, oldest first."""
-        found = (await self.simulation.client().list(EVENTS)).items
+        found = (await self.client.list(EVENTS)).items
         about = [event for event in found if event["involvedObject"].get("name") == self.name]
         ordered = sorted(about, key=lambda event: int(objects.metadata(event)["resourceVersion"]))
         return [event for event in ordered if reason in {"", event["reason"]}]
+
+    async def warnings(self) -> list[tuple[str, str]]:
+        """Return reason and message of the plan's Warning events."""
+        return [(event["reason"], event["message"]) for event in await self.events() if event["type"] == "Warning"]
+
+
+@contextlib.asynccontextmanager
+async def started(
+    simulation: Simulation, spec: dict[str, Any] = BY_VERSION, *, name: str = PLAN, **metadata: Any
+) -> AsyncIterator[UpgradeRun]:
+    """Run a manager, and create the plan."""
+    stage = await UpgradeRun.set_up(simulation, name=name)
+    async with stage.life():
+        await stage.create_plan(spec, **metadata)
+        yield stage
 
 
 async def provision_generation(simulation: Simulation) -> int:
@@ -237,6 +260,11 @@ async def provision_generation(simulation: Simulation) -> int:
 def phases_of(plan: Object) -> list[str]:
     """Return the recorded phase values, in order."""
     return [entry["phase"] for entry in objects.status(plan).get("phaseTransitionTimestamps") or []]
+
+
+def node_states(plan: Object) -> dict[str, str]:
+    """Return the state of each node."""
+    return {name: entry["state"] for name, entry in (objects.status(plan).get("nodeUpgradeStatuses") or {}).items()}
 
 
 def condition(plan: Object, type_: str) -> tuple[str, str, str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects, overridden_settings, title
 from tests.support.simulate import SECOND, RepairableScenario, fault
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, condition, node_states, phases_of, started
@@ -18,6 +17,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
+    from hack.simulation import Simulation
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 

@@ -334,7 +334,7 @@ async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) 
             await stage.create_plan(BY_VERSION)
             await stage.until("ISODownloading")
             await blocked.create_plan(BY_VERSION)
-            await blocked.until_said("Available")
+            await blocked.until_decided()
             assert condition(await blocked.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
             await client.delete(UPGRADE_PLANS, "blocked")
             assert await blocked.until("deleted") == "deleted"

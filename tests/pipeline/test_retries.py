@@ -16,8 +16,8 @@ from hack.faults.rules import Cut, LoseRequest, Match, Rule
 from hack.simulation import Simulation
 from tests.support import api_faults
 from tests.support.exactly_once import CreateCounter, assert_readable, assert_succeeds_once
-from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of
-from upgrade_manager.api.phases import PHASES, SUCCEEDED
+from tests.support.upgrade import UpgradeRun, condition, phases_of, started
+from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal, Transient
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
@@ -50,11 +50,11 @@ CORRUPT = "the ISO is corrupt or not a Harvester release"
 
 @dataclass
 class Spoilt:
-    """A repository whose release file is not what it should be, until it is repaired."""
+    """A repository whose release file is invalid until it is repaired."""
 
     inner: RepositoryClient
     answer: bytes | int | Exception | None
-    #: Loop times at which the file was requested for.
+    #: Loop times at which the file was requested.
     requested: list[float] = field(default_factory=list)
 
     async def fetch(self, url: str, *, limit: int, timeout: float) -> Response:  # noqa: ASYNC109  # the protocol's
@@ -126,18 +126,18 @@ async def test_invalid_release_file_is_retried_until_repaired(
         stage = await UpgradeRun.set_up(simulation)
         spoilt = stage.repository = Spoilt(simulation.repository, answer)
         async with stage.life() as life:
-            await stage.create_plan(BY_VERSION)
+            await stage.create_plan()
             await stage.until("MetadataPopulating")
             await asyncio.sleep(BROKEN)
             plan, writes = await stage.plan(), len(life.wire.writes)
             await asyncio.sleep(BROKEN)
-            # Saying the same again costs nothing but the count of one event.
+            # A repeated error only increases the count of one event.
             assert all("/events/" in write for write in life.wire.writes[writes:])
             requested, spoilt.answer = list(spoilt.requested), None
             await stage.until("ImagePreloading")
             repaired = await stage.plan()
-            assert await stage.until_ended() == SUCCEEDED
-        warnings = await stage.events("ReconcileError")
+            await stage.succeed()
+        warnings = await stage.warnings()
     status, reason, message = condition(plan, "Degraded")
     assert (status, reason) == ("True", "ReconcileError")
     assert URL in message
@@ -147,7 +147,7 @@ async def test_invalid_release_file_is_retried_until_repaired(
     assert condition(plan, "Available") == ("True", "Executable", "Upgrading from v1.7.1 to v1.8.0")
     assert condition(plan, "Progressing")[:2] == ("True", "MetadataPopulating")
     assert_patient([time for time in requested if time < requested[0] + BROKEN])
-    assert [event["message"] for event in warnings] == [message]
+    assert warnings == [("ReconcileError", message)]
     assert condition(repaired, "Degraded") == ("False", "ReconcileSuccess", "")
 
 
@@ -179,23 +179,17 @@ async def test_missing_object_is_retried_until_created(resource: Resource, name:
         client = simulation.client()
         missing = await client.get(resource, name, namespace=namespace)
         await client.delete(resource, name, namespace=namespace)
-        stage = await UpgradeRun.set_up(simulation)
         simulation.middleware.counts.clear()
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
+        async with started(simulation) as stage:
             await asyncio.sleep(BROKEN)
             plan = await stage.plan()
-            reads = simulation.middleware.counts.total(verb="get", resource=_qualified(resource))
+            reads = simulation.middleware.counts.total(verb="get", resource=f"{resource.plural}.{resource.group}")
             await client.create(resource, _fresh(missing))
-            assert await stage.until_ended() == SUCCEEDED
-        assert condition(await stage.plan(), "Degraded") == ("False", "ReconcileSuccess", "")
+            repaired = await stage.succeed()
+        assert condition(repaired, "Degraded") == ("False", "ReconcileSuccess", "")
     assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
     assert objects.status(plan)["currentPhase"] == "Initializing"
     assert 5 < reads <= TRIES
-
-
-def _qualified(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}"
 
 
 def _fresh(obj: Object) -> Object:
@@ -208,18 +202,16 @@ def _fresh(obj: Object) -> Object:
 @pytest.mark.thin
 async def test_faulty_api_server_only_delays_the_upgrade(fault: str) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage, witness = await UpgradeRun.set_up(simulation), CreateCounter()
         middleware = simulation.middleware
-        middleware.hook = witness
+        creations = middleware.hook = CreateCounter()
         middleware.add(api_faults.FAULTS[fault])
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            await assert_succeeds_once(stage, witness)
+        async with started(simulation) as stage:
+            await assert_succeeds_once(stage, creations)
             assert middleware.counts.total() <= BOUND
 
 
 class Outage(CreateCounter):
-    """Takes the API server away for a minute, as soon as a phase is recorded."""
+    """Makes the API server unavailable for a minute, as soon as a phase is recorded."""
 
     def __init__(self, simulation: Simulation, phase: str) -> None:
         super().__init__()
@@ -230,7 +222,7 @@ class Outage(CreateCounter):
         self.lost: Counter[str] = Counter()
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Look for the phase."""
+        """Start the outage when the phase is recorded."""
         await super().after(number, call, response)
         if self._phase and call.subresource == "status" and self._phase in phases_of(json.loads(response.body)):
             self._phase = ""
@@ -249,12 +241,10 @@ class Outage(CreateCounter):
 @pytest.mark.thin
 async def test_api_server_outage_only_delays_the_upgrade(phase: str) -> None:
     async with Simulation("three-nodes") as simulation:
-        stage, outage = await UpgradeRun.set_up(simulation), Outage(simulation, phase)
-        simulation.middleware.hook = outage
+        outage = simulation.middleware.hook = Outage(simulation, phase)
         # Without that, watches that are open would outlast the outage.
         simulation.middleware.add(api_faults.often(Cut(seconds=5, clean=False), "watch", share=1))
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
+        async with started(simulation) as stage:
             await assert_succeeds_once(stage, outage)
     assert outage.lost
     assert max(outage.lost.values()) <= PATIENT

@@ -40,11 +40,6 @@ async def parted(first: UpgradeRun, second: UpgradeRun) -> tuple[UpgradeRun, Upg
     return (second, first) if blocked[0] else (first, second)
 
 
-def is_decided(plan: Object) -> bool:
-    """Whether the plan is accepted or blocked."""
-    return objects.condition(plan, "Available") is not None
-
-
 def assert_untouched(loser: Object, winner: str) -> None:
     """Check that the blocked plan has its condition and event, and nothing else."""
     status = objects.status(loser)
@@ -70,10 +65,10 @@ async def test_one_of_two_plans_runs(simulate: Simulate, *, later: bool) -> None
         if not later:
             await second.create_plan()
         async with first.life():
-            await first.until_plan(is_decided)
+            await first.until_decided()
             if later:
                 await second.create_plan()
-            await second.until_plan(is_decided)
+            await second.until_decided()
             winner, loser = await parted(first, second)
             assert winner is first or not later
             await winner.succeed()

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.bench.in_process import LoopClock
 from hack.cluster import scenario as scenarios
-from tests.support.manager_process import ManagerProcess
 from tests.support.simulate import PACE
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, SimulatedClock, UpgradeRun, condition, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
-from upgrade_manager.kube import objects
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, NODES, UPGRADE_PLANS, VERSIONS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, NODES, VERSIONS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from hack.cluster.scenario import Scenario
     from hack.simulation import Simulation
     from tests.support.simulate import Simulate
 
 SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
 DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"
-#: The API server that everybody speaks to.
+#: The API server of the kubeconfig.
 MAIN = "10.53.0.1"
 FULL = {"used_gib": 250}
+SILENT = {"node-1": {"answers": False}}
 
 
 @dataclass(frozen=True, slots=True)
-class PacedClock(SimulatedClock):
+class PacedClock(LoopClock):
     """On the real server a minute takes as long as the scenario's minutes."""
 
     def monotonic(self) -> float:
@@ -43,31 +45,37 @@ def cluster(*, disks: dict[str, Any] | None = None, **values: Any) -> Scenario:
     return scenarios.load("three-nodes").changed(nodes={"disks": disks or {}}, **values)
 
 
-def life(stage: UpgradeRun) -> ManagerProcess:
-    return ManagerProcess(
-        transport=stage.ledger,
-        repository=stage.repository,
-        certificates=stage.simulation.certificates,
-        clock=PacedClock(stage.simulation),
-    )
+@asynccontextmanager
+async def paced(
+    simulation: Simulation, spec: dict[str, Any] = BY_VERSION, **metadata: Any
+) -> AsyncIterator[UpgradeRun]:
+    """Run a manager whose minute is the scenario's, and create the plan."""
+    stage = await UpgradeRun.set_up(simulation)
+    async with replace(stage.life(), clock=PacedClock(simulation)):
+        await stage.create_plan(spec, **metadata)
+        yield stage
 
 
-def asked(simulation: Simulation) -> int:
+def requests_to_nodes(simulation: Simulation) -> int:
     return simulation.middleware.counts.total(verb="get", resource=NODES.plural)
 
 
 async def wait_for(stage: UpgradeRun, words: str) -> None:
-    """Until the plan says that it waits for that. Raises TimeoutError."""
+    """Wait until the plan reports that it waits for that. Raises TimeoutError."""
     await stage.until_plan(lambda plan: words in condition(plan, "Progressing")[2], seconds=30)
 
 
-async def fail(stage: UpgradeRun, **metadata: Any) -> str:
-    """Have a plan made that fails before it has changed anything; its cause."""
-    async with life(stage):
-        await stage.create_plan(BY_VERSION, **metadata)
-        assert await stage.until_ended() == FAILED
-        await stage.settle()
-    plan, events = await stage.plan(), await stage.events()
+async def cause_of(scenario: Scenario, simulate: Simulate, **metadata: Any) -> str:
+    """Let a plan fail on that cluster, and return the cause."""
+    async with simulate(scenario) as simulation:
+        return await fail(simulation, **metadata)
+
+
+async def fail(simulation: Simulation, **metadata: Any) -> str:
+    """Create a plan that fails before it has changed anything, and return the cause."""
+    async with paced(simulation, **metadata) as stage:
+        plan = await stage.fail()
+    events = await stage.events()
     status, reason, cause = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
     assert phases_of(plan) == ["Initializing", "Failed"]
@@ -85,11 +93,9 @@ async def fail(stage: UpgradeRun, **metadata: Any) -> str:
 @pytest.mark.servers
 async def test_preflight_costs_two_requests_per_node(simulate: Simulate) -> None:
     async with simulate(cluster(api_servers={"10.53.0.2": {"days": 8}})) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with life(stage):
-            await stage.create_plan(BY_VERSION)
+        async with paced(simulation) as stage:
             await stage.until("ISODownloading")
-        assert asked(simulation) == 6
+        assert requests_to_nodes(simulation) == 6
         assert {host: len(times) for host, times in simulation.certificates.asked.items()} == {MAIN: 1, "10.53.0.2": 1}
         assert await stage.events("UpgradeFailed") == []
 
@@ -102,8 +108,7 @@ async def test_preflight_costs_two_requests_per_node(simulate: Simulate) -> None
 @pytest.mark.servers
 async def test_all_full_nodes_are_reported(simulate: Simulate) -> None:
     disks = {"node-0": FULL, "node-2": {"image_gc_high_threshold": 30}}
-    async with simulate(cluster(disks=disks)) as simulation:
-        cause = await fail(await UpgradeRun.set_up(simulation))
+    cause = await cause_of(cluster(disks=disks), simulate)
     assert "node node-0 (87.7 % > 85 %), node node-2 (34.4 % > 30 %)" in cause
     assert "node-1" not in cause
 
@@ -112,8 +117,7 @@ async def test_all_full_nodes_are_reported(simulate: Simulate) -> None:
 @pytest.mark.servers
 async def test_expired_certificate_is_reported_with_its_endpoint(simulate: Simulate) -> None:
     servers = {"10.53.0.2": {"days": -1}, "10.53.0.3": {"authority_days": 2}, "10.53.0.4": {}}
-    async with simulate(cluster(api_servers=servers)) as simulation:
-        cause = await fail(await UpgradeRun.set_up(simulation))
+    cause = await cause_of(cluster(api_servers=servers), simulate)
     assert "endpoint 10.53.0.2:443 (expired 20" in cause
     assert "endpoint 10.53.0.3:443 (in 1 day, 20" in cause
     assert "7 days" in cause
@@ -129,9 +133,7 @@ async def test_expired_certificate_is_reported_with_its_endpoint(simulate: Simul
 async def test_node_unreachable_for_30_s_delays_the_upgrade(simulate: Simulate) -> None:
     scenario = cluster(disks={"node-1": {"unreachable": 30}}, api_servers={"10.53.0.2": {"unreachable": 30}})
     async with simulate(scenario) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with life(stage):
-            await stage.create_plan(BY_VERSION)
+        async with paced(simulation) as stage:
             await wait_for(stage, "the kubelet of node node-1 (")
             assert condition(await stage.plan(), "Degraded")[0] == "False"
             await stage.until("ISODownloading")
@@ -146,8 +148,7 @@ async def test_unreachable_node_fails_the_check_with_other_failures(simulate: Si
         disks={"node-0": FULL, "node-1": {"answers": False}},
         api_servers={"10.53.0.2": {"answers": False}, "10.53.0.3": {"tls": False}, "10.53.0.4": {"since_days": -2}},
     )
-    async with simulate(scenario) as simulation:
-        cause = await fail(await UpgradeRun.set_up(simulation))
+    cause = await cause_of(scenario, simulate)
     assert "node node-0 (87.7 % > 85 %)" in cause
     assert "Kubelet did not respond for 1 min: node node-1 (" in cause
     assert "connection refused" in cause
@@ -162,8 +163,8 @@ async def test_unreachable_node_fails_the_check_with_other_failures(simulate: Si
 )
 @pytest.mark.servers
 async def test_invalid_annotations_fail_the_plan(simulate: Simulate) -> None:
-    async with simulate(cluster(disks={"node-0": FULL})) as simulation:
-        cause = await fail(await UpgradeRun.set_up(simulation), annotations={SKIP: "please", DAYS: "0"})
+    annotations = {SKIP: "please", DAYS: "0"}
+    cause = await cause_of(cluster(disks={"node-0": FULL}), simulate, annotations=annotations)
     assert f'Annotation {SKIP} is \'please\'; must be "true" or "false"' in cause
     assert f"Annotation {DAYS} is '0'; must be a whole number of days greater than 0" in cause
 
@@ -177,47 +178,36 @@ async def test_invalid_annotations_fail_the_plan(simulate: Simulate) -> None:
     ],
 )
 async def test_annotations_skip_the_checks(simulate: Simulate, annotations: dict[str, str], scenario: Scenario) -> None:
-    async with simulate(scenario) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with life(stage):
-            await stage.create_plan(BY_IMAGE, annotations=annotations)
-            assert await stage.until_ended() == SUCCEEDED
+    async with simulate(scenario) as simulation, paced(simulation, BY_IMAGE, annotations=annotations) as stage:
+        assert await stage.until_ended() == SUCCEEDED
 
 
 async def test_skip_annotation_takes_effect_immediately(simulate: Simulate) -> None:
-    async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with life(stage):
-            await stage.create_plan(BY_VERSION)
-            await wait_for(stage, "node-1")
-            began = asyncio.get_running_loop().time()
-            await _annotate(simulation, SKIP)
-            await stage.until("ISODownloading")
-            assert asyncio.get_running_loop().time() - began < 2
-
-
-async def _annotate(simulation: Simulation, key: str) -> None:
-    await simulation.client().patch(UPGRADE_PLANS, "upgrade", MergePatch({"metadata": {"annotations": {key: "true"}}}))
+    async with simulate(cluster(disks=SILENT)) as simulation, paced(simulation) as stage:
+        await wait_for(stage, "node-1")
+        began = asyncio.get_running_loop().time()
+        await stage.patch(metadata={"annotations": {SKIP: "true"}})
+        await stage.until("ISODownloading")
+        assert asyncio.get_running_loop().time() - began < 2
 
 
 async def test_wait_writes_nothing_and_probes_only_silent_nodes(simulate: Simulate) -> None:
-    async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
+    async with simulate(cluster(disks=SILENT)) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life() as manager:
-            await stage.create_plan(BY_VERSION)
+            await stage.create_plan()
             await wait_for(stage, "node-1")
-            writes, before = len(manager.wire.writes), asked(simulation)
+            writes, before = len(manager.wire.writes), requests_to_nodes(simulation)
             await asyncio.sleep(50)
             assert len(manager.wire.writes) == writes
-            assert 4 <= asked(simulation) - before <= 8
+            assert 4 <= requests_to_nodes(simulation) - before <= 8
 
 
 async def test_next_manager_continues_the_wait(simulate: Simulate) -> None:
-    async with simulate(cluster(disks={"node-1": {"answers": False}})) as simulation:
+    async with simulate(cluster(disks=SILENT)) as simulation:
         stage = await UpgradeRun.set_up(simulation)
-        first = stage.life()
-        async with first:
-            await stage.create_plan(BY_VERSION)
+        async with stage.life() as first:
+            await stage.create_plan()
             await wait_for(stage, "node-1")
             await asyncio.sleep(59)
             assert await stage.phase() == "Initializing"
@@ -235,9 +225,7 @@ async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simul
         client = simulation.client()
         version = await client.get(VERSIONS, "v1.8.0", namespace="harvester-system")
         await client.delete(VERSIONS, "v1.8.0", namespace="harvester-system")
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
+        async with started(simulation) as stage:
             await asyncio.sleep(600)
             metadata = {"name": "v1.8.0", "namespace": "harvester-system"}
             await client.create(VERSIONS, {**version, "metadata": metadata})
@@ -246,15 +234,11 @@ async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simul
 
 async def test_next_plan_upgrades_a_repaired_cluster(simulate: Simulate) -> None:
     async with simulate(cluster(api_servers={"10.53.0.2": {"days": 1}})) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        await fail(stage)
+        await fail(simulation)
         client = simulation.client()
         piece = await client.get(ENDPOINT_SLICES, "kubernetes", namespace="default")
         piece["endpoints"] = [e for e in piece["endpoints"] if e["addresses"] != ["10.53.0.2"]]
         await client.update(ENDPOINT_SLICES, piece)
-        second = await UpgradeRun.set_up(simulation, name="second")
-        async with second.life():
-            await second.create_plan(BY_VERSION)
-            await second.until("ISODownloaded", "RepoCreating", FAILED)
-        assert [objects.name(image) for image in (await client.list(VIRTUAL_MACHINE_IMAGES)).items] != []
-        assert await second.phase() != FAILED
+        async with started(simulation, name="second") as second:
+            assert await second.until("ISODownloaded", "RepoCreating", FAILED) != FAILED
+        assert (await client.list(VIRTUAL_MACHINE_IMAGES)).items != []

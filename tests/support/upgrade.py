@@ -212,6 +212,10 @@ class UpgradeRun:
 
         await self.until_plan(is_there)
 
+    async def until_decided(self) -> None:
+        """Wait until the plan is accepted or blocked. Raises TimeoutError."""
+        await self.until_plan(lambda plan: objects.condition(plan, "Available") is not None)
+
     async def settle(self) -> None:
         """Wait until cleanup and garbage collection are done."""
         if not self.simulation.backend.has_controllers:

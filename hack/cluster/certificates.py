@@ -58,14 +58,15 @@ class Authority:
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def server(self, names: Sequence[str] = LOOPBACK) -> Pair:
-        """Issue a server certificate for these names and addresses."""
+        """Issue a certificate for a server with these names and addresses, which may also use it as a client."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
         builder = self._builder(subject, key.public_key())
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
         builder = builder.add_extension(_usage(sign_certificates=False), critical=True)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         return Pair(
             certificate=certificate.public_bytes(serialization.Encoding.PEM),

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -12,8 +14,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from hack.cluster.certificates import Authority, server_context
 from tests.support.kube_server import event, initial_end, node
-from tests.support.kube_tls import Authority
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.config import ClientConfig, ConfigError, TlsConfig
 from upgrade_manager.kube.errors import REFUSED, Transient
@@ -25,7 +27,6 @@ from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -84,6 +85,12 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
         await server.close()
 
 
+@asynccontextmanager
+async def connected(handler: Handler) -> AsyncIterator[HttpTransport]:
+    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
+        yield transport
+
+
 async def echo(request: web.Request) -> web.Response:
     return web.json_response(
         {
@@ -133,30 +140,23 @@ async def test_any_status_is_a_response_and_redirects_are_kept() -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=int(request.path[1:]), headers={"location": "/200", "retry-after": "3"})
 
-    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
+    async with connected(handler) as transport:
         for status in (302, 404, 429, 500):
             response = await transport.send(Request(method="GET", path=f"/{status}"))
             assert (response.status, response.headers["retry-after"]) == (status, "3")
 
 
-async def test_repeated_headers_are_joined() -> None:
-    async def warning(_: web.Request) -> web.Response:
-        response = web.Response()
+async def test_headers_are_joined_and_bodies_decompressed() -> None:
+    async def handler(_: web.Request) -> web.Response:
+        response = web.Response(body=gzip.compress(b"x" * 1000), headers={"content-encoding": "gzip"})
         for text in ("one", "two"):
             response.headers.add("Warning", f'299 - "{text}"')
         return response
 
-    async with serving(warning) as url, HttpTransport(config_of(url)) as transport:
+    async with connected(handler) as transport:
         response = await transport.send(GET)
-        assert response.headers["warning"] == '299 - "one", 299 - "two"'
-
-
-async def test_compressed_responses_are_decompressed() -> None:
-    async def handler(_: web.Request) -> web.Response:
-        return web.Response(body=gzip.compress(b"x" * 1000), headers={"content-encoding": "gzip"})
-
-    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
-        assert (await transport.send(GET)).body == b"x" * 1000
+    assert response.headers["warning"] == '299 - "one", 299 - "two"'
+    assert response.body == b"x" * 1000
 
 
 async def test_an_absent_server_is_a_refused_connection() -> None:
@@ -171,18 +171,6 @@ async def test_an_absent_server_is_a_refused_connection() -> None:
     assert seen.codes == [("GET", "<error>")] * 2
 
 
-async def test_a_broken_connection_is_transient() -> None:
-    async def handler(request: web.Request) -> web.Response:
-        assert request.transport is not None
-        request.transport.abort()
-        return web.Response()
-
-    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
-        with pytest.raises(Transient, match="the connection to the API server failed") as caught:
-            await transport.send(Request(method="POST", path="/"))
-        assert caught.value.reason == ""
-
-
 async def test_a_stream_ends_with_the_server() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"X-Kind": "watch"})
@@ -192,26 +180,31 @@ async def test_a_stream_ends_with_the_server() -> None:
             await response.write(piece)
         return response
 
-    async with serving(handler) as url, HttpTransport(config_of(url)) as transport, transport.open(GET) as stream:
+    async with connected(handler) as transport, transport.open(GET) as stream:
         assert (stream.status, stream.headers["x-kind"]) == (200, "watch")
         assert b"".join([chunk async for chunk in stream.chunks()]) == b"ab"
 
 
-async def test_a_broken_stream_is_transient() -> None:
+async def test_broken_connection_is_transient() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b"a")
+        if request.method == "GET":
+            await response.prepare(request)
+            await response.write(b"a")
         assert request.transport is not None
         request.transport.abort()
         return response
 
-    async with serving(handler) as url, HttpTransport(config_of(url)) as transport, transport.open(GET) as stream:
-        chunks = aiter(stream.chunks())
-        assert await anext(chunks) == b"a"
-        with pytest.raises(Transient) as caught:
-            await anext(chunks)
-    assert caught.value.reason == ""
+    async with connected(handler) as transport:
+        with pytest.raises(Transient, match="the connection to the API server failed") as caught:
+            await transport.send(Request(method="POST", path="/"))
+        assert caught.value.reason == ""
+        async with transport.open(GET) as stream:
+            chunks = aiter(stream.chunks())
+            assert await anext(chunks) == b"a"
+            with pytest.raises(Transient) as caught:
+                await anext(chunks)
+        assert caught.value.reason == ""
 
 
 async def test_many_watches_do_not_block_requests() -> None:
@@ -223,7 +216,7 @@ async def test_many_watches_do_not_block_requests() -> None:
         return response
 
     watch = Request(method="GET", path="/", query=(("watch", "1"),))
-    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
+    async with connected(handler) as transport:
         watches = [transport.open(watch) for _ in range(40)]
         for opened in watches:
             await opened.__aenter__()
@@ -270,35 +263,40 @@ async def test_a_token_that_stays_rejected_is_loaded_once() -> None:
 
 
 @pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority(tmp_path)
+def authority() -> Authority:
+    return Authority(now=datetime.now(UTC))
 
 
-async def test_only_a_server_of_a_trusted_authority_is_accepted(authority: Authority, tmp_path: Path) -> None:
-    other = Authority(tmp_path, "other")
-    async with serving(echo, authority.server_context()) as url:
-        assert await status_of(config_of(url, tls=TlsConfig(ca_data=authority.cert))) == 200
+@pytest.fixture
+def context(authority: Authority, tmp_path: Path) -> ssl.SSLContext:
+    return server_context(authority.server(), tmp_path)
+
+
+def trusting(authority: Authority, **options: Any) -> TlsConfig:
+    return TlsConfig(ca_data=authority.certificate.decode(), **options)
+
+
+async def test_only_a_server_of_a_trusted_authority_is_accepted(authority: Authority, context: ssl.SSLContext) -> None:
+    async with serving(echo, context) as url:
+        assert await status_of(config_of(url, tls=trusting(authority))) == 200
         with pytest.raises(Transient, match="certificate"):
-            await status_of(config_of(url, tls=TlsConfig(ca_data=other.cert)))
+            await status_of(config_of(url, tls=trusting(Authority(now=datetime.now(UTC)))))
 
 
-async def test_verification_can_be_disabled(authority: Authority) -> None:
-    async with serving(echo, authority.server_context("elsewhere")) as url:
+async def test_tls_server_name_or_insecure_replaces_the_host_check(authority: Authority, tmp_path: Path) -> None:
+    async with serving(echo, server_context(authority.server(["elsewhere"]), tmp_path)) as url:
         assert await status_of(config_of(url, tls=TlsConfig(insecure=True))) == 200
-
-
-async def test_tls_server_name_replaces_the_host(authority: Authority) -> None:
-    async with serving(echo, authority.server_context("elsewhere")) as url:
-        tls = TlsConfig(ca_data=authority.cert, server_name="elsewhere")
-        assert await status_of(config_of(url, tls=tls)) == 200
+        assert await status_of(config_of(url, tls=trusting(authority, server_name="elsewhere"))) == 200
         with pytest.raises(Transient, match="certificate"):
-            await status_of(config_of(url, tls=replace(tls, server_name="")))
+            await status_of(config_of(url, tls=trusting(authority)))
 
 
-async def test_a_client_certificate_is_sent(authority: Authority) -> None:
-    pair = authority.sign("client")
-    async with serving(echo, authority.server_context(clients=True)) as url:
-        tls = TlsConfig(ca_data=authority.cert, cert_file=str(pair.cert_file), key_file=str(pair.key_file))
+async def test_client_certificate_is_sent(authority: Authority, context: ssl.SSLContext, tmp_path: Path) -> None:
+    context.load_verify_locations(cadata=authority.certificate.decode())
+    context.verify_mode = ssl.CERT_REQUIRED
+    cert, key = authority.server(["client"]).write(tmp_path, "client")
+    async with serving(echo, context) as url:
+        tls = trusting(authority, cert_file=str(cert), key_file=str(key))
         assert await status_of(config_of(url, tls=tls)) == 200
 
 
@@ -314,7 +312,7 @@ def open_files() -> int:
     return len(list(Path("/dev/fd").iterdir()))
 
 
-async def test_closing_a_watch_does_not_wait_for_a_dead_server(authority: Authority) -> None:
+async def test_closing_a_watch_does_not_wait_for_a_dead_server(authority: Authority, context: ssl.SSLContext) -> None:
     over = asyncio.Event()
 
     async def deaf(request: web.Request) -> web.StreamResponse:
@@ -328,8 +326,8 @@ async def test_closing_a_watch_does_not_wait_for_a_dead_server(authority: Author
         request.transport.resume_reading()
         return response
 
-    async with serving(deaf, authority.server_context()) as url:
-        config = config_of(url, tls=TlsConfig(ca_data=authority.cert))
+    async with serving(deaf, context) as url:
+        config = config_of(url, tls=trusting(authority))
         async with HttpTransport(config) as transport:
             before = open_files()
             async with transport.open(GET) as stream:
@@ -341,15 +339,15 @@ async def test_closing_a_watch_does_not_wait_for_a_dead_server(authority: Author
         over.set()
 
 
-async def test_a_rotated_ca_makes_a_new_tls_context(authority: Authority, tmp_path: Path) -> None:
-    other = Authority(tmp_path, "other")
-    async with serving(accepting("Bearer new"), authority.server_context()) as url:
-        newer = config_of(url, authorization="Bearer new", tls=TlsConfig(ca_data=authority.cert))
-        stale = config_of(url, newer, authorization="Bearer old", tls=TlsConfig(ca_data=other.cert), max_age=0.0)
+async def test_a_rotated_ca_makes_a_new_tls_context(authority: Authority, context: ssl.SSLContext) -> None:
+    other = trusting(Authority(now=datetime.now(UTC)))
+    async with serving(accepting("Bearer new"), context) as url:
+        newer = config_of(url, authorization="Bearer new", tls=trusting(authority))
+        stale = config_of(url, newer, authorization="Bearer old", tls=other, max_age=0.0)
         assert await status_of(stale) == 200
 
 
-async def test_an_informer_survives_aborted_connections(authority: Authority) -> None:
+async def test_an_informer_survives_aborted_connections(authority: Authority, context: ssl.SSLContext) -> None:
     written = asyncio.Event()
     watches: list[str] = []
 
@@ -369,8 +367,8 @@ async def test_an_informer_survives_aborted_connections(authority: Authority) ->
         return response
 
     random = Random(1)
-    async with serving(handler, authority.server_context()) as url:
-        config = config_of(url, tls=TlsConfig(ca_data=authority.cert))
+    async with serving(handler, context) as url:
+        config = config_of(url, tls=trusting(authority))
         async with HttpTransport(config) as transport:
             informer = Informer(
                 Client(transport, user_agent="test", random=random), Selection(resource=NODES), random=random

@@ -6,7 +6,6 @@ import json
 import math
 import subprocess
 import sys
-import textwrap
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -16,12 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.kube_tls import Authority
+from hack.cluster.certificates import Authority
 from upgrade_manager.kube.config import ClientConfig, ConfigError
 from upgrade_manager.kube.kubeconfig import Kubeconfig, _imported, config_library
 
 TOKEN = {"token": "t"}
 NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)
+AUTHORITY = Authority(now=NOW)
 
 
 def kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> str:
@@ -44,8 +44,12 @@ def kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> str:
     return str(path)
 
 
-def text(path: str) -> str:
-    return Path(path).read_text()
+def read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 async def loaded(paths: str, context: str = "") -> ClientConfig:
@@ -53,8 +57,7 @@ async def loaded(paths: str, context: str = "") -> ClientConfig:
 
 
 async def test_a_token_and_a_ca_as_data(tmp_path: Path) -> None:
-    data = base64.b64encode(b"PEM").decode()
-    config = await loaded(kubeconfig(tmp_path, {"token": "t"}, **{"certificate-authority-data": data}))
+    config = await loaded(kubeconfig(tmp_path, TOKEN, **{"certificate-authority-data": encoded(b"PEM")}))
     assert (config.server, config.authorization, config.max_age) == ("https://k.example.org:6443", "Bearer t", 60)
     assert (config.tls.ca_data, config.tls.insecure, config.tls.cert_file) == ("PEM", False, "")
 
@@ -63,7 +66,7 @@ async def test_cluster_settings_are_loaded(tmp_path: Path) -> None:
     settings = {"insecure-skip-tls-verify": True, "tls-server-name": "kube", "proxy-url": "http://proxy:3128"}
     config = await loaded(kubeconfig(tmp_path, {"username": "a", "password": "b"}, **settings))
     assert (config.tls.insecure, config.tls.server_name, config.proxy) == (True, "kube", "http://proxy:3128")
-    assert config.authorization == "Basic " + base64.b64encode(b"a:b").decode()
+    assert config.authorization == "Basic " + encoded(b"a:b")
 
 
 async def test_a_token_file_is_read_at_every_load(tmp_path: Path) -> None:
@@ -75,35 +78,34 @@ async def test_a_token_file_is_read_at_every_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_data", [True, False], ids=["as data", "as files"])
-async def test_a_client_certificate(tmp_path: Path, *, is_data: bool) -> None:
-    pair = Authority(tmp_path).sign("client")
+async def test_client_certificate_is_loaded(tmp_path: Path, *, is_data: bool) -> None:
+    pair = AUTHORITY.server()
+    _, key_file = pair.write(tmp_path, "client")
+    (tmp_path / "ca.crt").write_bytes(AUTHORITY.certificate)
     if is_data:
-        user = {
-            "client-certificate-data": base64.b64encode(pair.cert.encode()).decode(),
-            "client-key-data": base64.b64encode(pair.key.encode()).decode(),
-        }
+        user = {"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)}
     else:
-        user = {"client-certificate": pair.cert_file.name, "client-key": pair.key_file.name}
-    config = await loaded(kubeconfig(tmp_path, user, **{"certificate-authority": "authority.crt"}))
-    assert text(config.tls.cert_file) == pair.cert
-    assert text(config.tls.key_file) == pair.key
+        user = {"client-certificate": "client.crt", "client-key": "client.key"}
+    config = await loaded(kubeconfig(tmp_path, user, **{"certificate-authority": "ca.crt"}))
+    assert read(config.tls.cert_file) == pair.certificate
+    assert read(config.tls.key_file) == pair.key
     assert config.tls.ca_data.startswith("-----BEGIN")
     assert config.authorization == ""
-    pair.key_file.write_text(pair.key + "\n")
+    key_file.write_bytes(pair.key + b"\n")
     assert ((await config.source.load()).tls == config.tls) == is_data
 
 
 async def test_the_loaded_context_is_kept(tmp_path: Path) -> None:
-    paths = kubeconfig(tmp_path, {"token": "t"})
+    paths = kubeconfig(tmp_path, TOKEN)
     config = await loaded(paths, "two")
     assert config.server == "http://l.example.org"
     config = await loaded(paths)
-    (tmp_path / "config").write_text(text(paths).replace("current-context: one", "current-context: two"))
+    (tmp_path / "config").write_bytes(read(paths).replace(b"current-context: one", b"current-context: two"))
     assert (await config.source.load()).server == "https://k.example.org:6443"
 
 
 async def test_several_files_are_merged(tmp_path: Path) -> None:
-    paths = kubeconfig(tmp_path, {"token": "t"})
+    paths = kubeconfig(tmp_path, TOKEN)
     first = tmp_path / "first"
     first.write_text("current-context: two\n")
     assert (await loaded(f"{first}:{tmp_path / 'absent'}:{paths}")).server == "http://l.example.org"
@@ -111,18 +113,10 @@ async def test_several_files_are_merged(tmp_path: Path) -> None:
 
 def plugin(folder: Path, **status: Any) -> dict[str, Any]:
     """Write an exec plugin that returns that status and counts its runs."""
-    script = folder / "plugin.py"
-    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
-    script.write_text(
-        textwrap.dedent(f"""
-        import os
-        with open({str(folder / "runs")!r}, "a") as runs:
-            runs.write("x")
-        print({json.dumps(credential)!r})
-        """)
-    )
     version = "client.authentication.k8s.io/v1"
-    return {"exec": {"apiVersion": version, "command": sys.executable, "args": [str(script)]}}
+    credential = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+    script = f"echo -n x >>{folder}/runs; printf %s '{json.dumps(credential)}'"
+    return {"exec": {"apiVersion": version, "command": "sh", "args": ["-c", script]}}
 
 
 async def test_a_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> None:
@@ -134,16 +128,12 @@ async def test_a_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> N
     assert (tmp_path / "runs").read_text() == "xx"
 
 
-async def test_a_plugin_token_without_expiry_has_no_maximum_age(tmp_path: Path) -> None:
-    config = await loaded(kubeconfig(tmp_path, plugin(tmp_path, **TOKEN)))
+async def test_plugin_may_return_a_certificate_without_expiry(tmp_path: Path) -> None:
+    pair = AUTHORITY.server()
+    data = {"clientCertificateData": pair.certificate.decode(), "clientKeyData": pair.key.decode()}
+    config = await loaded(kubeconfig(tmp_path, plugin(tmp_path, **data)))
+    assert read(config.tls.cert_file) == pair.certificate
     assert config.max_age == math.inf
-
-
-async def test_a_plugin_may_return_a_certificate(tmp_path: Path) -> None:
-    pair = Authority(tmp_path).sign("client")
-    user = plugin(tmp_path, clientCertificateData=pair.cert, clientKeyData=pair.key)
-    config = await loaded(kubeconfig(tmp_path, user))
-    assert text(config.tls.cert_file) == pair.cert
 
 
 async def test_a_failing_plugin_is_a_config_error(tmp_path: Path) -> None:
@@ -162,7 +152,7 @@ async def test_a_hanging_plugin_times_out(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(library, "load_kube_config", hang)
     monkeypatch.setattr("upgrade_manager.kube.kubeconfig.config_library", lambda: library)
     with pytest.raises(ConfigError, match=r"its login took over 0\.2 s"):
-        await loaded(kubeconfig(tmp_path, {"token": "t"}))
+        await loaded(kubeconfig(tmp_path, TOKEN))
 
 
 CONTEXT = "current-context: x\ncontexts: [{name: x, context: {cluster: k, user: u}}]\n"
@@ -175,7 +165,7 @@ BROKEN = {
     "empty": ("", "is empty"),
     "no current context": (
         "contexts: []\n" + CLUSTER + USER,
-        "has no current context: set it with kubectl config use-context",
+        "current context: set it with kubectl config",
     ),
     "no contexts": ("current-context: x", "name x"),
     "no cluster": (CONTEXT + "clusters: []\n" + USER, "name k"),
@@ -194,13 +184,10 @@ async def test_a_broken_file_is_a_config_error_of_one_line(tmp_path: Path, conte
     assert "hunter2" not in str(caught.value)
 
 
-async def test_a_certificate_without_a_key_is_a_config_error(tmp_path: Path) -> None:
+async def test_missing_files_are_a_config_error(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("x")
     with pytest.raises(ConfigError, match="needs both client-certificate and client-key"):
         await loaded(kubeconfig(tmp_path, {"client-certificate": "c"}))
-
-
-async def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
         await loaded(kubeconfig(tmp_path, {"client-certificate": "nowhere"}))
     with pytest.raises(ConfigError, match="not found: set --kubeconfig"):

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kube_server import FedStream, ScriptedTransport, event, failure, listing, node, success
+from tests.support.kube_server import FedStream, Reply, ScriptedTransport, event, failure, listing, node, success
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import Gone, Terminal, Transient
+from upgrade_manager.kube.errors import Gone, KubeError, Terminal, Transient
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SECRETS
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.transport import Request
+    from collections.abc import Callable
 
 PARTIAL = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "s"}}
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "ns"}}
@@ -26,29 +26,83 @@ def client(*replies: Response | Exception, validation: str = "") -> tuple[Client
     return Client(transport, user_agent="manager/1", random=Random(1), field_validation=validation), transport
 
 
-def body(request: Request) -> Any:
-    return json.loads(request.body)
+PATH = "/apis/batch/v1/namespaces/ns/jobs"
+STRICT = "?fieldValidation=Strict"
+OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+FOREGROUND = OPTIONS | {"propagationPolicy": "Foreground", "preconditions": {"uid": "u"}}
+#: By name: the call, its request, the body, and how its errors name it.
+CALLS: dict[str, tuple[Callable[[Client], Any], str, object, str]] = {
+    "get": (lambda api: api.get(JOBS, "j", namespace="ns"), f"GET {PATH}/j", None, "get jobs.batch ns/j"),
+    "list": (lambda api: api.list(NODES), "GET /api/v1/nodes?limit=500", None, "list nodes"),
+    "list in a namespace": (
+        lambda api: api.list(JOBS, namespace="ns"), f"GET {PATH}?limit=500", None, "list jobs.batch ns"
+    ),
+    "create": (lambda api: api.create(JOBS, JOB), f"POST {PATH}{STRICT}", JOB, "create jobs.batch ns/j"),
+    "create, named by the server": (
+        lambda api: api.create(JOBS, {"metadata": {"generateName": "j-"}}, namespace="ns"),
+        f"POST {PATH}{STRICT}", {"metadata": {"generateName": "j-"}}, "create jobs.batch ns",
+    ),
+    "patch": (
+        lambda api: api.patch(JOBS, "j", MergePatch({"a": 1}), namespace="ns", subresource="status"),
+        f"PATCH {PATH}/j/status{STRICT}", {"a": 1}, "patch jobs.batch/status ns/j",
+    ),
+    "update": (
+        lambda api: api.update(JOBS, JOB, subresource="status"),
+        f"PUT {PATH}/j/status{STRICT}", JOB, "update jobs.batch/status ns/j",
+    ),
+    "delete": (lambda api: api.delete(NODES, "n"), "DELETE /api/v1/nodes/n", OPTIONS, "delete nodes n"),
+    "delete one uid": (
+        lambda api: api.delete(JOBS, "j", namespace="ns", uid="u", propagation="Foreground"),
+        f"DELETE {PATH}/j", FOREGROUND, "delete jobs.batch ns/j",
+    ),
+    "delete all": (
+        lambda api: api.delete_collection(JOBS, namespace="ns", label_selector="a=b"),
+        f"DELETE {PATH}?labelSelector=a=b", OPTIONS, "delete all jobs.batch ns",
+    ),
+    "path": (lambda api: api.raw("GET", "/x", query=(("a", "b"),)), "GET /x?a=b", None, "get /x"),
+    "path with a body": (lambda api: api.raw("PUT", "/x", body={}), "PUT /x", {}, "put /x"),
+}  # fmt: skip
 
 
-async def test_get() -> None:
-    api, transport = client(success(JOB))
-    assert await api.get(JOBS, "j", namespace="ns") == JOB
+@pytest.mark.parametrize(("call", "line", "sent", "about"), CALLS.values(), ids=CALLS)
+async def test_call_is_one_request_which_its_error_names(
+    call: Callable[[Client], Any], line: str, sent: object, about: str
+) -> None:
+    api, transport = client(Response(status=404), validation="Strict")
+    with pytest.raises(KubeError, match=f"^{about}: 404$"):
+        await call(api)
     (request,) = transport.requests
-    assert (request.method, request.path, request.query, request.body) == (
-        "GET",
-        "/apis/batch/v1/namespaces/ns/jobs/j",
-        (),
-        b"",
-    )
-    assert request.headers == {"accept": "application/json", "user-agent": "manager/1"}
+    query = "&".join(f"{key}={value}" for key, value in request.query)
+    assert f"{request.method} {request.path}{'?' if query else ''}{query}" == line
+    headers = {"accept": "application/json", "user-agent": "manager/1"}
+    if sent is None:
+        assert (request.headers, request.body) == (headers, b"")
+    else:
+        kind = "merge-patch+json" if request.method == "PATCH" else "json"
+        assert request.headers == {**headers, "content-type": f"application/{kind}"}
+        assert json.loads(request.body) == sent
 
 
-async def test_get_metadata_only() -> None:
-    api, transport = client(success(PARTIAL), success({**PARTIAL, "data": {"k": "v"}}))
-    found = await api.get(SECRETS, "s", namespace="ns", metadata_only=True)
-    assert found == {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+@pytest.mark.parametrize("name", ["get", "create", "patch", "update"])
+async def test_call_returns_the_stored_object(name: str) -> None:
+    api, _ = client(success(JOB))
+    assert await CALLS[name][0](api) == JOB
+
+
+async def test_raw_call_returns_the_response_within_its_timeout() -> None:
+    api, transport = client(Response(status=202, body=b"text"))
+    response = await api.raw("GET", "/api/v1/nodes/n/proxy/stats/summary", timeout=5)
+    assert (response.status, response.body) == (202, b"text")
+    assert transport.requests[0].timeout == 5
+
+
+async def test_metadata_only() -> None:
+    api, transport = client(success(PARTIAL), success(PARTIAL), success({**PARTIAL, "data": {"k": "v"}}))
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    assert await api.get(SECRETS, "s", namespace="ns", metadata_only=True) == secret
+    assert await api.patch(SECRETS, "s", MergePatch({"a": 1}), namespace="ns", metadata_only=True) == secret
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-    assert transport.requests[0].headers["accept"] == accept
+    assert {request.headers["accept"] for request in transport.requests} == {accept}
     with pytest.raises(Terminal, match="whole objects instead of their metadata"):
         await api.get(SECRETS, "s", namespace="ns", metadata_only=True)
 
@@ -108,8 +162,7 @@ async def test_watch() -> None:
     api, transport = client()
     transport.watches.append(FedStream(event("ADDED", node("a")) + b"cut off", None))
     async with api.watch(Selection(resource=NODES, label_selector="a"), resource_version="7", timeout=300) as watch:
-        batches = [batch async for batch in watch]
-    assert [[entry.type for entry in batch] for batch in batches] == [["ADDED"]]
+        assert [[entry.type for entry in batch] async for batch in watch] == [["ADDED"]]
     assert transport.requests[0].query == (
         ("labelSelector", "a"),
         ("watch", "1"),
@@ -121,9 +174,10 @@ async def test_watch() -> None:
 
 async def test_watch_with_initial_events() -> None:
     api, transport = client()
-    transport.streams.append(FedStream(None))
+    # The last event has no line feed.
+    transport.streams.append(FedStream(event("ADDED", node("a")).strip(), None))
     async with api.watch(Selection(resource=NODES), resource_version="", timeout=300, initial_events=True) as watch:
-        assert [batch async for batch in watch] == []
+        assert [len(batch) async for batch in watch] == [1]
     assert transport.requests[0].query == (
         ("watch", "1"),
         ("sendInitialEvents", "true"),
@@ -131,74 +185,6 @@ async def test_watch_with_initial_events() -> None:
         ("allowWatchBookmarks", "true"),
         ("timeoutSeconds", "300"),
     )
-
-
-async def test_a_last_event_without_a_line_feed_is_received() -> None:
-    api, transport = client()
-    transport.watches.append(FedStream(event("ADDED", node("a")).strip(), None))
-    async with api.watch(Selection(resource=NODES), resource_version="7", timeout=300) as watch:
-        assert [len(batch) async for batch in watch] == [1]
-
-
-async def test_create() -> None:
-    api, transport = client(success(JOB), success(JOB), validation="Strict")
-    assert await api.create(JOBS, JOB) == JOB
-    await api.create(JOBS, {"metadata": {"generateName": "j-"}}, namespace="other")
-    first, second = transport.requests
-    assert (first.method, first.path) == ("POST", "/apis/batch/v1/namespaces/ns/jobs")
-    assert first.query == (("fieldValidation", "Strict"),)
-    assert first.headers["content-type"] == "application/json"
-    assert body(first) == JOB
-    assert second.path == "/apis/batch/v1/namespaces/other/jobs"
-
-
-async def test_patch() -> None:
-    api, transport = client(success(JOB), success(PARTIAL), validation="Strict")
-    assert await api.patch(JOBS, "j", MergePatch({"a": 1}), namespace="ns", subresource="status") == JOB
-    found = await api.patch(SECRETS, "s", MergePatch({"a": 1}), namespace="ns", metadata_only=True)
-    assert found["kind"] == "Secret"
-    first, second = transport.requests
-    assert (first.method, first.path) == ("PATCH", "/apis/batch/v1/namespaces/ns/jobs/j/status")
-    assert first.headers["content-type"] == "application/merge-patch+json"
-    assert (first.query, first.body) == ((("fieldValidation", "Strict"),), b'{"a":1}')
-    assert "PartialObjectMetadata" in second.headers["accept"]
-
-
-async def test_update() -> None:
-    api, transport = client(success(JOB))
-    assert await api.update(JOBS, JOB, subresource="status") == JOB
-    (request,) = transport.requests
-    assert (request.method, request.path) == ("PUT", "/apis/batch/v1/namespaces/ns/jobs/j/status")
-    assert body(request) == JOB
-
-
-async def test_delete() -> None:
-    api, transport = client(success({}), success({}))
-    await api.delete(JOBS, "j", namespace="ns", uid="u", propagation="Foreground")
-    await api.delete(NODES, "n")
-    options = {"kind": "DeleteOptions", "apiVersion": "v1"}
-    first, second = transport.requests
-    assert (first.method, first.path) == ("DELETE", "/apis/batch/v1/namespaces/ns/jobs/j")
-    assert body(first) == {**options, "propagationPolicy": "Foreground", "preconditions": {"uid": "u"}}
-    assert body(second) == {**options, "propagationPolicy": "Background"}
-
-
-async def test_delete_collection() -> None:
-    api, transport = client(success({}))
-    await api.delete_collection(JOBS, namespace="ns", label_selector="a=b")
-    (request,) = transport.requests
-    assert (request.method, request.path) == ("DELETE", "/apis/batch/v1/namespaces/ns/jobs")
-    assert request.query == (("labelSelector", "a=b"),)
-
-
-async def test_raw_requests() -> None:
-    api, transport = client(Response(status=200, body=b"text"), Response(status=202))
-    response = await api.raw("GET", "/api/v1/nodes/n/proxy/stats/summary", timeout=5, query=(("a", "b"),))
-    assert response.body == b"text"
-    assert (await api.raw("PUT", "/apis/x/start", body={}, timeout=7)).status == 202
-    first, second = transport.requests
-    assert (first.method, first.timeout, first.query) == ("GET", 5, (("a", "b"),))
-    assert (second.method, second.timeout, second.body) == ("PUT", 7, b"{}")
 
 
 @pytest.mark.parametrize(
@@ -218,36 +204,16 @@ async def test_read_path_returns_the_first_bytes(pieces: list[bytes], kept: byte
     assert (request.method, request.path, request.timeout, transport.open_streams) == ("GET", "/x", 3, 0)
 
 
-async def test_read_path_raises_when_the_response_breaks() -> None:
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        pytest.param(FedStream(b"abc", Transient("reset by peer", reason="x")), "reset by peer", id="it breaks"),
+        pytest.param(failure(503, reason="x"), "503 x", id="an error response"),
+    ],
+)
+async def test_read_path_raises_when_there_is_no_response(reply: Reply, message: str) -> None:
     api, transport = client()
-    transport.watches.append(FedStream(b"abc", Transient("reset by peer", reason="x")))
-    with pytest.raises(Transient, match="get /x: reset by peer") as caught:
+    transport.watches.append(reply)
+    with pytest.raises(Transient, match=f"get /x: {message}") as caught:
         await api.read_path("/x", limit=2)
     assert caught.value.reason == "x"
-
-
-async def test_read_path_raises_an_error_response() -> None:
-    api, transport = client()
-    transport.watches.append(failure(503))
-    with pytest.raises(Transient, match="get /x: 503"):
-        await api.read_path("/x", limit=2)
-
-
-MESSAGES = {
-    "get": ("get jobs.batch ns/j: 404", lambda api: api.get(JOBS, "j", namespace="ns")),
-    "list": ("list nodes: 404", lambda api: api.list(NODES)),
-    "list in a namespace": ("list jobs.batch ns: 404", lambda api: api.list(JOBS, namespace="ns")),
-    "create": ("create jobs.batch ns/j: 404", lambda api: api.create(JOBS, JOB)),
-    "patch": ("patch nodes/status n: 404", lambda api: api.patch(NODES, "n", MergePatch({}), subresource="status")),
-    "update": ("update jobs.batch ns/j: 404", lambda api: api.update(JOBS, JOB)),
-    "delete": ("delete nodes n: 404", lambda api: api.delete(NODES, "n")),
-    "delete all": ("delete all jobs.batch ns: 404", lambda api: api.delete_collection(JOBS, namespace="ns")),
-    "path": ("get /x: 404", lambda api: api.raw("GET", "/x")),
-}
-
-
-@pytest.mark.parametrize(("message", "call"), MESSAGES.values(), ids=MESSAGES.keys())
-async def test_errors_name_the_verb_and_the_object(message: str, call: Any) -> None:
-    api, _ = client(Response(status=404))
-    with pytest.raises(Exception, match=f"^{message}$"):
-        await call(api)

@@ -63,20 +63,15 @@ async def test_decisions_are_cached_until_they_expire(token: str, ttl: float) ->
     assert len(server.specs) == 2 * reviews
 
 
-async def test_reviews_and_cached_decisions_are_bounded() -> None:
+@pytest.mark.parametrize(
+    ("tokens", "reviews", "cached"),
+    [([str(number) for number in range(1000)], 1000, 256), (["good-prometheus"] * 1000, 8, 1)],
+    ids=["a token each", "one token"],
+)
+async def test_concurrent_requests_share_few_reviews(tokens: list[str], reviews: int, cached: int) -> None:
     server = Reviews(delay=0.1)
     authorizer = new_authorizer(server)
     async with asyncio.TaskGroup() as group:
-        for number in range(1000):
-            group.create_task(authorizer.authorize(f"Bearer {number}"))
-    assert server.max_concurrent == 4
-    assert len(authorizer._decisions) == 256
-
-
-async def test_concurrent_requests_with_one_token_share_reviews() -> None:
-    server = Reviews(delay=0.1)
-    authorizer = new_authorizer(server)
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(authorizer.authorize("Bearer good-prometheus")) for _ in range(1000)]
-    assert {task.result() for task in tasks} == {Decision(200)}
-    assert len(server.specs) == 8
+        tasks = [group.create_task(authorizer.authorize(f"Bearer {token}")) for token in tokens]
+    assert {task.result().status for task in tasks} == {200 if cached == 1 else 401}
+    assert (server.max_concurrent, len(server.specs), len(authorizer._decisions)) == (4, reviews, cached)

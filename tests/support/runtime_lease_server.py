@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry
 
 from hack.virtual_time import virtual_now
+from tests.support.kube_server import failure, success
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.transport import Request, Response
+from upgrade_manager.kube.transport import Response
 from upgrade_manager.runtime.leader_election import LeaderElector
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from upgrade_manager.kube.transport import Stream
+    from upgrade_manager.kube.transport import Request, Stream
 
 NAME, NAMESPACE = "manager.example", "harvester-system"
 
@@ -57,14 +58,14 @@ class LeaseServer:
 
     def handle(self, request: Request) -> Response:
         if request.method == "GET":
-            return _found(self.lease) if self.lease else _status(404, "NotFound")
+            return success(self.lease) if self.lease else failure(404, "NotFound")
         body = json.loads(request.body)
         if request.method == "POST":
-            return self.store(body) if self.lease is None else _status(409, "AlreadyExists")
+            return self.store(body) if self.lease is None else failure(409, "AlreadyExists")
         if self.lease is None:
-            return _status(404, "NotFound")
+            return failure(404, "NotFound")
         if body["metadata"].get("resourceVersion") != self.lease["metadata"]["resourceVersion"]:
-            return _status(409, "Conflict")
+            return failure(409, "Conflict")
         return self.store(body)
 
     def store(self, lease: dict[str, Any]) -> Response:
@@ -72,7 +73,7 @@ class LeaseServer:
         lease["metadata"]["resourceVersion"] = str(self.version)
         self.lease = lease
         self.writes.append((asyncio.get_running_loop().time(), lease["spec"]))
-        return _found(lease)
+        return success(lease)
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -112,7 +113,7 @@ class LeaseTransport:
         if state is State.REFUSING:
             raise Transient("connection refused")
         if state is State.FAILING:
-            return _status(500, "InternalError")
+            return failure(500, "InternalError")
         if state is State.HANGING:
             await asyncio.sleep(1e6)
         if state is State.STUCK:
@@ -135,14 +136,6 @@ async def _sleep_uncancelled(seconds: float) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(left)
     raise asyncio.CancelledError
-
-
-def _found(lease: dict[str, Any] | None) -> Response:
-    return Response(status=200, body=json.dumps(lease).encode())
-
-
-def _status(code: int, reason: str) -> Response:
-    return Response(status=code, body=json.dumps({"kind": "Status", "code": code, "reason": reason}).encode())
 
 
 def candidate(

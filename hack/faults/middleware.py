@@ -16,7 +16,7 @@ from hack.faults.watch_faults import Whole, disturbed
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
     from random import Random
 
     from hack.faults.call import Call
@@ -64,18 +64,14 @@ class _Armed:
 class Middleware:
     """A `Transport` around another one; rules can be added and removed at any time."""
 
-    def __init__(
-        self, inner: Transport, *, random: Random, rules: Iterable[Rule] = (), hook: WriteHook = NO_HOOK
-    ) -> None:
+    def __init__(self, inner: Transport, *, random: Random, hook: WriteHook = NO_HOOK) -> None:
         self._inner = inner
         self._random = random
-        self._armed = [_Armed(rule) for rule in rules]
+        self._armed: list[_Armed] = []
         self.hook: WriteHook = hook
         self.counts = Counts()
         #: The number of writes sent.
         self.writes = 0
-        #: (user agent, resource) -> UIDs of objects that are hidden from its watches.
-        self._hidden: dict[tuple[str, str], set[str]] = {}
 
     def add(self, rule: Rule) -> None:
         """Add a rule; it counts requests from now on."""
@@ -84,10 +80,6 @@ class Middleware:
     def remove(self, rule: Rule) -> None:
         """Remove a rule."""
         self._armed = [armed for armed in self._armed if armed.rule != rule]
-
-    def clear(self) -> None:
-        """Remove all rules."""
-        self._armed.clear()
 
     async def send(self, request: Request) -> Response:
         """Send a request. Raises Transient for lost requests and responses, and the hook's exceptions."""
@@ -103,8 +95,6 @@ class Middleware:
             self.counts.add(call, NO_ANSWER)
             raise
         self.counts.add(call, response.status)
-        if call.verb == "list":
-            self._hidden.pop((call.user_agent, call.resource), None)
         return response
 
     @asynccontextmanager
@@ -126,7 +116,7 @@ class Middleware:
             return
         async with self._inner.open(request) as stream:
             self.counts.add(call, stream.status)
-            yield self._faulty(stream, call, actions)
+            yield self._faulty(stream, actions)
 
     async def _begin(self, request: Request, actions: list[Action]) -> Response | None:
         try:
@@ -135,14 +125,13 @@ class Middleware:
         except TimeoutError as error:
             raise Transient(f"{request.path}: no answer in {request.timeout:g} s") from error
 
-    def _faulty(self, stream: Stream, call: Call, actions: list[Action]) -> Stream:
+    def _faulty(self, stream: Stream, actions: list[Action]) -> Stream:
         faults = [action for action in actions if not isinstance(action, (Delay, Refuse, LoseRequest, LoseAnswer))]
         if not faults or stream.status != 200:  # noqa: PLR2004
             return stream
-        hidden = self._hidden.setdefault((call.user_agent, call.resource), set())
         lines: Lines = Whole(stream.chunks())
         for fault in faults:
-            lines = disturbed(lines, fault, random=self._random, hidden=hidden)
+            lines = disturbed(lines, fault, random=self._random)
         return ChunkStream(lines, status=stream.status, headers=stream.headers)
 
     def _actions(self, call: Call) -> list[Action]:
@@ -154,7 +143,7 @@ class Middleware:
                 continue
             armed.seen += 1
             sure = match.probability >= 1
-            if match.counts(armed.seen) and (sure or self._random.random() < match.probability):
+            if armed.seen >= match.nth and (sure or self._random.random() < match.probability):
                 chosen.append(armed.rule.action)
         return chosen
 

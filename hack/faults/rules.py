@@ -6,7 +6,7 @@ refusal or lost request decides, and stream actions apply one after another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,20 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A request matcher; patterns are shell globs, and an omitted field matches all."""
+    """A request matcher; an omitted field matches all."""
 
     verbs: tuple[str, ...] = ()
+    #: A shell glob.
     resource: str = "*"
     #: None matches both.
     subresource: str | None = None
-    namespace: str = "*"
-    name: str = "*"
-    user_agent: str = "*"
-    path: str = "*"
     #: The ordinal of the first affected request among the matching ones, from 1.
     nth: int = 1
-    #: The number of affected requests from the n-th on; 0 means all.
-    times: int = 0
     #: The affected share, random from the middleware's seed.
     probability: float = 1.0
 
@@ -41,15 +36,7 @@ class Match:
             (not self.verbs or call.verb in self.verbs)
             and (self.subresource is None or self.subresource == call.subresource)
             and fnmatchcase(call.resource, self.resource)
-            and fnmatchcase(call.namespace, self.namespace)
-            and fnmatchcase(call.name, self.name)
-            and fnmatchcase(call.user_agent, self.user_agent)
-            and fnmatchcase(call.path, self.path)
         )
-
-    def counts(self, number: int) -> bool:
-        """Report whether the request with this ordinal is affected."""
-        return number >= self.nth and (not self.times or number < self.nth + self.times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,36 +105,14 @@ class Thin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hide:
-    """Objects disappear from a watch with a chosen event, until the same user agent lists the kind again."""
-
-    #: A glob over object names.
-    name: str = "*"
-    types: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
     """A share of a watch's events arrives twice."""
 
     probability: float
 
 
-WatchAction: TypeAlias = Cut | Expire | Stall | Thin | Hide | Duplicate
+WatchAction: TypeAlias = Cut | Expire | Stall | Thin | Duplicate
 Action: TypeAlias = Delay | Refuse | LoseRequest | LoseAnswer | WatchAction
-
-_ACTIONS: dict[str, type[Action]] = {
-    "delay": Delay,
-    "refuse": Refuse,
-    "lose-request": LoseRequest,
-    "lose-answer": LoseAnswer,
-    "cut": Cut,
-    "expire": Expire,
-    "stall": Stall,
-    "thin": Thin,
-    "hide": Hide,
-    "duplicate": Duplicate,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,23 +121,3 @@ class Rule:
 
     match: Match
     action: Action
-
-
-def rule(data: Mapping[str, Any]) -> Rule:
-    """Build a rule from a scenario: `{match: {verbs: [patch], nth: 3}, refuse: {status: 503}}`. Raises ValueError."""
-    names = [name for name in data if name != "match"]
-    if len(names) != 1 or names[0] not in _ACTIONS:
-        raise ValueError(f"a fault has exactly one of {', '.join(_ACTIONS)}, this one has {', '.join(names) or 'none'}")
-    action = _ACTIONS[names[0]]
-    return Rule(match=_built(Match, data.get("match") or {}), action=_built(action, data[names[0]] or {}))
-
-
-def _built(kind: type[Any], data: Mapping[str, Any]) -> Any:
-    known = {entry.name for entry in fields(kind)}
-    unknown = [name for name in data if name not in known]
-    if unknown:
-        raise ValueError(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(sorted(known)) or 'nothing'}")
-    try:
-        return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
-    except TypeError as error:
-        raise ValueError(f"{kind.__name__}: {error}") from error

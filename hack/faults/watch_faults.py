@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hack.apiserver.status import expired
 from hack.apiserver.watch import error_line
-from hack.faults.rules import Cut, Duplicate, Expire, Hide, Stall, Thin
+from hack.faults.rules import Cut, Duplicate, Expire, Stall, Thin
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
@@ -135,31 +134,6 @@ class Thinning:
         return chosen and self._random.random() < self._action.probability
 
 
-class Hiding:
-    """Loses an event of an object and all later ones of the same object."""
-
-    def __init__(self, lines: Lines, action: Hide, hidden: set[str]) -> None:
-        self._lines = lines
-        self._action = action
-        self._hidden = hidden
-
-    async def next(self) -> bytes | None:
-        """Return the next line, as Lines defines."""
-        while True:
-            line = await self._lines.next()
-            if line is None or not self._lost(json.loads(line)):
-                return line
-
-    def _lost(self, event: dict[str, Any]) -> bool:
-        if event["type"] not in {"ADDED", "MODIFIED", "DELETED"}:
-            return False
-        metadata = event["object"]["metadata"]
-        types = self._action.types
-        if fnmatchcase(metadata["name"], self._action.name) and (not types or event["type"] in types):
-            self._hidden.add(metadata["uid"])
-        return metadata["uid"] in self._hidden
-
-
 class Doubling:
     """Repeats some events."""
 
@@ -180,8 +154,8 @@ class Doubling:
         return line
 
 
-def disturbed(lines: Lines, action: WatchAction, *, random: Random, hidden: set[str]) -> Lines:
-    """Apply one fault to the lines; `hidden` has the UIDs of objects that are hidden until the client lists."""
+def disturbed(lines: Lines, action: WatchAction, *, random: Random) -> Lines:
+    """Apply one fault to the lines."""
     match action:
         case Cut():
             return Cutting(lines, action)
@@ -191,8 +165,6 @@ def disturbed(lines: Lines, action: WatchAction, *, random: Random, hidden: set[
             return Stalling(lines, action)
         case Thin():
             return Thinning(lines, action, random)
-        case Hide():
-            return Hiding(lines, action, hidden)
         case Duplicate():
             return Doubling(lines, action, random)
 

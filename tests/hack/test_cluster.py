@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from hack.cluster.__main__ import main
-from hack.cluster.kubeconfig import write
 from hack.control_plane.control_plane import API_SERVER
 from tests.support import tiers
 from tests.support.processes import becomes_true, program_of, started_with
@@ -68,13 +67,6 @@ def test_invalid_command_line_is_rejected(arguments: list[str]) -> None:
     assert caught.value.code == 2
 
 
-def test_invalid_scenario_file_reports_the_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "broken.yaml"
-    path.write_text("nodes: {count: -1}")
-    assert main(["--scenario", str(path), "--kubeconfig", str(tmp_path / "config")]) == 1
-    assert "nodes.count" in capsys.readouterr().err
-
-
 @pytest.mark.full
 @pytest.mark.real_loop
 async def test_used_port_or_unwritable_kubeconfig_ends_the_program(tmp_path: Path) -> None:
@@ -107,15 +99,27 @@ async def _start(*arguments: str) -> asyncio.subprocess.Process:
     )
 
 
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+async def _ready(path: Path, *arguments: str) -> tuple[asyncio.subprocess.Process, str]:
+    """Start the program for one node; return it and its line when it is ready."""
+    process = await _start("--kubeconfig", str(path), "--scenario", "one-node", *arguments)
+    assert process.stdout is not None
+    async with asyncio.timeout(100):
+        line = (await process.stdout.readline()).decode()
+    assert line.startswith("ready ")
+    return process, line
+
+
 @pytest.mark.real_loop
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_program_reports_ready_and_ends_on_a_signal(tmp_path: Path, number: int) -> None:
     path = tmp_path / "config"
-    process = await _start("--kubeconfig", str(path), "--scenario", "one-node", "--instant")
-    assert process.stdout is not None
-    async with asyncio.timeout(50):
-        line = (await process.stdout.readline()).decode()
-    assert line.startswith("ready ")
+    path.write_text("old")
+    process, line = await _ready(path, "--instant")
+    assert names(tmp_path) == ["config"]
     fields = dict(part.split("=", 1) for part in line.split()[1:])
     assert fields["kubeconfig"] == str(path)
     config = yaml.safe_load(path.read_text())
@@ -133,11 +137,7 @@ async def test_program_reports_ready_and_ends_on_a_signal(tmp_path: Path, number
 @pytest.mark.real_loop
 async def test_api_server_endpoint_and_kubelets_are_reachable(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     path = tmp_path / "config"
-    api = tiers.server_of(request.node)
-    process = await _start("--kubeconfig", str(path), "--scenario", "one-node", "--instant", "--api", api)
-    assert process.stdout is not None
-    async with asyncio.timeout(50):
-        await process.stdout.readline()
+    process, _ = await _ready(path, "--instant", "--api", tiers.server_of(request.node))
     connection = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(path))
     async with HttpTransport(connection) as transport:
         client = Client(transport, user_agent="test", random=Random(1))
@@ -165,14 +165,6 @@ async def _check_repository(url: str) -> None:
             assert int(answer.headers["Content-Length"]) > 0
 
 
-def test_kubeconfig_replaces_an_existing_file(tmp_path: Path) -> None:
-    path = tmp_path / "config"
-    path.write_text("old")
-    write(path, "new")
-    assert path.read_text() == "new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.full
 @pytest.mark.servers
 @pytest.mark.real_loop
@@ -181,15 +173,11 @@ async def test_killed_program_leaves_no_process_and_no_folder(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     config = tmp_path / "config"
-    api = tiers.server_of(request.node)
-    process = await _start("--kubeconfig", str(config), "--scenario", "one-node", "--instant", "--api", api)
-    assert process.stdout is not None
-    async with asyncio.timeout(100):
-        assert (await process.stdout.readline()).startswith(b"ready ")
+    process, _ = await _ready(config, "--instant", "--api", tiers.server_of(request.node))
     process.kill()
     await process.communicate()
     assert await asyncio.to_thread(
-        becomes_true, lambda: started_with(str(tmp_path)) == [] and list(tmp_path.iterdir()) == [config]
+        becomes_true, lambda: started_with(str(tmp_path)) == [] and names(tmp_path) == ["config"]
     )
 
 
@@ -197,10 +185,7 @@ async def test_killed_program_leaves_no_process_and_no_folder(
 @pytest.mark.real_loop
 async def test_program_ends_when_its_api_server_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    process = await _start("--kubeconfig", str(tmp_path / "config"), "--scenario", "one-node", "--api", "real")
-    assert process.stdout is not None
-    async with asyncio.timeout(100):
-        assert (await process.stdout.readline()).startswith(b"ready ")
+    process, _ = await _ready(tmp_path / "config", "--api", "real")
     for pid in started_with(str(tmp_path)):
         if program_of(pid) == API_SERVER:
             os.kill(pid, signal.SIGKILL)

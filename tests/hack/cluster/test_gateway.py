@@ -72,35 +72,6 @@ async def _line(answer: aiohttp.ClientResponse) -> dict[str, Any]:
     return event
 
 
-async def test_requests_and_responses_pass(session: aiohttp.ClientSession) -> None:
-    async with session.post(MAPS, json={"metadata": {"name": "a"}}) as answer:
-        assert answer.status == 201
-        assert (await answer.json())["metadata"]["name"] == "a"
-    async with session.get(f"{MAPS}/missing") as answer:
-        assert (answer.status, (await answer.json())["reason"]) == (404, "NotFound")
-    async with session.get(MAPS, params={"fieldSelector": "metadata.name=a"}) as answer:
-        assert len((await answer.json())["items"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        pytest.param(ALLOWED, 200, id="known token"),
-        pytest.param({"authorization": "Bearer bad"}, 401, id="unknown token"),
-        pytest.param({}, 403, id="no user"),
-    ],
-)
-async def test_token_authenticates(
-    gateway: Gateway, authority: Authority, headers: dict[str, str], status: int
-) -> None:
-    connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
-    async with (
-        aiohttp.ClientSession(gateway.url, connector=connector) as session,
-        session.get(MAPS, headers=headers) as answer,
-    ):
-        assert answer.status == status
-
-
 async def test_watch_streams_until_its_client_disconnects(session: aiohttp.ClientSession, server: ApiServer) -> None:
     inside = RawClient(server)
     collection = server.storage.collection("configmaps")
@@ -114,11 +85,6 @@ async def test_watch_streams_until_its_client_disconnects(session: aiohttp.Clien
     async with asyncio.timeout(5):
         while collection.wakers:  # noqa: ASYNC110  # the other end of a real connection reports nothing
             await asyncio.sleep(0.01)
-
-
-async def test_watch_ended_by_server_ends_properly(session: aiohttp.ClientSession) -> None:
-    async with session.get(MAPS, params={"watch": "1", "timeoutSeconds": "1"}) as answer:
-        assert await answer.read() == b""
 
 
 async def test_broken_stream_breaks_the_connection(session: aiohttp.ClientSession, faults: Middleware) -> None:
@@ -141,14 +107,6 @@ async def test_lost_response_breaks_the_connection(
     assert (await RawClient(server).get(MAPS)).names == ["a"]
 
 
-async def test_connections_are_reused(session: aiohttp.ClientSession) -> None:
-    for _ in range(3):
-        async with session.get("/version") as answer:
-            assert answer.status == 200
-    assert session.connector is not None
-    assert sum(len(known) for known in session.connector._conns.values()) == 1
-
-
 async def test_shutdown_ends_streams_properly(faults: Middleware, tls: ssl.SSLContext, authority: Authority) -> None:
     connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
     async with aiohttp.ClientSession(connector=connector, headers=ALLOWED) as session:
@@ -157,13 +115,6 @@ async def test_shutdown_ends_streams_properly(faults: Middleware, tls: ssl.SSLCo
             assert answer.status == 200
         async with asyncio.timeout(5):
             assert await answer.read() == b""
-
-
-async def test_only_the_own_ca_is_trusted(gateway: Gateway) -> None:
-    stranger = client_context(Authority(now=datetime.now(UTC)).certificate)
-    async with aiohttp.ClientSession(gateway.url, connector=aiohttp.TCPConnector(ssl=stranger)) as session:
-        with pytest.raises(aiohttp.ClientConnectorCertificateError):
-            await session.get("/version")
 
 
 def test_key_file_is_readable_by_owner_only(authority: Authority, tmp_path: Path) -> None:

@@ -55,14 +55,3 @@ async def test_api_server_is_down_without_quorum(
             simulation.hosts.power_on(name)
         await asyncio.sleep(1)
         assert await answers(simulation)
-
-
-async def test_api_server_returns_after_a_short_reboot() -> None:
-    async with Simulation("one-node", scale=0) as simulation:
-        simulation.hosts.power_off("node-0")
-        await asyncio.sleep(0.01)
-        assert not await answers(simulation)
-        await asyncio.sleep(5)
-        assert await answers(simulation)
-        node = await simulation.client().get(NODES, "node-0")
-        assert node["status"]["nodeInfo"]["bootID"] == simulation.hosts.of("node-0").boot_id

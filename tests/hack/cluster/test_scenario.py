@@ -52,11 +52,6 @@ def test_invalid_file_gives_a_one_line_error(tmp_path: Path, text: str, said: st
     assert "\n" not in str(caught.value)
 
 
-def test_unknown_name_lists_known_names() -> None:
-    with pytest.raises(scenario.ScenarioError, match="three-nodes"):
-        scenario.load("nodes-7")
-
-
 def test_changed_scenario_keeps_other_values() -> None:
     base = scenario.load("three-nodes")
     other = base.changed(durations={"reboot": 9}, jitter=0)

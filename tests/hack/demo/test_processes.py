@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from hack.demo.processes import process_group
 from tests.support.processes import becomes_true, is_alive
 
 pytestmark = pytest.mark.real_loop
 
-SLEEPER = ["sleep", "600"]
 #: Starts a child as the demo does, prints the process ids, and waits.
 PARENT = """
 import asyncio, pathlib, sys
@@ -29,14 +26,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-async def test_children_stop_with_the_context(tmp_path: Path) -> None:
-    async with process_group(tmp_path) as group:
-        child = await group.start("sleeper", SLEEPER)
-    assert child.process.returncode == -signal.SIGTERM
-    assert child.ending() == "the sleeper was terminated by SIGTERM"
-    assert not is_alive(group.group)
 
 
 async def test_no_child_outlives_a_killed_demo(tmp_path: Path) -> None:

@@ -43,16 +43,6 @@ async def end(child: Child, number: signal.Signals) -> None:
     await child.process.wait()
 
 
-async def test_killed_manager_is_restarted(group: ProcessGroup) -> None:
-    programs = await sleepers(group)
-    killed = programs.manager
-    await end(killed, signal.SIGKILL)
-    message = await programs.check()
-    assert message == f"the manager was killed; restarted as process {programs.manager.process.pid}"
-    assert programs.manager is not killed
-    assert programs.manager.process.returncode is None
-
-
 @pytest.mark.parametrize("which", ["cluster", "manager"])
 async def test_other_exit_ends_the_demo(group: ProcessGroup, which: str) -> None:
     programs = await sleepers(group)
@@ -60,12 +50,6 @@ async def test_other_exit_ends_the_demo(group: ProcessGroup, which: str) -> None
     with pytest.raises(DemoError, match=f"the {which} was terminated by SIGTERM") as caught:
         await programs.check()
     assert caught.value.child is getattr(programs, which)
-
-
-async def test_ready_line_is_found_in_the_log(group: ProcessGroup) -> None:
-    lines = "print('hello'); print('ready repo-url=http://x/{plan}', flush=True); import time; time.sleep(60)"
-    child = await group.start("cluster", [sys.executable, "-S", "-c", lines])
-    assert await ready_line(child, within=20) == "ready repo-url=http://x/{plan}"
 
 
 async def test_cluster_exit_before_ready_is_an_error(group: ProcessGroup) -> None:

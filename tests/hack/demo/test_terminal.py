@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 from rich.spinner import Spinner
 
+from hack.demo.screen import Terminal
 from hack.demo.terminal import display
 from hack.demo.view import EventRow, Mark, NodeRow, PhaseRow, View
 
@@ -58,3 +60,15 @@ def draw(view: View) -> str:
 
 def test_running_upgrade() -> None:
     assert draw(RUNNING) == EXPECTED
+
+
+def test_terminal_keeps_the_last_view_and_does_not_fold() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=60, record=True)
+    command = "kubectl --kubeconfig /tmp/a/rather/long/path/to/the/kubeconfig explain upgradeplans.spec"
+    with Terminal(console) as screen:
+        screen.say(command)
+        for waiting in ("for one thing", "for another"):
+            screen.show(replace(RUNNING, waiting=waiting, events=()))
+    text = console.export_text()
+    assert command in text
+    assert text.rstrip().endswith("now        for another")

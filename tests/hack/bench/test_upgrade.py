@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from hack.bench.upgrade import Translation
+from hack.bench.in_process import upgraded
+from hack.bench.upgrade import Translation, UnfaithfulReplay, replay, replayed
+from hack.cluster import scenario as scenarios
+from tests.support.apiserver import make_server
 from upgrade_manager.kube.transport import Request
 
 
@@ -52,3 +55,12 @@ def test_request_gets_the_other_server_identifiers(
     empty: dict[str, Any] = {"path": "/"}
     translated = learned.translate(Request(method="GET", **(empty | given)))
     assert {key: getattr(translated, key) for key in expected} == expected
+
+
+@pytest.mark.full
+async def test_upgrade_is_replayed_on_a_cluster_like_it_only() -> None:
+    async with upgraded(scenarios.load("three-nodes"), scale=0.0) as upgrade:
+        pass
+    await replayed(upgrade)
+    with pytest.raises(UnfaithfulReplay, match=r"only \d+ of \d+ responses"):
+        await replay(make_server(), upgrade.recorder.exchanges, Translation())

@@ -5,14 +5,66 @@ from __future__ import annotations
 import pytest
 
 from tests.support.harvester import RELEASE
-from tests.support.node_upgrade import COMPLETE, OPTIONS, PENDING, POST, PRE, NodeUpgradeRun
-from upgrade_manager.api.node_states import NodeState
+from tests.support.node_upgrade import COMPLETE, INTERVAL, NodeUpgradeRun
+from tests.support.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, secret
+from upgrade_manager.api.keys import MANAGED_LABEL, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import ADDONS, JOBS, MACHINES, NODES, SECRETS, UPGRADE_PLANS
 from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.errors import BadCluster, ForeignObject, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.resources.jobs import JobSettings, node_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+
+@pytest.mark.rule("nodes: managed nodes without a state become ImagePreloaded; others are unchanged")
+async def test_nodes_begin_as_preloaded_and_none_moves_back(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.move(n1="PreDrained")
+    await stage.cluster.nodes("unmanaged", **{MANAGED_LABEL: "false"})
+    await stage.enter()
+    assert await stage.states() == {"n1": "PreDrained", "n2": "ImagePreloaded"}
+
+
+@pytest.mark.rule("nodes: an original value is recorded before it is changed")
+async def test_nothing_changes_before_originals_are_recorded(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.put_interval()
+    spec = {"enabled": True, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
+    await stage.cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": spec})
+    before = await stage.of_others()
+    ctx = await stage.context()
+    # The plan changes meanwhile, so that the record conflicts.
+    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch({"metadata": {"labels": {"touched": "yes"}}}))
+    with pytest.raises(Conflict):
+        await stage.phase.enter(ctx)
+    assert await stage.of_others() == before
+
+
+@pytest.mark.rule(
+    "api: replica-replenishment-wait-interval on the plan is Longhorn's original value",
+    "nodes: Longhorn's replica-replenishment-wait-interval is raised to 1800",
+    "nodes: the interval is raised on a single node, too",
+    "nodes: the interval's original value is recorded on the plan",
+    "nodes: a crash neither loses an original value nor records the override as one",
+)
+async def test_original_is_recorded_once_before_the_change(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1")
+    await stage.put_interval()
+    for _ in range(3):
+        await stage.phase.enter(await stage.context())
+    assert objects.annotations_of(await stage.plan())[f"management.harvesterhci.io/{INTERVAL}"] == "600"
+    assert await stage.interval() == "1800"
+
+
+async def test_missing_rancher_cluster_blocks_the_phase(stage: NodeUpgradeRun) -> None:
+    await stage.cluster.nodes("n1", "n2")
+    await stage.cluster.plan(status={"releaseMetadata": RELEASE})
+    with pytest.raises(MissingObject):
+        await stage.phase.enter(await stage.context())
 
 
 @pytest.mark.rule(
@@ -22,39 +74,35 @@ from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
     "nodes: when the pre-drain Job completes the node is PreDrained and the hook is acknowledged verbatim",
     "nodes: when the post-drain Job completes the node is WaitingReboot and has pendingOSImage",
     "nodes: a Ready node with the release's OS is PostDrained",
+    "nodes: acknowledgements of an earlier upgrade are removed before the Rancher cluster is patched",
     "nodes: the post-drain hook is acknowledged only when the node is PostDrained",
     "pipeline: NodeUpgrade completes when every node is PostDrained or SingleNodeUpgraded",
 )
 @pytest.mark.parametrize("record", [True, False], ids=["recorded", "killed before every record but the last"])
-async def test_node_passes_both_hooks_and_the_reboot(stage: NodeUpgradeRun, record: bool) -> None:  # noqa: FBT001  # a table
+async def test_node_passes_both_hooks_and_the_reboot(stage: NodeUpgradeRun, *, record: bool) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     for node in ("n1", "n2"):
         await stage.run(record=record)
         assert await stage.generation() == 5
-        await stage.rancher(node, pre=OPTIONS)
-        await stage.run(record=record)
+        await stage.request(node, "pre", record=record)
         assert await stage.acknowledgements(node) == {}
-        await stage.finish(node, "pre-drain", COMPLETE)
-        await stage.run(record=record)
+        await stage.complete(node, "pre-drain", record=record)
         assert await stage.acknowledgements(node) == {PRE: OPTIONS}
-        await stage.rancher(node, post=OPTIONS)
-        await stage.run(record=record)
-        await stage.finish(node, "post-drain", COMPLETE)
-        await stage.run()
+        await stage.request(node, "post", record=record)
+        await stage.complete(node, "post-drain")
         assert (await stage.states())[node] == "WaitingReboot"
-        assert objects.annotations_of(await stage.cluster.find(NODES, node))[PENDING] == RELEASE["os"]
+        assert await stage.pending_os(node) == RELEASE["os"]
         assert await stage.acknowledgements(node) == {PRE: OPTIONS}
         await stage.reboot(node)
-        outcome = await stage.run()
+        assert await stage.waiting()
         assert await stage.acknowledgements(node) == {PRE: OPTIONS, POST: OPTIONS}
-        assert PENDING not in objects.annotations_of(await stage.cluster.find(NODES, node))
-        assert isinstance(outcome, Waiting)
+        assert await stage.pending_os(node) is None
         await stage.rancher(node, pre=None, post=None)
     assert await stage.run() == Completed()
     assert await stage.states() == {"n1": "PostDrained", "n2": "PostDrained"}
     assert await stage.generation() == 5
-    assert len(await stage.cluster.names(JOBS)) == 4
+    assert len(await stage.jobs()) == 4
 
 
 @pytest.mark.rule("nodes: the phase waits until all nodes are PostDrained")
@@ -62,19 +110,10 @@ async def test_node_passes_both_hooks_and_the_reboot(stage: NodeUpgradeRun, reco
     "state", ["ImagePreloaded", "UpgradePaused", "PreDraining", "PreDrained", "PostDraining", "WaitingReboot"]
 )
 async def test_phase_waits_for_every_node(stage: NodeUpgradeRun, state: str) -> None:
-    await stage.set_up("n1", "n2")
-    await stage.enter()
-    await stage.run()
-    ctx = await stage.context()
-    ctx.status.move_node("n1", NodeState.POST_DRAINED)
-    ctx.status.move_node("n2", NodeState(state))
-    await ctx.persist()
-    outcome = await stage.run()
-    assert isinstance(outcome, Waiting)
-    assert outcome.message.endswith("(1 of 2 nodes done)")
-    ctx = await stage.context()
-    ctx.status.move_node("n2", NodeState.POST_DRAINED)
-    await ctx.persist()
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained", n2=state)
+    assert (await stage.waiting()).endswith("(1 of 2 nodes done)")
+    await stage.move(n2="PostDrained")
     assert await stage.run() == Completed()
 
 
@@ -83,13 +122,8 @@ async def test_phase_waits_for_every_node(stage: NodeUpgradeRun, state: str) -> 
     "pipeline: NodeUpgrade waits until Rancher has removed every post-drain annotation",
 )
 async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun) -> None:
-    await stage.set_up("n1", "n2")
-    await stage.enter()
-    await stage.run()
-    ctx = await stage.context()
-    for node in ("n1", "n2"):
-        ctx.status.move_node(node, NodeState.POST_DRAINED)
-    await ctx.persist()
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained", n2="PostDrained")
     await stage.rancher("n1", post=OPTIONS)
     hook = "n1: rke.cattle.io/post-drain on Secret fleet-local/s-n1"
     waits = f"{hook} is acknowledged; waiting for Rancher to uncordon the node (2 of 2 nodes done)"
@@ -103,19 +137,13 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun)
 @pytest.mark.rule("nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step")
 async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgradeRun) -> None:
     nodes = ("n1", "n2", "n3", "n4", "n5")
-    await stage.set_up(*nodes)
-    await stage.enter()
-    await stage.run()
-    ctx = await stage.context()
+    await stage.begin(*nodes)
+    await stage.move(**dict.fromkeys(nodes, "PostDrained"))
     for node in nodes:
-        ctx.status.move_node(node, NodeState.POST_DRAINED)
         await stage.rancher(node, post="{}" if node == "n2" else OPTIONS)
-    await ctx.persist()
-    await stage.cluster.client.delete(NODES, "n3")
-    outcome = await stage.run()
-    assert isinstance(outcome, Waiting)
+    await stage.client.delete(NODES, "n3")
     place = "rke.cattle.io/post-drain on Secret fleet-local"
-    assert outcome.message == (
+    assert await stage.waiting() == (
         f"n1: {place}/s-n1 is acknowledged; waiting for Rancher to uncordon the node; "
         f"n2: {place}/s-n2 does not name {POST}; the controller that set it must acknowledge or remove it; "
         f"n3: {place}/s-n3 is pending, but the node does not exist or lacks harvesterhci.io/managed=true; remove it; "
@@ -128,20 +156,18 @@ async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgra
 @pytest.mark.rule("nodes: acknowledging changes one annotation of the Secret, whose data is never read")
 async def test_acknowledgement_changes_one_annotation(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
-    data = MergePatch({"data": {"plan": "e30=", "appliedPlan": "e30="}, "metadata": {"annotations": {"other": "x"}}})
-    await stage.cluster.client.patch(SECRETS, "s-n1", data, namespace="fleet-local")
+    data = {"plan": "e30=", "appliedPlan": "e30="}
+    await stage.patch_secret("n1", {"data": data, "metadata": {"annotations": {"other": "x"}}})
     await stage.enter()
+    await stage.request("n1", "pre")
+    await stage.finish("n1", "pre-drain")
+    before = await stage.secret("n1")
     await stage.run()
-    await stage.rancher("n1", pre=OPTIONS)
-    await stage.run()
-    await stage.finish("n1", "pre-drain", COMPLETE)
-    before = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
-    await stage.run()
-    after = await stage.cluster.find(SECRETS, "s-n1", "fleet-local")
+    after = await stage.secret("n1")
     assert objects.annotations_of(after).pop(PRE) == OPTIONS
-    for secret in (before, after):
-        objects.metadata(secret).pop("resourceVersion")
-        objects.metadata(secret).pop("managedFields", None)
+    for one in (before, after):
+        objects.metadata(one).pop("resourceVersion")
+        objects.metadata(one).pop("managedFields", None)
     assert after == before
 
 
@@ -161,11 +187,10 @@ async def test_generation_is_recorded_before_acknowledgements(
             with pytest.raises(Conflict):
                 await stage.run()
     assert await stage.generation() == 5
-    assert await stage.cluster.names(JOBS) == []
+    assert await stage.jobs() == []
     await stage.run()
-    plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
-    assert objects.status(plan)["provisionGeneration"] == await stage.generation() == 5
-    assert await stage.cluster.names(JOBS) == ["up-node-upgrade-pre-drain-n1"]
+    assert (await stage.status())["provisionGeneration"] == await stage.generation() == 5
+    assert await stage.jobs() == ["pre-drain-n1"]
 
 
 @pytest.mark.rule(
@@ -175,13 +200,9 @@ async def test_generation_is_recorded_before_acknowledgements(
     "pipeline: NodeUpgrade fails when a node has failed",
 )
 async def test_failure_names_node_and_cause(stage: NodeUpgradeRun) -> None:
-    await stage.set_up("n1", "n2")
-    await stage.enter()
-    await stage.run()
-    await stage.rancher("n1", pre=OPTIONS)
-    await stage.run()
-    reason = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
-    await stage.finish("n1", "pre-drain", {"conditions": [reason], "failed": 3})
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.fail("n1", "pre-drain")
     assert await stage.run() == Failed(
         cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed: BackoffLimitExceeded"
     )
@@ -191,14 +212,94 @@ async def test_failure_names_node_and_cause(stage: NodeUpgradeRun) -> None:
 
 @pytest.mark.rule("workloads: the node's message shows each failed attempt of a node Job that retries")
 async def test_failed_attempts_are_reported_at_the_node(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.finish("n1", "pre-drain", {"failed": 2})
+    assert "attempt 3 of 3" in await stage.waiting()
+    assert (await stage.status())["nodeUpgradeStatuses"]["n1"]["message"] == "2 failed attempts"
+
+
+@pytest.mark.rule("nodes: only Secrets of type machine-plan in fleet-local carry hooks")
+@pytest.mark.parametrize(
+    ("namespace", "type_"),
+    [
+        pytest.param("fleet-local", "Opaque", id="of another type"),
+        pytest.param("harvester-system", "rke.cattle.io/machine-plan", id="elsewhere"),
+    ],
+)
+async def test_other_secrets_are_ignored(stage: NodeUpgradeRun, namespace: str, type_: str) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
+    stray = secret("stray", "m-n1", **{PRE_DRAIN: OPTIONS, POST_DRAIN: OPTIONS})
+    stray["metadata"]["namespace"] = namespace
+    await stage.cluster.put(SECRETS, {**stray, "type": type_, "data": {}})
     await stage.run()
-    await stage.rancher("n1", pre=OPTIONS)
+    assert await stage.jobs() == []
+    await stage.move(n1="PostDrained", n2="PostDrained")
+    assert await stage.run() == Completed()
+
+
+@pytest.mark.rule("nodes: acknowledgements of an earlier upgrade are removed before the Rancher cluster is patched")
+async def test_old_acknowledgements_are_removed_before_the_start(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.patch_secret("n1", {"metadata": {"annotations": {PRE: OPTIONS, POST: OPTIONS, "other": "x"}}})
+    await stage.enter()
     await stage.run()
-    await stage.finish("n1", "pre-drain", {"failed": 2})
-    outcome = await stage.run()
-    plan = await stage.cluster.client.get(UPGRADE_PLANS, "up")
-    assert plan["status"]["nodeUpgradeStatuses"]["n1"]["message"] == "2 failed attempts"
-    assert isinstance(outcome, Waiting)
-    assert "attempt 3 of 3" in outcome.message
+    assert objects.annotations_of(await stage.secret("n1")) == {"other": "x"}
+
+
+@pytest.mark.rule("nodes: a pending hook that does not name the manager's hook is not acknowledged")
+async def test_hook_of_the_built_in_flow_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    await stage.rancher("n1", pre='{"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}]}')
+    await stage.run()
+    assert await stage.jobs() == []
+
+
+@pytest.mark.rule("nodes: a node that leaves is logged and blocks nothing")
+async def test_deleted_node_does_not_block_the_phase(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained")
+    await stage.client.delete(NODES, "n2")
+    assert await stage.run() == Completed()
+
+
+@pytest.mark.rule("nodes: a node that joins is logged, blocks nothing and is upgraded when its hook is pending")
+async def test_joined_node_takes_part_with_a_pending_hook(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.cluster.nodes("n3")
+    await stage.machine("n3")
+    await stage.run()
+    assert "n3" not in await stage.states()
+    await stage.request("n3", "pre")
+    assert (await stage.states())["n3"] == "PreDraining"
+
+
+@pytest.mark.rule("nodes: a Secret without Machine is logged and not fatal")
+async def test_secret_without_machine_does_not_block_the_end(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.rancher("n2", post=OPTIONS)
+    await stage.client.delete(MACHINES, "m-n2", namespace="fleet-local")
+    await stage.move(n1="PostDrained", n2="PostDrained")
+    assert await stage.run() == Completed()
+
+
+async def test_nodes_without_the_managed_label_are_an_error(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    patch = MergePatch({"metadata": {"labels": {"harvesterhci.io/managed": None}}})
+    for node in ("n1", "n2"):
+        await stage.client.patch(NODES, node, patch)
+    with pytest.raises(BadCluster, match="no Node carries"):
+        await stage.run()
+
+
+async def test_foreign_job_is_an_error(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.enter()
+    settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
+    old = node_job(Owner(name="up", uid="old"), settings, node="n1", job_type=JobType.PRE_DRAIN)
+    await stage.cluster.put(JOBS, old, status=COMPLETE)
+    with pytest.raises(ForeignObject):
+        await stage.request("n1", "pre")
+    assert await stage.acknowledgements("n1") == {}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,6 +39,11 @@ async def test_job_is_created_once(cluster: Harvester) -> None:
     assert await cluster.names(JOBS) == ["up-cluster-upgrade"]
 
 
+ATTEMPT = Waiting(message=FIRST, detail="running since 2026-01-01T00:00:00Z")
+SECOND = replace(ATTEMPT, message=f"Job {NAMED}: attempt 2 of 3; the last attempt failed")
+OVER = Failed(cause=f"cluster upgrade failed: Job {NAMED} failed: BackoffLimitExceeded: it was tried 3 times")
+
+
 @pytest.mark.rule(
     "pipeline: ClusterUpgrade completes when the Job is Complete",
     "pipeline: ClusterUpgrade fails when the Job is Failed",
@@ -45,25 +51,10 @@ async def test_job_is_created_once(cluster: Harvester) -> None:
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        pytest.param(
-            {"failed": 1, "active": 1, "ready": 1},
-            Waiting(
-                message=f"Job {NAMED}: attempt 2 of 3; the last attempt failed",
-                detail="running since 2026-01-01T00:00:00Z",
-            ),
-            id="retry",
-        ),
-        pytest.param(
-            {**met("SuccessCriteriaMet"), "active": 1, "ready": 1},
-            Waiting(message=FIRST, detail="running since 2026-01-01T00:00:00Z"),
-            id="nearly complete",
-        ),
+        pytest.param({"failed": 1, "active": 1, "ready": 1}, SECOND, id="retry"),
+        pytest.param({**met("SuccessCriteriaMet"), "active": 1, "ready": 1}, ATTEMPT, id="nearly complete"),
         pytest.param(met("Complete"), Completed(), id="complete"),
-        pytest.param(
-            met("Failed", reason="BackoffLimitExceeded", message="it was tried 3 times"),
-            Failed(cause=f"cluster upgrade failed: Job {NAMED} failed: BackoffLimitExceeded: it was tried 3 times"),
-            id="failed",
-        ),
+        pytest.param(met("Failed", reason="BackoffLimitExceeded", message="it was tried 3 times"), OVER, id="failed"),
     ],
 )
 async def test_finished_job_finishes_the_phase(cluster: Harvester, status: dict[str, Any], outcome: Any) -> None:
@@ -74,15 +65,15 @@ async def test_finished_job_finishes_the_phase(cluster: Harvester, status: dict[
     assert await ClusterUpgrade().run(ctx) == outcome
 
 
-FAULTS = [
-    pytest.param({"message": "no space left"}, "attempt 2 of 3; last failure: no space left;", id="an attempt fails"),
-    pytest.param({"hang": True}, "attempt 1 of 3; running since 20", id="it takes its time"),
-]
-
-
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.servers
-@pytest.mark.parametrize(("fault", "said"), FAULTS)
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        pytest.param({"message": "no space left"}, "attempt 2 of 3; last failure: no space left;", id="attempt fails"),
+        pytest.param({"hang": True}, "attempt 1 of 3; running since 20", id="it takes its time"),
+    ],
+)
 async def test_progress_of_the_job_is_reported(simulate: Simulate, fault: dict[str, Any], said: str) -> None:
     faults = [{"work": "manifests", **fault}]
     async with simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation:
@@ -91,9 +82,8 @@ async def test_progress_of_the_job_is_reported(simulate: Simulate, fault: dict[s
             await stage.create_plan(BY_VERSION)
             await stage.until("ClusterUpgrading")
             plan = await stage.until_plan(lambda plan: said in condition(plan, "Progressing")[2], seconds=60)
-    assert condition(plan, "Progressing")[2].startswith(
-        f"Job {PLACE}/upgrade-cluster-upgrade: {said.removesuffix(';')}"
-    )
+    message = condition(plan, "Progressing")[2]
+    assert message.startswith(f"Job {PLACE}/upgrade-cluster-upgrade: {said.removesuffix(';')}")
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
 
 

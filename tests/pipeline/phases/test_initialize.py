@@ -133,6 +133,7 @@ async def test_version_without_url_is_reported(cluster: Harvester) -> None:
         await Initialize().run(cluster.context(await cluster.plan()))
 
 
+MANY = [f"x{i:02}" for i in range(12)]
 UNKNOWN = "pauseNodes lists unknown node{} {}; ignored"
 
 
@@ -145,9 +146,7 @@ UNKNOWN = "pauseNodes lists unknown node{} {}; ignored"
         pytest.param(["N1"], "N1", id="capital letter"),
         pytest.param([" n1"], " n1", id="space"),
         pytest.param(["foreign"], "foreign", id="unmanaged node"),
-        pytest.param(
-            [f"x{i:02}" for i in range(12)], ", ".join(f"x{i:02}" for i in range(10)) + " and 2 more", id="many"
-        ),
+        pytest.param(MANY, ", ".join(MANY[:10]) + " and 2 more", id="many"),
     ],
 )
 async def test_unknown_pause_nodes_are_reported(cluster: Harvester, listed: list[str], unknown: str) -> None:

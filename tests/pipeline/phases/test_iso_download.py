@@ -37,10 +37,9 @@ async def image(cluster: Harvester, name: str, *conditions: Object, owner: Objec
 )
 async def test_image_is_created_once(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(status=SOURCE))
+    expected = Waiting(message="VirtualMachineImage harvester-system/up-iso: importing, 0 %")
     for _ in range(2):
-        assert await ISODownload().run(ctx) == Waiting(
-            message="VirtualMachineImage harvester-system/up-iso: importing, 0 %"
-        )
+        assert await ISODownload().run(ctx) == expected
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["up-iso"]
     assert ctx.status["isoImageID"] == "up-iso"
 
@@ -97,6 +96,12 @@ async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str
     assert cause in outcome.cause
 
 
+row = pytest.param
+FAILED = true("RetryLimitExceeded", "False", message="503")
+LIMIT, REASON = true("RetryLimitExceeded", message="bad checksum"), true("RetryLimitExceeded", reason="X")
+UPLOAD = true("Imported", "False", reason="UploadFailed")
+
+
 @pytest.mark.rule(
     "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
     "pipeline: ISODownload completes when Imported is True",
@@ -106,46 +111,16 @@ async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str
 @pytest.mark.parametrize(
     ("conditions", "status", "outcome"),
     [
-        pytest.param([true("Imported")], {}, Completed(), id="imported"),
-        pytest.param([true("Imported"), true("RetryLimitExceeded")], {}, Completed(), id="imported after all"),
-        pytest.param([], {}, "importing, 0 %", id="not begun"),
-        pytest.param([true("Imported", "Unknown")], {"progress": 47}, "importing, 40 %", id="under way"),
-        pytest.param(
-            [true("RetryLimitExceeded", "False", message="503")],
-            {"failed": 2, "progress": 10},
-            "importing, attempt 3 of 4 (last failure: 503), 10 %",
-            id="a failed attempt that will be repeated is no failure",
-        ),
-        pytest.param(
-            [],
-            {"failed": 1},
-            "importing, attempt 2 of 4 (the last attempt failed), 0 %",
-            id="retried without a message",
-        ),
-        pytest.param(
-            [true("RetryLimitExceeded", "False", message="503")],
-            {"failed": 4},
-            "importing, attempt 4 of 4 (last failure: 503), 0 %",
-            id="the last one, of which the verdict is due",
-        ),
-        pytest.param(
-            [true("Imported", "False", reason="UploadFailed")],
-            {},
-            "up-iso: import failed (UploadFailed); upload the image again",
-            id="a failed upload waits for another",
-        ),
-        pytest.param(
-            [true("RetryLimitExceeded", message="checksum mismatch")],
-            {"failed": 4},
-            Failed(cause=f"{IMPORT_FAILED}: checksum mismatch. {CHECK}"),
-            id="no attempt is left",
-        ),
-        pytest.param(
-            [true("RetryLimitExceeded", reason="X")],
-            {},
-            Failed(cause=f"{IMPORT_FAILED}: X. {CHECK}"),
-            id="with a reason only",
-        ),
+        row([true("Imported")], {}, Completed(), id="imported"),
+        row([true("Imported"), LIMIT], {}, Completed(), id="imported after all"),
+        row([], {}, "importing, 0 %", id="not begun"),
+        row([true("Imported", "Unknown")], {"progress": 47}, "importing, 40 %", id="under way"),
+        row([FAILED], {"failed": 2, "progress": 10}, "importing, attempt 3 of 4 (last failure: 503), 10 %", id="retry"),
+        row([], {"failed": 1}, "importing, attempt 2 of 4 (the last attempt failed), 0 %", id="without a message"),
+        row([FAILED], {"failed": 4}, "importing, attempt 4 of 4 (last failure: 503), 0 %", id="the last attempt"),
+        row([UPLOAD], {}, "up-iso: import failed (UploadFailed); upload the image again", id="a failed upload"),
+        row([LIMIT], {"failed": 4}, Failed(cause=f"{IMPORT_FAILED}: bad checksum. {CHECK}"), id="no attempt is left"),
+        row([REASON], {}, Failed(cause=f"{IMPORT_FAILED}: X. {CHECK}"), id="with a reason only"),
     ],
 )
 async def test_image_conditions_decide(

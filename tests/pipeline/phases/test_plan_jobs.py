@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.nodes import store_of
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import PODS
-from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
@@ -24,23 +24,20 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.phases.base import PhaseResult
 
-STATES = NodeStates(
-    running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
-)
-
-
+row = pytest.param
+DONE, RUNNING, FAILED = NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, NodeState.IMAGE_PRELOAD_FAILED
 PRELOAD = {"management.harvesterhci.io/upgrade-component": "image-preload"}
 CLEANUP = {"management.harvesterhci.io/upgrade-component": "image-cleanup"}
 
 
-def plan(status: str = "", reason: str = "", message: str = "") -> dict[str, Any]:
+def plan(status: str = "", reason: str = "", message: str = "", *, created: str = "") -> dict[str, Any]:
     named = {"name": "up-image-preload", "namespace": "cattle-system", "uid": "p-1", "labels": PRELOAD}
-    made: dict[str, Any] = {"metadata": named}
-    if status:
-        complete = {"type": "Complete", "status": status, "reason": reason, "message": message}
-        made["status"] = {"conditions": [complete]}
-    return made
+    complete = {"type": "Complete", "status": status, "reason": reason, "message": message}
+    metadata = named | ({"creationTimestamp": created} if created else {})
+    return {"metadata": metadata, **({"status": {"conditions": [complete]}} if status else {})}
 
 
 def job(
@@ -66,10 +63,9 @@ def job(
     }
 
 
-def stored(*jobs: dict[str, Any]) -> Store:
-    store = Store()
-    store.replace(jobs, "1")
-    return store
+SYNC, COMPLETE = plan("False", "SyncJob"), plan("True", "Complete")
+#: Its Jobs have not started for two minutes.
+OLD = plan("False", "Resolved", created="2025-12-31T23:58:00Z")
 
 
 @pytest.mark.rule(
@@ -85,47 +81,27 @@ def stored(*jobs: dict[str, Any]) -> Store:
 @pytest.mark.parametrize(
     ("raw", "jobs", "result"),
     [
-        pytest.param(plan(), [], "runs", id="no status"),
-        pytest.param(plan("False", "Resolved"), [], "runs", id="resolved"),
-        pytest.param(plan("False", "SyncJob"), [job()], "runs", id="running"),
-        pytest.param(plan("False", "SyncJob"), [], "runs", id="Job deleted"),
-        pytest.param(plan("False", "SyncJob"), [job(parallelism=0)], "runs", id="paused Job"),
-        pytest.param(plan("Unknown"), [], "runs", id="Unknown"),
-        pytest.param(plan("True", "Complete"), [], "complete", id="complete"),
-        pytest.param(plan("True", "Complete"), [job("n1", "Complete")], "complete", id="complete, with Jobs"),
-        pytest.param(plan("False", "JobFailed", "why"), [], "failed", id="failed, Job deleted"),
-        pytest.param(plan("False", "JobFailed"), [], "failed", id="failed without a message"),
-        pytest.param(plan("False", "JobFailed", "why"), [job("n1", "Failed")], "failed", id="failed"),
-        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed")], "failed", id="failure overwritten by SyncJob"),
-        pytest.param(plan("True", "Complete"), [job("n1", "Failed")], "failed", id="failure overwritten by Complete"),
-        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed", parallelism=0)], "failed", id="paused Job failed"),
-        pytest.param(
-            plan("False", "SyncJob"),
-            [job("n1", "Failed"), job("n1", created=1)],
-            "failed",
-            id="failed Job of a node with a newer one",
-        ),
-        pytest.param(
-            plan("False", "SyncJob"),
-            [job("", "Failed"), job("", "Complete", created=1)],
-            "failed",
-            id="the same, without node label",
-        ),
-        pytest.param(
-            plan("False", "SyncJob"),
-            [job("n1", "Failed", owner="p-0")],
-            "runs",
-            id="Job of an earlier Plan of the name",
-        ),
-        pytest.param(plan("False", "SyncJob"), [job("n1", "Failed", owner="")], "failed", id="Job without an owner"),
-        pytest.param(
-            plan("False", "SyncJob"),
-            [job("n1", "Failed", owner="", labels=CLEANUP)],
-            "runs",
-            id="Job of another component",
-        ),
-        pytest.param(plan("False", "SyncJob"), [job("n1", "FailureTarget")], "runs", id="Job with FailureTarget"),
-        pytest.param(plan("True", "JobFailed"), [], "complete", id="JobFailed with status True"),
+        row(plan(), [], "runs", id="no status"),
+        row(plan("False", "Resolved"), [], "runs", id="resolved"),
+        row(SYNC, [job()], "runs", id="running"),
+        row(SYNC, [], "runs", id="Job deleted"),
+        row(SYNC, [job(parallelism=0)], "runs", id="paused Job"),
+        row(plan("Unknown"), [], "runs", id="Unknown"),
+        row(COMPLETE, [], "complete", id="complete"),
+        row(COMPLETE, [job("n1", "Complete")], "complete", id="complete, with Jobs"),
+        row(plan("False", "JobFailed", "why"), [], "failed", id="failed, Job deleted"),
+        row(plan("False", "JobFailed"), [], "failed", id="failed without a message"),
+        row(plan("False", "JobFailed", "why"), [job("n1", "Failed")], "failed", id="failed"),
+        row(SYNC, [job("n1", "Failed")], "failed", id="failure overwritten by SyncJob"),
+        row(COMPLETE, [job("n1", "Failed")], "failed", id="failure overwritten by Complete"),
+        row(SYNC, [job("n1", "Failed", parallelism=0)], "failed", id="paused Job failed"),
+        row(SYNC, [job("n1", "Failed"), job("n1", created=1)], "failed", id="failed Job of a node with a newer one"),
+        row(SYNC, [job("", "Failed"), job("", "Complete", created=1)], "failed", id="the same, without node label"),
+        row(SYNC, [job("n1", "Failed", owner="p-0")], "runs", id="Job of an earlier Plan of the name"),
+        row(SYNC, [job("n1", "Failed", owner="")], "failed", id="Job without an owner"),
+        row(SYNC, [job("n1", "Failed", owner="", labels=CLEANUP)], "runs", id="Job of another component"),
+        row(SYNC, [job("n1", "FailureTarget")], "runs", id="Job with FailureTarget"),
+        row(plan("True", "JobFailed"), [], "complete", id="JobFailed with status True"),
     ],
 )
 def test_failed_job_counts_before_the_plans_reason(
@@ -137,226 +113,177 @@ def test_failed_job_counts_before_the_plans_reason(
 
 
 def test_newest_job_of_a_node_counts() -> None:
-    progress = plan_progress(
-        plan(), map(PlanJob.of, [job("n1", created=2), job("n1", "Complete", created=1), job("n2", "Complete")])
+    jobs = [job("n1", created=2), job("n1", "Complete", created=1), job("n2", "Complete")]
+    found = plan_progress(plan(), map(PlanJob.of, jobs)).jobs
+    assert found["n1"].state.progress is Progress.RUNNING
+    assert found["n2"].state.progress is Progress.COMPLETE
+    assert len(found) == 2
+
+
+@pytest.fixture
+async def ctx(cluster: Harvester) -> ReconcileContext:
+    """Return the context of an upgrade of five nodes."""
+    await cluster.nodes("n1", "n2", "n3", "n4", "n5")
+    return cluster.context(await cluster.plan())
+
+
+async def follow(ctx: ReconcileContext, raw: dict[str, Any], *jobs: dict[str, Any]) -> PhaseResult:
+    states = NodeStates(running=RUNNING, done=DONE, failed=FAILED)
+    return await follow_plan(ctx, raw, store_of(jobs), states=states, work="image preload")
+
+
+async def waiting(ctx: ReconcileContext, raw: dict[str, Any], *jobs: dict[str, Any]) -> Waiting:
+    found = await follow(ctx, raw, *jobs)
+    assert isinstance(found, Waiting)
+    return found
+
+
+def states_of(ctx: ReconcileContext, *nodes: str) -> list[NodeState | None]:
+    return [ctx.status.node_state(node) for node in nodes]
+
+
+@pytest.mark.rule(
+    "pipeline: node states derive from Jobs, Nodes and Secrets",
+    "workloads: the node's message shows each failed attempt of a Plan's Job that retries",
+)
+async def test_nodes_and_message_follow_the_jobs(ctx: ReconcileContext) -> None:
+    found = await follow(ctx, SYNC, job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0))
+    assert found == Waiting(
+        message="Plan cattle-system/up-image-preload: image preload done on 1 of 5 nodes, running on n2; "
+        "n2: attempt 2 of 7; the last attempt failed"
     )
-    assert {node: found.state.progress for node, found in progress.jobs.items()} == {
-        "n1": Progress.RUNNING,
-        "n2": Progress.COMPLETE,
-    }
+    assert states_of(ctx, "n1", "n2", "n3") == [DONE, RUNNING, None]
+    assert ctx.status["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempt"
 
 
-class TestFollow:
-    @pytest.mark.rule(
-        "pipeline: node states derive from Jobs, Nodes and Secrets",
-        "workloads: the node's message shows each failed attempt of a Plan's Job that retries",
-    )
-    async def test_nodes_and_message_follow_the_jobs(self, cluster: Harvester) -> None:
-        await cluster.nodes("n1", "n2", "n3")
-        ctx = cluster.context(await cluster.plan())
-        jobs = [job("n1", "Complete"), job("n2", failed=1), job("n3", parallelism=0)]
-        outcome = await follow_plan(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, work="image preload")
-        assert outcome == Waiting(
-            message="Plan cattle-system/up-image-preload: image preload done on 1 of 3 nodes, running on n2; "
-            "n2: attempt 2 of 7; the last attempt failed"
-        )
-        states = [ctx.status.node_state(node) for node in ("n1", "n2", "n3")]
-        assert states == [NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, None]
-        assert ctx.status["nodeUpgradeStatuses"]["n2"]["message"] == "1 failed attempt"
+ALL = ("n1", "n2", "n3", "n4", "n5")
+LAST_FAILURE = "n1: attempt 2 of 3; last failure: disk full"
+NODE_DOWN = "n1: failed (FailureTarget), but its Pod has not terminated; check whether its node is down"
 
-    @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
-    @pytest.mark.parametrize(
-        ("jobs", "state"),
-        [
-            pytest.param([], "done on 0 of 5 nodes", id="no Job yet"),
-            pytest.param([job("n1", parallelism=0)], "done on 0 of 5 nodes", id="paused Job"),
-            pytest.param([job("n1")], "done on 0 of 5 nodes, running on n1", id="one node"),
-            pytest.param(
-                [job("n3"), job("n1"), job("n2", "Complete")], "done on 1 of 5 nodes, running on n1, n3", id="two nodes"
-            ),
-            pytest.param(
-                [job(f"n{number}") for number in range(1, 6)],
-                "done on 0 of 5 nodes, running on n1, n2, n3 and 2 more",
-                id="more than a message names",
-            ),
-            pytest.param(
-                [job("n1", failed=1), job("n2", failed=2)],
-                "done on 0 of 5 nodes, running on n1, n2; n1: attempt 2 of 3; last failure: disk full",
-                id="failed attempt, with message",
-            ),
-            pytest.param(
-                [job("n2", failed=1)],
-                "done on 0 of 5 nodes, running on n2; n2: attempt 2 of 3; the last attempt failed",
-                id="failed attempt, without message",
-            ),
-            pytest.param(
-                [job("n1", "FailureTarget")],
-                "done on 0 of 5 nodes, running on n1; n1: failed (FailureTarget), but its Pod has not terminated; "
-                "check whether its node is down",
-                id="node is down",
-            ),
-            pytest.param(
-                [job(f"n{number}", "Complete") for number in range(1, 6)], "done on 5 of 5 nodes", id="all nodes done"
-            ),
-        ],
-    )
-    async def test_message_names_progress_and_failures(
-        self, cluster: Harvester, jobs: list[dict[str, Any]], state: str
-    ) -> None:
-        await cluster.nodes(*(f"n{number}" for number in range(1, 6)))
-        ended = {"terminated": {"exitCode": 1, "message": "disk full"}}
-        labels = {"batch.kubernetes.io/job-name": "apply-n1-0"}
-        metadata = {"name": "apply-n1-0-x", "namespace": "cattle-system", "labels": labels}
-        status = {"phase": "Failed", "containerStatuses": [{"name": "upgrade", "state": ended}]}
-        bare = {"metadata": metadata, "spec": {"containers": [{"name": "upgrade", "image": "x"}]}}
-        await cluster.put(PODS, bare, status=status)
-        for one in jobs:
-            one["spec"]["backoffLimit"] = 2
-            for condition in one["status"]["conditions"]:
-                condition["reason"] = condition["type"]
-        ctx = cluster.context(await cluster.plan())
-        found = await follow_plan(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, work="x")
-        assert isinstance(found, Waiting)
-        assert found.message == f"Plan cattle-system/up-image-preload: x {state}"
 
-    @pytest.mark.rule("workloads: a Job stuck at FailureTarget on a dead node is reported with the node")
-    async def test_job_on_a_node_that_is_down_is_reported(self, cluster: Harvester) -> None:
-        await cluster.nodes("n1")
-        ctx = cluster.context(await cluster.plan())
-        jobs = [job("n1", "FailureTarget")]
-        jobs[0]["status"]["conditions"][0]["reason"] = "DeadlineExceeded"
-        outcome = await follow_plan(ctx, plan("False", "SyncJob"), stored(*jobs), states=STATES, work="image preload")
-        assert isinstance(outcome, Waiting)
-        assert "; n1: failed (DeadlineExceeded), but its Pod has not terminated" in outcome.message
-
-    @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
-    @pytest.mark.parametrize(
-        ("created", "after", "said"),
-        [
-            pytest.param("2026-01-01T00:00:00Z", 60, False, id="new"),
-            pytest.param("2025-12-31T23:59:10Z", 10, False, id="50 s old"),
-            pytest.param("2025-12-31T23:58:00Z", 60, True, id="two minutes old"),
-            pytest.param("2026-02-01T00:00:00Z", 60, False, id="from the future"),
-            pytest.param("", 60, False, id="without a time"),
-        ],
-    )
-    async def test_plan_without_jobs_is_reported_after_a_minute(
-        self,
-        cluster: Harvester,
-        created: str,
-        after: float,
-        said: bool,  # noqa: FBT001  # a table
-    ) -> None:
-        await cluster.nodes("n1")
-        raw = plan("False", "Resolved")
-        raw["metadata"]["creationTimestamp"] = created
-        ctx = cluster.context(await cluster.plan())
-        outcome = await follow_plan(ctx, raw, stored(), states=STATES, work="image preload")
-        assert isinstance(outcome, Waiting)
-        assert outcome.after == pytest.approx(after, abs=1)
-        assert ("kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload" in outcome.message) is said
-
-    @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
-    async def test_plan_without_jobs_is_reported_with_its_condition(self, cluster: Harvester) -> None:
-        await cluster.nodes("n1")
-        raw = plan("False", "Resolved")
-        raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
-        raw["status"]["conditions"].append({"type": "Validated", "status": "False", "message": "no such secret"})
-        outcome = await follow_plan(
-            cluster.context(await cluster.plan()), raw, stored(), states=STATES, work="image preload"
-        )
-        assert isinstance(outcome, Waiting)
-        assert "no Job has started for 60 s (no such secret): see kubectl describe" in outcome.message
-
-    async def test_events_are_listed_once_a_minute(self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
-        lists: list[float] = []
-
-        async def warning(*_: Any, **__: Any) -> str:
-            lists.append(loop_time())
-            return "quota exceeded"
-
-        monkeypatch.setattr("upgrade_manager.pipeline.phases.plan_jobs.latest_warning", warning)
-        await cluster.nodes("n1")
-        raw = plan("False", "Resolved")
-        raw["metadata"]["creationTimestamp"] = "2025-12-31T23:58:00Z"
-        ctx = cluster.context(await cluster.plan())
-        for _ in range(50):
-            outcome = await follow_plan(ctx, raw, stored(), states=STATES, work="image preload")
-            await asyncio.sleep(2)
-        assert isinstance(outcome, Waiting)
-        assert "(quota exceeded)" in outcome.message
-        assert len(lists) == 2
-
-    async def test_complete_plan_moves_every_managed_node(self, cluster: Harvester) -> None:
-        await cluster.nodes("n1", "n2")
-        ctx = cluster.context(await cluster.plan())
-        assert await follow_plan(ctx, plan("True", "Complete"), stored(), states=STATES, work="x") == Completed()
-        assert [ctx.status.node_state(node) for node in ("n1", "n2")] == [NodeState.IMAGE_PRELOADED] * 2
-
-    @pytest.mark.rule("api: ImagePreload and ImageCleanup fail by the SUC Plan, not by node states")
-    async def test_complete_plan_overrides_a_recorded_node_failure(self, cluster: Harvester) -> None:
-        await cluster.nodes("n1")
-        ctx = cluster.context(await cluster.plan())
-        ctx.status.move_node("n1", NodeState.IMAGE_PRELOAD_FAILED)
-        raw = plan("False", "SyncJob")
-        assert isinstance(await follow_plan(ctx, raw, stored(job("n1")), states=STATES, work="x"), Waiting)
-        assert await follow_plan(ctx, plan("True", "Complete"), stored(), states=STATES, work="x") == Completed()
-
-    @pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
-    @pytest.mark.parametrize("complete", [True, False])
-    async def test_plan_without_nodes_is_not_complete(self, cluster: Harvester, *, complete: bool) -> None:
-        ctx = cluster.context(await cluster.plan())
-        raw = plan("True", "Complete") if complete else plan()
-        with pytest.raises(BadCluster, match=r"no Node carries the label harvesterhci\.io/managed=true any more"):
-            await follow_plan(ctx, raw, stored(), states=STATES, work="image preload")
-
-    @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
-    @pytest.mark.parametrize(
-        ("raw", "jobs", "cause"),
-        [
-            pytest.param(
-                plan("False", "JobFailed", "Job x failed on Node n1"),
-                [],
-                "image preload failed: Job x failed on Node n1",
-                id="message of the Plan",
-            ),
-            pytest.param(
-                plan("False", "SyncJob"),
-                [job("n1", "Failed")],
-                "image preload failed: Job cattle-system/apply-n1-0 failed",
-                id="message of the Job",
-            ),
-        ],
-    )
-    async def test_failure_ends_the_phase(
-        self, cluster: Harvester, raw: dict[str, Any], jobs: list[dict[str, Any]], cause: str
-    ) -> None:
-        await cluster.nodes("n1", "n2")
-        ctx = cluster.context(await cluster.plan())
-        assert await follow_plan(ctx, raw, stored(*jobs), states=STATES, work="image preload") == Failed(cause=cause)
-
-    @pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
-    async def test_failure_keeps_the_other_nodes_states(self, cluster: Harvester) -> None:
-        await cluster.nodes("n1", "n2")
-        ctx = cluster.context(await cluster.plan())
-        await follow_plan(ctx, plan(), stored(job("n1", "Failed"), job("n2")), states=STATES, work="x")
-        states = [ctx.status.node_state(node) for node in ("n1", "n2")]
-        assert states == [NodeState.IMAGE_PRELOAD_FAILED, NodeState.IMAGE_PRELOADING]
+@pytest.mark.rule(
+    "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
+    "workloads: a Job stuck at FailureTarget on a dead node is reported with the node",
+)
+@pytest.mark.parametrize(
+    ("jobs", "done", "state"),
+    [
+        row([], 0, "", id="no Job yet"),
+        row([job("n1", parallelism=0)], 0, "", id="paused Job"),
+        row([job("n1")], 0, ", running on n1", id="one node"),
+        row([job("n3"), job("n1"), job("n2", "Complete")], 1, ", running on n1, n3", id="two nodes"),
+        row([job(name) for name in ALL], 0, ", running on n1, n2, n3 and 2 more", id="more than a message names"),
+        row([job("n1", failed=1), job("n2", failed=2)], 0, f", running on n1, n2; {LAST_FAILURE}", id="last failure"),
+        row([job("n2", failed=1)], 0, ", running on n2; n2: attempt 2 of 3; the last attempt failed", id="no message"),
+        row([job("n1", "FailureTarget")], 0, f", running on n1; {NODE_DOWN}", id="node is down"),
+        row([job(name, "Complete") for name in ALL], 5, "", id="all nodes done"),
+    ],
+)
+async def test_message_names_progress_and_failures(
+    cluster: Harvester, ctx: ReconcileContext, jobs: list[dict[str, Any]], done: int, state: str
+) -> None:
+    ended = {"terminated": {"exitCode": 1, "message": "disk full"}}
+    labels = {"batch.kubernetes.io/job-name": "apply-n1-0"}
+    metadata = {"name": "apply-n1-0-x", "namespace": "cattle-system", "labels": labels}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "upgrade", "state": ended}]}
+    bare = {"metadata": metadata, "spec": {"containers": [{"name": "upgrade", "image": "x"}]}}
+    await cluster.put(PODS, bare, status=status)
+    for one in jobs:
+        one["spec"]["backoffLimit"] = 2
+        for condition in one["status"]["conditions"]:
+            condition["reason"] = condition["type"]
+    message = (await waiting(ctx, SYNC, *jobs)).message
+    assert message == f"Plan cattle-system/up-image-preload: image preload done on {done} of 5 nodes{state}"
 
 
 @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
 @pytest.mark.parametrize(
-    ("conditions", "message"),
+    ("created", "after", "reported"),
     [
-        pytest.param([], "", id="no conditions"),
-        pytest.param(
-            [{"type": "Validated", "status": "False", "message": "no\n secret"}], "no secret", id="not Validated"
-        ),
-        pytest.param([{"type": "Validated", "status": "True", "message": "fine"}], "", id="Validated"),
-        pytest.param(
-            [{"type": "LatestResolved", "status": "False", "message": "no version"}], "no version", id="unresolved"
-        ),
+        pytest.param("2026-01-01T00:00:00Z", 60, False, id="new"),
+        pytest.param("2025-12-31T23:59:10Z", 10, False, id="50 s old"),
+        pytest.param("2025-12-31T23:58:00Z", 60, True, id="two minutes old"),
+        pytest.param("2026-02-01T00:00:00Z", 60, False, id="from the future"),
+        pytest.param("", 60, False, id="without a time"),
     ],
 )
-def test_condition_that_prevents_jobs(conditions: list[dict[str, str]], message: str) -> None:
-    assert plan_condition_message({"status": {"conditions": conditions}}) == message
+async def test_plan_without_jobs_is_reported_after_a_minute(
+    ctx: ReconcileContext, created: str, after: float, *, reported: bool
+) -> None:
+    found = await waiting(ctx, plan("False", "Resolved", created=created))
+    assert found.after == pytest.approx(after, abs=1)
+    command = "kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload"
+    assert (command in found.message) is reported
+
+
+@pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
+async def test_plan_without_jobs_is_reported_with_its_condition(ctx: ReconcileContext) -> None:
+    condition = {"type": "Validated", "status": "False", "message": "no such secret"}
+    found = await waiting(ctx, OLD | {"status": {"conditions": [*OLD["status"]["conditions"], condition]}})
+    assert "no Job has started for 60 s (no such secret): see kubectl describe" in found.message
+
+
+async def test_events_are_listed_once_a_minute(ctx: ReconcileContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists: list[float] = []
+
+    async def warning(*_: Any, **__: Any) -> str:
+        lists.append(loop_time())
+        return "quota exceeded"
+
+    monkeypatch.setattr("upgrade_manager.pipeline.phases.plan_jobs.latest_warning", warning)
+    for _ in range(50):
+        found = await waiting(ctx, OLD)
+        await asyncio.sleep(2)
+    assert "(quota exceeded)" in found.message
+    assert len(lists) == 2
+
+
+async def test_complete_plan_moves_every_managed_node(ctx: ReconcileContext) -> None:
+    assert await follow(ctx, COMPLETE) == Completed()
+    assert states_of(ctx, *ALL) == [DONE] * 5
+
+
+@pytest.mark.rule("api: ImagePreload and ImageCleanup fail by the SUC Plan, not by node states")
+async def test_complete_plan_overrides_a_recorded_node_failure(ctx: ReconcileContext) -> None:
+    ctx.status.move_node("n1", FAILED)
+    await waiting(ctx, SYNC, job("n1"))
+    assert await follow(ctx, COMPLETE) == Completed()
+
+
+@pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
+@pytest.mark.parametrize("raw", [COMPLETE, plan()], ids=["complete", "running"])
+async def test_plan_without_nodes_is_not_complete(cluster: Harvester, raw: dict[str, Any]) -> None:
+    ctx = cluster.context(await cluster.plan())
+    with pytest.raises(BadCluster, match=r"no Node carries the label harvesterhci\.io/managed=true any more"):
+        await follow(ctx, raw)
+
+
+@pytest.mark.rule("workloads: a failed node fails the phase while other nodes are running")
+@pytest.mark.parametrize(
+    ("raw", "jobs", "cause"),
+    [
+        row(plan("False", "JobFailed", "Job x failed on Node n1"), [], "Job x failed on Node n1", id="the Plan"),
+        row(SYNC, [job("n1", "Failed"), job("n2")], "Job cattle-system/apply-n1-0 failed", id="the Job"),
+    ],
+)
+async def test_failure_ends_the_phase_with_the_message_of(
+    ctx: ReconcileContext, raw: dict[str, Any], jobs: list[dict[str, Any]], cause: str
+) -> None:
+    assert await follow(ctx, raw, *jobs) == Failed(cause=f"image preload failed: {cause}")
+    assert states_of(ctx, "n1", "n2") == ([FAILED, RUNNING] if jobs else [None, None])
+
+
+@pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
+@pytest.mark.parametrize(
+    ("type_", "status", "message"),
+    [
+        row("Validated", "False", "no secret", id="not Validated"),
+        row("Validated", "True", "", id="Validated"),
+        row("LatestResolved", "False", "no secret", id="unresolved"),
+        row("Complete", "False", "", id="another condition"),
+    ],
+)
+def test_condition_that_prevents_jobs(type_: str, status: str, message: str) -> None:
+    condition = {"type": type_, "status": status, "message": "no\n secret"}
+    assert plan_condition_message({"status": {"conditions": [condition]}}) == message
+    assert plan_condition_message({"status": {"conditions": []}}) == ""

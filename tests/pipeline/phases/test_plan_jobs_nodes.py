@@ -1,18 +1,110 @@
-"""Nodes on which a Plan of the system-upgrade-controller would not run."""
+"""Plans of the system-upgrade-controller, as both phases create them, and the nodes on which they would not run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.pipeline.phases.test_image_cleanup import NEW, OLD, prepared
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.phases.base import Failed, Waiting
+from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
+from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.plan_jobs import names_collide, prepare_nodes
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
+
+BOTH = pytest.mark.parametrize("phase", [ImagePreload(), ImageCleanup()], ids=["image-preload", "image-cleanup"])
+Either = ImagePreload | ImageCleanup
+
+
+async def plan_of(cluster: Harvester, phase: Either) -> Any:
+    return await cluster.find(SUC_PLANS, PLAN_NAMES[phase.name], "cattle-system")
+
+
+PLAN_NAMES = {ImagePreload.name: "up-image-preload", ImageCleanup.name: "up-image-cleanup"}
+
+
+@pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
+@BOTH
+async def test_old_plan_labels_are_removed_before_creation(cluster: Harvester, phase: Either) -> None:
+    mark = f"plan.upgrade.cattle.io/{PLAN_NAMES[phase.name]}"
+    ctx = await prepared(cluster)
+    await cluster.nodes("n2", **{mark: "hash"})
+    await phase.run(ctx)
+    assert mark not in objects.labels(await cluster.find(NODES, "n2"))
+
+
+@pytest.mark.rule("workloads: a hostname label other than the node's name is reported before a Plan is created")
+@BOTH
+async def test_node_that_hangs_the_plan_is_reported_before(cluster: Harvester, phase: Either) -> None:
+    ctx = await prepared(cluster)
+    await cluster.nodes("n2", **{"kubernetes.io/hostname": "other"})
+    with pytest.raises(BadCluster, match="Node n2"):
+        await phase.run(ctx)
+    assert await cluster.names(SUC_PLANS) == []
+
+
+@pytest.mark.rule("workloads: with no managed node no Plan is created, and a complete one does not count")
+@BOTH
+async def test_no_managed_nodes_create_no_plan(cluster: Harvester, phase: Either) -> None:
+    ctx = await prepared(cluster)
+    await cluster.client.delete(NODES, "n1")
+    await cluster.nodes("unmanaged", **{"harvesterhci.io/managed": "false"})
+    with pytest.raises(BadCluster, match="no Node carries the label"):
+        await phase.run(ctx)
+    assert await cluster.names(SUC_PLANS) == []
+
+
+@pytest.mark.rule("workloads: a Plan is never updated after its creation")
+@BOTH
+async def test_plan_is_never_edited(cluster: Harvester, phase: Either) -> None:
+    """The controller would kill and restart running Jobs."""
+    await phase.run(await prepared(cluster))
+    before = await plan_of(cluster, phase)
+    await cluster.nodes("n2", "n3")
+    cluster.files.answers = {OLD: b"a/b:1\na/c:1\n", NEW: b"a/b:2\n"}
+    option = MergePatch({"spec": {"imagePreloadOption": {"concurrency": 2}}})
+    changed = await cluster.client.patch(UPGRADE_PLANS, "up", option)
+    assert isinstance(await phase.run(cluster.context(changed)), Waiting)
+    assert await plan_of(cluster, phase) == before
+
+
+@pytest.mark.rule(
+    "pipeline: ImagePreload fails when a Job of the Plan has failed",
+    "pipeline: ImageCleanup fails when a Job of the Plan fails",
+    "workloads: a Plan has failed when one of its Jobs has Failed=True",
+    "workloads: a Plan's Jobs are found by the labels of plan and component",
+)
+@BOTH
+async def test_failed_job_is_found_by_copied_labels(cluster: Harvester, phase: Either) -> None:
+    ctx = await prepared(cluster)
+    await phase.run(ctx)
+    plan = await plan_of(cluster, phase)
+    owner = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "controller": True}
+    metadata = {
+        "name": "apply-x",
+        "namespace": "cattle-system",
+        "labels": {**objects.labels(plan), "upgrade.cattle.io/node": "n1"},
+        "ownerReferences": [{**owner, "name": objects.name(plan), "uid": objects.uid(plan)}],
+    }
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "upgrade", "image": "x"}]}}
+    failed = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]
+    await cluster.put(JOBS, {"metadata": metadata, "spec": {"template": pod}}, status={"conditions": failed})
+    status = {"conditions": [{"type": "Complete", "status": "False", "reason": "SyncJob"}]}
+    await cluster.finish(SUC_PLANS, objects.name(plan), "cattle-system", status)
+    work, state = {
+        ImagePreload.name: ("image preload", "ImagePreloadFailed"),
+        ImageCleanup.name: ("image cleanup", "ImageCleanFailed"),
+    }[phase.name]
+    cause = f"{work} failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
+    assert await phase.run(ctx) == Failed(cause=cause)
+    assert ctx.status.node_state("n1") == state
 
 
 @pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
@@ -80,5 +172,5 @@ async def test_name_too_long_for_a_label_is_an_error(cluster: Harvester, length:
         pytest.param([], False, id="no node"),
     ],
 )
-def test_names_collide_up_to_the_first_dot(names: list[str], shared: bool) -> None:  # noqa: FBT001
+def test_names_collide_up_to_the_first_dot(names: list[str], *, shared: bool) -> None:
     assert names_collide({"metadata": {"name": name}} for name in names) is shared

@@ -14,6 +14,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 STATUS = {"isoImageID": "up-iso"}
 PLACE = "harvester-system"
@@ -52,48 +53,57 @@ async def test_two_replicas_if_two_nodes_run_pods(
     assert await cluster.names(SERVICES, PLACE) == ["up-repo"]
 
 
+@pytest.fixture
+async def created(cluster: Harvester) -> ReconcileContext:
+    """Return the context of a plan with Service and Deployment, of 2 replicas."""
+    await cluster.nodes("n1", "n2")
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await RepoCreate().run(ctx)
+    return ctx
+
+
+async def set_status(cluster: Harvester, *, available: int = 2, **status: Any) -> None:
+    counts = {"availableReplicas": available, "readyReplicas": available, "replicas": 2} if available else {}
+    await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, counts | status)
+
+
 async def endpoints(cluster: Harvester, *ready: bool | None, service: str = "up-repo") -> None:
+    labels = {"kubernetes.io/service-name": service}
+    conditions = [{} if state is None else {"conditions": {"ready": state}} for state in ready]
     manifest = {
-        "metadata": {"name": "up-repo-x", "namespace": PLACE, "labels": {"kubernetes.io/service-name": service}},
+        "metadata": {"name": "up-repo-x", "namespace": PLACE, "labels": labels},
         "addressType": "IPv4",
-        "endpoints": [
-            {"addresses": ["10.0.0.1"], **({} if state is None else {"conditions": {"ready": state}})}
-            for state in ready
-        ],
+        "endpoints": [{"addresses": ["10.0.0.1"], **one} for one in conditions],
     }
     await cluster.put(ENDPOINT_SLICES, manifest)
 
 
 @pytest.mark.rule(
+    "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
     "api: waiting is not an error",
     "pipeline: RepoCreate completes when the requested replicas are available",
     "pipeline: RepoCreate waits for a ready endpoint in an EndpointSlice of the Service",
 )
 @pytest.mark.parametrize(
-    ("available", "ready", "outcome"),
+    ("ready", "service", "detail"),
     [
-        pytest.param(1, [True], "1 of 2 replicas ready", id="a replica is missing"),
-        pytest.param(2, None, "waiting for a ready endpoint", id="no EndpointSlice"),
-        pytest.param(2, [], "waiting for a ready endpoint", id="an empty one"),
-        pytest.param(2, [False, False], "waiting for a ready endpoint", id="none that is ready"),
-        pytest.param(2, [False, True], "", id="one that is ready"),
-        pytest.param(2, [None], "", id="one that does not say counts as ready"),
+        pytest.param(None, "up-repo", "it has no EndpointSlice yet", id="no EndpointSlice"),
+        pytest.param([], "up-repo", "its EndpointSlices have 0", id="no endpoint"),
+        pytest.param([False, False], "up-repo", "its EndpointSlices have 2", id="no ready endpoint"),
+        pytest.param([True], "another", "it has no EndpointSlice yet", id="another Service's endpoint"),
+        pytest.param([False, True], "up-repo", None, id="a ready endpoint"),
+        pytest.param([None], "up-repo", None, id="an endpoint without the condition counts as ready"),
     ],
 )
-async def test_phase_completes_with_replicas_and_a_ready_endpoint(
-    cluster: Harvester, available: int, ready: list[bool | None] | None, outcome: str
+async def test_phase_completes_with_a_ready_endpoint(
+    cluster: Harvester, created: ReconcileContext, ready: list[bool | None] | None, service: str, detail: str | None
 ) -> None:
-    await cluster.nodes("n1", "n2")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
-    status = {"availableReplicas": available, "readyReplicas": available, "replicas": 2}
-    await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, status)
+    await set_status(cluster)
     if ready is not None:
-        await endpoints(cluster, *ready)
-    found = await RepoCreate().run(ctx)
-    assert isinstance(found, Waiting if outcome else Completed)
-    if isinstance(found, Waiting):
-        assert outcome in found.message
+        await endpoints(cluster, *ready, service=service)
+    message = f"Service {PLACE}/up-repo: waiting for a ready endpoint"
+    expected = Completed() if detail is None else Waiting(message=message, detail=detail)
+    assert await RepoCreate().run(created) == expected
 
 
 LONG_AGO = "2025-12-31T23:00:00Z"
@@ -108,111 +118,56 @@ def lacking(since: str, status: str = "False") -> dict[str, Any]:
 
 
 def refused(**more: str) -> dict[str, Any]:
-    return {"type": "ReplicaFailure", "status": "True", **more}
+    return {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", **more}
 
 
-@pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
+NO_IMAGE = "Pod up-repo-0 is Pending (ImagePullBackOff: no tag)"
+
+
+@pytest.mark.rule(
+    "api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for",
+    "pipeline: RepoCreate completes when the requested replicas are available",
+)
 @pytest.mark.parametrize(
-    ("available", "conditions", "pods", "message", "detail"),
+    ("available", "conditions", "pods", "detail"),
     [
-        pytest.param(0, [], [PENDING], "0 of 2 replicas ready", "", id="just created"),
-        pytest.param(1, [lacking("2026-01-01T00:00:00Z")], [PENDING], "1 of 2 replicas ready", "", id="just missing"),
-        pytest.param(1, [lacking(LONG_AGO, "True")], [PENDING], "1 of 2 replicas ready", "", id="still Available"),
-        pytest.param(
-            0,
-            [lacking(LONG_AGO)],
-            [PENDING],
-            "0 of 2 replicas ready",
-            "Pod up-repo-0 is Pending (ImagePullBackOff: no tag)",
-            id="a Pod that does not start for a minute",
-        ),
-        pytest.param(0, [lacking(LONG_AGO)], [], "0 of 2 replicas ready", "", id="for a minute, without a reason"),
-        pytest.param(
-            0,
-            [refused(reason="FailedCreate", message="exceeded quota")],
-            [],
-            "0 of 2 replicas ready",
-            "Pods are refused (exceeded quota)",
-            id="Pods that may not be created",
-        ),
-        pytest.param(
-            0,
-            [refused(reason="FailedCreate")],
-            [],
-            "0 of 2 replicas ready",
-            "Pods are refused (FailedCreate)",
-            id="without a message",
-        ),
+        pytest.param(0, [], [PENDING], "", id="just created"),
+        pytest.param(1, [lacking("2026-01-01T00:00:00Z")], [PENDING], "", id="just missing"),
+        pytest.param(1, [lacking(LONG_AGO, "True")], [PENDING], "", id="still Available"),
+        pytest.param(0, [lacking(LONG_AGO)], [PENDING], NO_IMAGE, id="a Pod that does not start for a minute"),
+        pytest.param(0, [lacking(LONG_AGO)], [], "", id="for a minute, without a reason"),
+        pytest.param(0, [refused(message="exceeded quota")], [], "Pods are refused (exceeded quota)", id="no Pods"),
+        pytest.param(0, [refused()], [], "Pods are refused (FailedCreate)", id="without a message"),
     ],
 )
 async def test_deployment_is_reported_with_its_state(
     cluster: Harvester,
+    created: ReconcileContext,
     available: int,
     conditions: list[dict[str, Any]],
     pods: list[dict[str, Any]],
-    message: str,
     detail: str,
 ) -> None:
-    await cluster.nodes("n1", "n2")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
-    count = {"availableReplicas": available, "readyReplicas": available, "replicas": 2} if available else {}
-    await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"conditions": conditions, **count})
+    await set_status(cluster, available=available, conditions=conditions)
     for number, status in enumerate(pods):
         labels = (await cluster.find(DEPLOYMENTS, "up-repo", PLACE))["metadata"]["labels"]
         metadata = {"name": f"up-repo-{number}", "namespace": PLACE, "labels": labels}
-        await cluster.put(
-            PODS, {"metadata": metadata, "spec": {"containers": [{"name": "repo", "image": "x"}]}}, status=status
-        )
-    found = await RepoCreate().run(ctx)
+        pod = {"metadata": metadata, "spec": {"containers": [{"name": "repo", "image": "x"}]}}
+        await cluster.put(PODS, pod, status=status)
+    found = await RepoCreate().run(created)
     assert isinstance(found, Waiting)
-    assert found.message == f"Deployment {PLACE}/up-repo: {message}"
+    assert found.message == f"Deployment {PLACE}/up-repo: {available} of 2 replicas ready"
     assert found.detail == detail
 
 
-@pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
-@pytest.mark.parametrize(
-    ("ready", "detail"),
-    [
-        pytest.param(None, "it has no EndpointSlice yet", id="no EndpointSlice"),
-        pytest.param([], "its EndpointSlices have 0", id="an empty one"),
-        pytest.param([False, False], "its EndpointSlices have 2", id="none that is ready"),
-    ],
-)
-async def test_service_is_reported_with_its_endpoints(
-    cluster: Harvester, ready: list[bool | None] | None, detail: str
-) -> None:
-    await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
-    await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"availableReplicas": 1, "readyReplicas": 1, "replicas": 1})
-    if ready is not None:
-        await endpoints(cluster, *ready)
-    found = await RepoCreate().run(ctx)
-    assert found == Waiting(message=f"Service {PLACE}/up-repo: waiting for a ready endpoint", detail=detail)
-
-
-@pytest.mark.rule("pipeline: RepoCreate waits for a ready endpoint in an EndpointSlice of the Service")
-async def test_endpoints_of_another_service_do_not_count(cluster: Harvester) -> None:
-    await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
-    await cluster.finish(DEPLOYMENTS, "up-repo", PLACE, {"availableReplicas": 1, "readyReplicas": 1, "replicas": 1})
-    await endpoints(cluster, True, service="another")  # noqa: FBT003  # ready
-    assert isinstance(await RepoCreate().run(ctx), Waiting)
-
-
-async def test_crash_between_service_and_deployment(cluster: Harvester) -> None:
-    await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan(status=STATUS))
-    await RepoCreate().run(ctx)
+async def test_crash_between_service_and_deployment(cluster: Harvester, created: ReconcileContext) -> None:
     await cluster.client.delete(DEPLOYMENTS, "up-repo", namespace=PLACE)
-    await RepoCreate().run(ctx)
+    await RepoCreate().run(created)
     assert await cluster.names(DEPLOYMENTS, PLACE) == await cluster.names(SERVICES, PLACE) == ["up-repo"]
 
 
 @pytest.mark.parametrize("labelled", [True, False])
-async def test_foreign_deployment_is_not_adopted(cluster: Harvester, labelled: bool) -> None:  # noqa: FBT001  # a table
+async def test_foreign_deployment_is_not_adopted(cluster: Harvester, *, labelled: bool) -> None:
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan(status=STATUS))
     image = ToolkitImage(repository="r", tag="t")

@@ -16,11 +16,13 @@ Refused are:
 - Streaming lists, as with the feature gate WatchList off, resourceVersionMatch and pages of an old version: 422.
 - Plain discovery, responses in protobuf, CBOR or YAML: 406. Server-side apply and bodies in protobuf or CBOR: 415.
 - Other keywords, functions and subresources in CustomResourceDefinitions, matchConditions of webhooks: 422.
+- Orphaning of dependents, also by default as for Jobs, and delete options in the query: 422.
 - Impersonation of a uid or of extra fields: 400.
 
 Known differences:
 
-- Built-in objects are checked for types and unknown fields, and for the few rules in `schema/core_kinds.py`.
+- Built-in objects are checked for types and unknown fields; their own rules (immutable fields,
+  required values) are not checked.
 - Schemas and CEL rules of CustomResourceDefinitions are only checked for syntax and for keywords that are not offered.
 - There are no managedFields, admission plugins, quotas or RBAC escalation checks.
 - A strategic merge patch appends new list items and does not arrange them.

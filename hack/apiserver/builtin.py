@@ -14,10 +14,6 @@ INSTANCES = "customresourcecleanup.apiextensions.k8s.io"
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _EVENT_FIELDS = (*(f"involvedObject.{field}" for field in _INVOLVED), "reason", "reportingComponent", "source", "type")
 _POD_FIELDS = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase")
-_ORPHANED_PODS = (
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
-    "propagationPolicy=Orphan to suppress this warning"
-)
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -43,7 +39,7 @@ def _pending(pod: dict[str, Any]) -> dict[str, Any]:
 
 ROWS: tuple[Row, ...] = (
     _row("", "configmaps", "ConfigMap", short_names=("cm",)),
-    _row("", "events", "Event", short_names=("ev",), selectable=_EVENT_FIELDS, create_on_update=True),
+    _row("", "events", "Event", short_names=("ev",), selectable=_EVENT_FIELDS),
     _row(
         "",
         "namespaces",
@@ -73,7 +69,6 @@ ROWS: tuple[Row, ...] = (
         "",
         "services",
         "Service",
-        create_on_update=True,
         short_names=("svc",),
         categories=("all",),
         status_subresource=True,
@@ -115,14 +110,13 @@ ROWS: tuple[Row, ...] = (
         "jobs",
         "Job",
         orphan_by_default=True,
-        orphan_warning=_ORPHANED_PODS,
         selectable=("status.successful",),
         unselectable='field label "{}" not supported for Job',
     ),
-    _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False, create_on_update=True),
+    _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False),
     _row("discovery.k8s.io", "endpointslices", "EndpointSlice", generation=True),
-    _row(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False, create_on_update=True),
-    _row(_RBAC, "clusterroles", "ClusterRole", namespaced=False, create_on_update=True),
-    _row(_RBAC, "rolebindings", "RoleBinding", create_on_update=True),
-    _row(_RBAC, "roles", "Role", create_on_update=True),
+    _row(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+    _row(_RBAC, "clusterroles", "ClusterRole", namespaced=False),
+    _row(_RBAC, "rolebindings", "RoleBinding"),
+    _row(_RBAC, "roles", "Role"),
 )

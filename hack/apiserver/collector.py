@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from hack.apiserver.admission import WriteOptions
-from hack.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, settle
+from hack.apiserver.deletion import FOREGROUND, DeleteOptions, settle
 from hack.apiserver.identity import User
 from hack.apiserver.metadata import tidy
 from hack.apiserver.route import Route
@@ -93,21 +93,10 @@ class GarbageCollector:
         stored = self._storage.get(*place)
         if stored is None:
             return
-        finalizers = stored.object["metadata"].get("finalizers", [])
-        if _collecting(stored.object) and ORPHAN in finalizers:
-            self._orphan(place, stored)
-        elif _collecting(stored.object) and FOREGROUND in finalizers:
+        if _collecting(stored.object):
             await self._delete_dependents(place, stored)
         else:
             await self._collect(place, stored)
-
-    def _orphan(self, place: Place, owner: Stored) -> None:
-        uid = owner.object["metadata"]["uid"]
-        for dependent in list(self._dependents.get(uid, ())):
-            found = self._storage.get(*dependent)
-            if found is not None:
-                self._disown(dependent[0], found.object, {uid})
-        self._without_finalizer(place[0], owner.object, ORPHAN)
 
     async def _delete_dependents(self, place: Place, owner: Stored) -> None:
         uid = owner.object["metadata"]["uid"]
@@ -123,7 +112,8 @@ class GarbageCollector:
         if not blocking:
             current = self._storage.get(*place)
             if current is not None:
-                self._without_finalizer(place[0], current.object, FOREGROUND)
+                left = [name for name in current.object["metadata"].get("finalizers", []) if name != FOREGROUND]
+                self._write(place[0], current.object, {"finalizers": left})
 
     async def _collect(self, place: Place, stored: Stored) -> None:
         """Delete an object or drop its absent owners, depending on its owners."""
@@ -151,15 +141,14 @@ class GarbageCollector:
         owner = self._storage.get(row.storage, key)
         if owner is None or owner.object["metadata"]["uid"] != reference["uid"]:
             return "absent"
-        finalizers = owner.object["metadata"].get("finalizers", [])
-        return "waiting" if _collecting(owner.object) and FOREGROUND in finalizers else "solid"
+        return "waiting" if _collecting(owner.object) else "solid"
 
     async def _delete(self, place: Place, stored: Stored, propagation: str) -> None:
         row = self._table.stored(place[0])
         metadata = stored.object["metadata"]
         if row is None or "deletionTimestamp" in metadata:
             return
-        held = {FOREGROUND, ORPHAN} & set(metadata.get("finalizers", []))
+        held = FOREGROUND in metadata.get("finalizers", [])
         delete = DeleteOptions(uid=metadata["uid"], propagation="" if held else propagation)
         member = Route(row=row, verb="delete", namespace=stored.namespace, name=stored.name)
         await self._writer.delete(member, delete, WriteOptions(user=COLLECTOR))
@@ -168,10 +157,6 @@ class GarbageCollector:
         references = obj["metadata"].get("ownerReferences", [])
         left = [reference for reference in references if reference["uid"] not in uids]
         self._write(collection, obj, {"ownerReferences": left})
-
-    def _without_finalizer(self, collection: str, obj: Object, finalizer: str) -> None:
-        left = [name for name in obj["metadata"].get("finalizers", []) if name != finalizer]
-        self._write(collection, obj, {"finalizers": left})
 
     def _write(self, collection: str, obj: Object, metadata: dict[str, Any]) -> None:
         row = self._table.stored(collection)
@@ -186,10 +171,9 @@ def _owner_uids(stored: Stored | None) -> list[str]:
 
 
 def _collecting(obj: Object) -> bool:
-    """Return whether the collector must finish the deletion of an object."""
+    """Return whether an object is deleted in the foreground."""
     metadata = obj["metadata"]
-    finalizers = metadata.get("finalizers", [])
-    return "deletionTimestamp" in metadata and (FOREGROUND in finalizers or ORPHAN in finalizers)
+    return "deletionTimestamp" in metadata and FOREGROUND in metadata.get("finalizers", [])
 
 
 def _blocks(obj: Object, owner: str) -> bool:

@@ -6,18 +6,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import go_text
 from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.metadata import tidy
-from hack.apiserver.route import truthy
 from hack.apiserver.schema.decoding import DecodingError, decode
-from hack.apiserver.schema.field_error import invalid, not_supported
+from hack.apiserver.schema.field_error import UNOFFERED, forbidden, not_supported, required
 from hack.apiserver.schema.go_types import delete_options_type
 from hack.apiserver.status import bad_request, conflict, invalid_options
 from hack.apiserver.stored import stamped
 from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from hack.apiserver.admission import Object
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
     from hack.apiserver.stored import Stored
     from upgrade_manager.kube.transport import Request
 
-_POLICIES = ("Foreground", "Background", "Orphan")
-#: Finalizers that the garbage collector handles.
+_POLICIES = ("Foreground", "Background")
+#: The finalizer that the garbage collector handles.
 FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 #: The grace period of a running Pod in seconds, if neither it nor the request sets one.
 DEFAULT_GRACE = 30
 
@@ -40,81 +38,57 @@ class DeleteOptions:
     """DeleteOptions, from the body or the query."""
 
     propagation: str = ""
-    #: The deprecated orphanDependents; None if not set.
-    orphan_dependents: bool | None = None
     uid: str = ""
     resource_version: str = ""
     grace_seconds: int | None = None
     dry_run: bool = False
 
-    @property
-    def sets_propagation(self) -> bool:
-        """Return whether the client chose a propagation policy."""
-        return bool(self.propagation) or self.orphan_dependents is not None
-
-    @property
-    def policy(self) -> str:
-        """Return the propagation policy, from either field."""
-        if self.orphan_dependents is None:
-            return self.propagation
-        return "Orphan" if self.orphan_dependents else "Background"
-
 
 def _body(request: Request) -> Any:
-    """Return the options in the body; a body replaces the query. Raises StatusError 400."""
+    """Return the options in the body. Raises StatusError 400."""
     if not request.body.strip():
-        return _query(request)
+        return {}
     try:
         body = read(request.body)
     except JsonError as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-    if not isinstance(body, dict):
-        raise bad_request(f"couldn't get version/kind; json parse error: cannot unmarshal {go_text.json_type(body)}")
-    if body.get("kind", "DeleteOptions") != "DeleteOptions":
-        version = body.get("apiVersion", "v1")
-        kind = f'no kind "{body["kind"]}" is registered for version "{version}"'
-        raise bad_request(f'{kind} in scheme "pkg/runtime/scheme.go:111"')
+    if not isinstance(body, dict) or body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise bad_request("the body of a delete must be DeleteOptions")
     return body
 
 
-def _query(request: Request) -> dict[str, Any]:
-    given: dict[str, Any] = dict(request.query)
-    given["dryRun"] = [value for key, value in request.query if key == "dryRun" and value]
-    if "orphanDependents" in given:
-        given["orphanDependents"] = truthy(given["orphanDependents"])
-    if "gracePeriodSeconds" in given:
-        text = given["gracePeriodSeconds"]
-        if not text.removeprefix("-").isdigit():
-            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-        given["gracePeriodSeconds"] = int(text)
-    return given
-
-
-def delete_options(request: Request) -> DeleteOptions:
+def delete_options(request: Request, row: Row) -> DeleteOptions:
     """Parse the options. Raises StatusError 400 or 422."""
     try:
         given = decode(_body(request), delete_options_type(), unknown=[])
     except DecodingError as error:
         raise bad_request(str(error)) from error
-    propagation, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
-    errors: list[FieldError] = []
-    if propagation and orphan is not None:
-        detail = "orphanDependents and deletionPropagation cannot be both set"
-        errors.append(invalid("propagationPolicy", propagation, detail))
-    elif propagation not in {"", *_POLICIES}:
-        errors.append(not_supported("propagationPolicy", propagation, (*_POLICIES, "nil")))
-    errors += dry_run_errors(given.get("dryRun") or [])
+    errors = [*_option_errors(request, row, given), *dry_run_errors(given.get("dryRun") or [])]
     if errors:
         raise invalid_options("DeleteOptions", errors)
     preconditions = given.get("preconditions") or {}
     return DeleteOptions(
-        propagation=str(propagation),
-        orphan_dependents=orphan,
+        propagation=str(given.get("propagationPolicy") or ""),
         uid=str(preconditions.get("uid") or ""),
         resource_version=str(preconditions.get("resourceVersion") or ""),
         grace_seconds=given.get("gracePeriodSeconds"),
         dry_run=bool(given.get("dryRun")),
     )
+
+
+def _option_errors(request: Request, row: Row, given: Object) -> Iterator[FieldError]:
+    """Yield the errors of options that are not offered: those in the query, and all that orphan dependents."""
+    for name in sorted(
+        {name for name, _ in request.query} & {"gracePeriodSeconds", "orphanDependents", "propagationPolicy"}
+    ):
+        yield forbidden(name, f"in the query it is {UNOFFERED}")
+    if given.get("orphanDependents") is not None:
+        yield forbidden("orphanDependents", UNOFFERED)
+    propagation = given.get("propagationPolicy") or ""
+    if propagation not in {"", *_POLICIES}:
+        yield not_supported("propagationPolicy", propagation, _POLICIES)
+    elif not propagation and row.orphan_by_default:
+        yield required("propagationPolicy", f"without it dependents are orphaned, which is {UNOFFERED}")
 
 
 def dry_run_errors(given: list[str]) -> list[FieldError]:
@@ -145,7 +119,7 @@ def check_preconditions(row: Row, obj: Object, options: DeleteOptions) -> None:
 def mark_deleted(row: Row, obj: Object, options: DeleteOptions, *, now: datetime) -> tuple[Object, bool]:
     """Return the object with its deletion recorded, and whether finalizers or a grace period hold it."""
     metadata = obj["metadata"]
-    finalizers = _finalizers(row, metadata.get("finalizers", []), options.policy)
+    finalizers = _finalizers(metadata.get("finalizers", []), options.propagation)
     if row.deletion_finalizer and "deletionTimestamp" not in metadata:
         finalizers = [*finalizers, row.deletion_finalizer]
     grace = _grace(row, obj, options)
@@ -186,13 +160,11 @@ def _contents(obj: Object) -> bool:
     return obj["kind"] == "Namespace" and bool(obj.get("spec", {}).get("finalizers"))
 
 
-def _finalizers(row: Row, present: list[str], propagation: str) -> list[str]:
-    if not propagation and (FOREGROUND in present or ORPHAN in present):
+def _finalizers(present: list[str], propagation: str) -> list[str]:
+    if not propagation:
         return present
-    policy = propagation or ("Orphan" if row.orphan_by_default else "Background")
-    others = [name for name in present if name not in {FOREGROUND, ORPHAN}]
-    added = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
-    return others + added
+    others = [name for name in present if name != FOREGROUND]
+    return [*others, FOREGROUND] if propagation == "Foreground" else others
 
 
 def _grace(row: Row, obj: Object, options: DeleteOptions) -> int:

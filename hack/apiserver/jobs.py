@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.apiserver.schema.core_kinds import UID_LABEL
 from upgrade_manager.kube.resources import JOBS
 
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object, Operation, WriteOptions
     from hack.apiserver.resources import Row
+
+
+#: The label with which a Job selects its Pods.
+UID_LABEL = "batch.kubernetes.io/controller-uid"
 
 
 def job_stage(row: Row, new: Object, old: Object | None, operation: Operation, options: WriteOptions) -> Object:

@@ -63,23 +63,14 @@ class Row:
     annotated_generation: bool = False
     #: The metadata of a built-in kind that an update of its status does not change.
     status_keeps: tuple[str, ...] = ()
-    #: Whether an update creates a missing object.
-    create_on_update: bool = False
-    #: The warning for a delete without a propagation policy.
-    orphan_warning: str = ""
     #: Whether an update without a resourceVersion is accepted.
     unconditional_update: bool = True
-    #: Whether a delete without a propagation policy orphans the dependents, as for batch/v1 Jobs.
+    #: Whether a delete without a propagation policy orphans the dependents, which is refused.
     orphan_by_default: bool = False
     #: Whether a delete waits for a grace period, as for a running Pod.
     graceful: bool = False
     #: A finalizer that every delete adds, for cleanup by the server.
     deletion_finalizer: str = ""
-
-    @property
-    def known_finalizers(self) -> bool:
-        """Whether finalizers without a domain must be well-known."""
-        return not self.custom and self.resource.group not in {"apiextensions.k8s.io", "apiregistration.k8s.io"}
 
     @property
     def storage(self) -> str:

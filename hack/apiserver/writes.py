@@ -50,10 +50,6 @@ class Writer:
     now: Callable[[], datetime]
     random: Random
 
-    def exists(self, route: Route) -> bool:
-        """Return whether the object of a route exists."""
-        return self.storage.get(route.row.storage, route.key) is not None
-
     async def create(self, route: Route, body: object, options: WriteOptions) -> Stored:
         """Store a new object. Raises StatusError."""
         row = route.row

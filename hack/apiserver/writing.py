@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import yaml
-
 from hack.apiserver import go_text, reviews
 from hack.apiserver.admission import WriteOptions
 from hack.apiserver.deletion import DeleteOptions, delete_options, dry_run_errors
 from hack.apiserver.json_text import JsonError, read
 from hack.apiserver.list_options import list_options
-from hack.apiserver.metadata import check_name, decoded
+from hack.apiserver.metadata import decoded
 from hack.apiserver.patches import check_media_type, patched
 from hack.apiserver.reading import view
 from hack.apiserver.resources import REVIEW_VERBS
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
 JSON = "application/json"
-YAML = "application/yaml"
 #: kube-apiserver's limit of a body.
 MOST_BYTES = 3 * 1024 * 1024
 _NOT_FOUND = 404
@@ -87,8 +84,6 @@ class Writing:
         body = object_body(request, route.row)
         if route.verb == "create":
             return await self.writer.create(route, body, options), True
-        if route.row.create_on_update and not route.subresource and not self.writer.exists(route):
-            return await self.writer.create(route, named(body, route), options), True
         return await self.writer.update(route, lambda _: body, options, whole=True), False
 
     def _review(self, route: Route, request: Request, options: WriteOptions) -> Response:
@@ -98,16 +93,13 @@ class Writing:
         return Response(status=201, headers=_headers(options), body=encode(head | reviewed))
 
     async def _delete(self, route: Route, request: Request, options: WriteOptions) -> Response:
-        delete = delete_options(request)
+        delete = delete_options(request, route.row)
         if delete.dry_run:
             options = replace(options, dry_run=True)
-        if route.row.orphan_warning and not delete.sets_propagation:
-            options.warnings.append(route.row.orphan_warning)
         outcome = await self.writer.delete(route, delete, options)
         if not outcome.removed or route.row.graceful:
             body = view(route, request, self.now).one(outcome.stored)
-            waiting = delete.orphan_dependents is False and not outcome.removed
-            return Response(status=202 if waiting else 200, headers=_headers(options), body=body)
+            return Response(status=200, headers=_headers(options), body=body)
         resource = route.row.resource
         details = {"name": route.name, "group": resource.group, "kind": resource.plural}
         details["uid"] = outcome.stored.object["metadata"]["uid"]
@@ -122,7 +114,7 @@ class Writing:
 
     async def _delete_collection(self, route: Route, request: Request, options: WriteOptions) -> Response:
         selector = list_options(request, route.row).selector
-        delete = delete_options(request)
+        delete = delete_options(request, route.row)
         if delete.dry_run:
             options = replace(options, dry_run=True)
         collection = self.writer.storage.collection(route.row.storage)
@@ -179,13 +171,12 @@ def media_type(request: Request) -> str:
 
 
 def object_body(request: Request, row: Row) -> Object:
-    """Return the object in a body: JSON or YAML. Raises StatusError 400 or 415."""
-    given = media_type(request)
-    if given not in {JSON, YAML}:
-        raise unsupported_media_type((JSON, YAML))
+    """Return the object in a JSON body. Raises StatusError 400 or 415."""
+    if media_type(request) != JSON:
+        raise unsupported_media_type((JSON,))
     try:
-        body = read(request.body) if given == JSON else yaml.safe_load(request.body)
-    except (JsonError, yaml.YAMLError) as error:
+        body = read(request.body)
+    except JsonError as error:
         raise _unrecognized(row, f"couldn't get version/kind; json parse error: {error}") from error
     if body is not None and not isinstance(body, dict):
         raise _unrecognized(row, f"cannot unmarshal {go_text.json_type(body)}")
@@ -193,14 +184,6 @@ def object_body(request: Request, row: Row) -> Object:
     if row.custom and not body.get("kind"):
         raise _unrecognized(row, "Object 'Kind' is missing")
     return body
-
-
-def named(body: Object, route: Route) -> Object:
-    """Return an object that an update creates, named by the path. Raises StatusError 400."""
-    given = body.get("metadata")
-    metadata = given if isinstance(given, dict) else {}
-    check_name(route, metadata.get("name") or "")
-    return body | {"metadata": {key: value for key, value in metadata.items() if key != "resourceVersion"}}
 
 
 def _unrecognized(row: Row, message: str) -> StatusError:

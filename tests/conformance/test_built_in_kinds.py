@@ -22,7 +22,6 @@ from tests.support.conformance_rows import (
     conflict,
     delete,
     get,
-    invalid,
     merge,
     not_found,
     play,
@@ -164,11 +163,6 @@ ROWS = {
             "metadata.annotations": "absent",
         },
     ),
-    "Deployment selector is immutable": Row(
-        given=(post(DEPLOYMENTS, _deployment(a="b", c="d")),),
-        when=merge(f"{DEPLOYMENTS}/one", {"spec": {"selector": {"matchLabels": {"c": "d"}}}}),
-        then=invalid("Deployment.apps", ("spec.selector", "Invalid value: $value: field is immutable")),
-    ),
     "Job gets defaults": Row(
         when=post(JOBS, _META | {"spec": _JOB}),
         then={
@@ -191,17 +185,6 @@ ROWS = {
             "metadata.generation": 1,
         },
     ),
-    "Job without restart policy is refused": Row(
-        when=post(JOBS, _META | {"spec": {"template": {"spec": {"containers": [CONTAINER]}}}}),
-        then=invalid(
-            "Job.batch", ("spec.template.spec.restartPolicy", 'Required value: valid values: "OnFailure", "Never"')
-        ),
-    ),
-    "Job template is immutable": Row(
-        given=(post(JOBS, _META | {"spec": _JOB}),),
-        when=strategic(JOB, {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "j"}]}}}}),
-        then=invalid("Job.batch", ("spec.template", "Invalid value: $value: field is immutable")),
-    ),
     "suspended Job is resumed": Row(
         given=(post(JOBS, _META | {"spec": _JOB}),),
         when=merge(JOB, {"spec": {"suspend": False}}),
@@ -220,10 +203,6 @@ ROWS = {
             "source": {},
             "reportingComponent": "",
         },
-    ),
-    "Event outside its object's namespace is refused": Row(
-        when=post(EVENTS, _META | _EVENT | {"involvedObject": {"kind": "Pod", "namespace": "other"}}),
-        then=invalid("Event", ("involvedObject.namespace", 'Invalid value: "other": does not match event.namespace')),
     ),
     "Event about a cluster-scoped object is stored in default": Row(
         when=post(

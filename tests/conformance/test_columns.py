@@ -96,7 +96,7 @@ async def test_cells_of_a_pod(api: BareApi, status: dict[str, Any], cells: list[
     (row,) = (await table(api, path))["rows"]
     assert row["cells"][1:4] == cells
     assert row["cells"][5:] == ["<none>"] * 4
-    await api.admin.delete(f"{path}/a", gracePeriodSeconds="0")
+    await api.admin.delete(f"{path}/a", {"gracePeriodSeconds": 0})
 
 
 READY = {"type": "Ready", "status": "True"}

@@ -12,7 +12,6 @@ from tests.support.conformance_objects import (
     CUSTOM_HELD,
     DYING,
     HELD,
-    JOBS,
     MAP,
     MAPS,
     ONE,
@@ -113,17 +112,6 @@ ROWS = {
         when=post(WIDGETS, widget()),
         then=already_exists(WIDGETS_KIND, "object is being deleted: "),
     ),
-    "Job is orphaned by default": Row(
-        given=(post(JOBS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}, "spec": _JOB}),),
-        when=delete(f"{JOBS}/one"),
-        then={
-            "code": 200,
-            "metadata.finalizers": ["a.io/b", "orphan"],
-            "warnings": [
-                "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
-            ],
-        },
-    ),
     "dry run deletes nothing": Row(
         given=(*ONE, delete(MAP, dryRun="All")),
         when=get(MAP),
@@ -151,16 +139,6 @@ ROWS = {
             MAP, {"preconditions": {"uid": "$0.metadata.uid", "resourceVersion": "$0.metadata.resourceVersion"}}
         ),
         then={"code": 200, "status": "Success"},
-    ),
-    "orphan propagation adds its finalizer": Row(
-        given=HELD,
-        when=delete(MAP, {"propagationPolicy": "Orphan"}),
-        then={"code": 200, "metadata.finalizers": ["a.io/b", "orphan"]},
-    ),
-    "propagation policy is read from the query": Row(
-        given=HELD,
-        when=delete(MAP, propagationPolicy="Orphan"),
-        then={"code": 200, "metadata.finalizers": ["a.io/b", "orphan"]},
     ),
     "background deletion keeps other finalizers": Row(
         given=HELD,

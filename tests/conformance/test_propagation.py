@@ -1,4 +1,4 @@
-"""Garbage collection: background, foreground and orphan propagation."""
+"""Garbage collection: background and foreground propagation."""
 
 from __future__ import annotations
 
@@ -35,13 +35,11 @@ async def _metadata(api: BareApi, plural: str, name: str) -> dict[str, Any] | No
 
 
 async def _dependent_until(api: BareApi, wanted: str) -> dict[str, Any]:
-    """Return the dependent's metadata once it is `terminating`, `free` or `deleted`."""
+    """Return the dependent's metadata once it is `terminating` or `deleted`."""
     async with asyncio.timeout(20):
         while True:
             found = await _metadata(api, "secrets", "dependent")
             state = "deleted" if found is None else "terminating" if "deletionTimestamp" in found else "alive"
-            if state == "alive" and found is not None and "ownerReferences" not in found:
-                state = "free"
             if state == wanted:
                 return found or {}
             await asyncio.sleep(0.05)
@@ -86,13 +84,6 @@ async def test_foreground_ignores_dependents_that_do_not_block(api: BareApi) -> 
     await _delete(api, "Foreground")
     await _owner_deleted(api)
     assert HOLD in (await _dependent_until(api, "terminating"))["finalizers"]
-
-
-async def test_orphan_loses_its_owner_and_stays(api: BareApi) -> None:
-    await _dependent(api, await _owner(api))
-    assert (await _delete(api, "Orphan"))["metadata"]["finalizers"] == ["orphan"]
-    await _owner_deleted(api)
-    await _dependent_until(api, "free")
 
 
 async def test_dependent_of_a_missing_owner_is_deleted(api: BareApi) -> None:

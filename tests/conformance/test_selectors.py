@@ -80,7 +80,7 @@ async def test_pod_field_selects(api: BareApi, selector: str, chosen: str) -> No
     )
     assert (await api.admin.get(path, fieldSelector=selector)).names == chosen.split()
     for name in "ab":
-        await api.admin.delete(f"{path}/{name}", gracePeriodSeconds="0")
+        await api.admin.delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
 
 
 @pytest.mark.parametrize(

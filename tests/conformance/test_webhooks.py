@@ -228,7 +228,7 @@ async def test_rules_select_requests(api: BareApi, hook: WebhookServer, given: d
         await api.admin.patch(f"{path}/p/status", {"status": {"phase": "Running"}})
         await api.admin.patch(f"{path}/p", {"metadata": {"labels": {"a": "b"}}})
         review = [f"{one['operation']} {one.get('subResource', '')}" for one in hook.reviews if one["name"] == "p"]
-    await api.admin.delete(f"{path}/p", gracePeriodSeconds="0")
+    await api.admin.delete(f"{path}/p", {"gracePeriodSeconds": 0})
     assert review == seen
 
 

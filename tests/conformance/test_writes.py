@@ -154,16 +154,6 @@ CREATE_ROWS = {
         when=post(WIDGETS, with_metadata(widget(), labels={}, annotations={}, finalizers=[], ownerReferences=[])),
         then={"code": 201, "metadata": SYSTEM_METADATA},
     ),
-    "finalizer without a domain returns a warning": Row(
-        when=post(WIDGETS, with_metadata(widget(), finalizers=["mine"])),
-        then={
-            "code": 201,
-            "metadata.finalizers": ["mine"],
-            "warnings": [
-                'metadata.finalizers: "mine": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers'
-            ],
-        },
-    ),
     "owner reference is stored unchanged": Row(
         when=post(MAPS, with_metadata(MAP_OBJECT, ownerReferences=[OWNER])),
         then={"code": 201, "metadata.ownerReferences": [OWNER]},
@@ -211,7 +201,6 @@ UPDATE_ROWS = {
         ),
     ),
     "missing custom object is not found": Row(when=put(WIDGET, SMALL), then=not_found(WIDGETS_KIND)),
-    "missing Lease is created": Row(when=put(LEASE, with_metadata({})), then={"code": 201, "metadata.name": "one"}),
     "system fields are kept": Row(
         given=CUSTOM,
         when=put(

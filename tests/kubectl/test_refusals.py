@@ -187,16 +187,3 @@ async def test_non_string_label_value_is_refused(cluster: Cluster) -> None:
 async def test_unknown_kind_is_refused(cluster: Cluster) -> None:
     message = await refused(cluster, "apply", manifest() | {"kind": "UpgradePlam"})
     assert 'no matches for kind "UpgradePlam" in version "management.harvesterhci.io/v1beta1"' in message
-
-
-async def test_job_without_a_restart_policy_is_refused(cluster: Cluster) -> None:
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "j"},
-        "spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
-    }
-    message = await refused(cluster, "create", job)
-    assert message == (
-        'The Job "j" is invalid: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"\n'
-    )

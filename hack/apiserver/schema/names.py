@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LABEL_1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_1123 = rf"{_LABEL_1123}(\.{_LABEL_1123})*"
-_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_KEY})?"
 
@@ -18,17 +13,9 @@ LABEL_LENGTH = 63
 SUBDOMAIN_LENGTH = 253
 
 _MIXED = "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-_LABEL_1123_TEXT = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-    "and must start and end with an alphanumeric character"
-)
 _SUBDOMAIN_1123_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
     "and must start and end with an alphanumeric character"
-)
-_LABEL_1035_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-    "start with an alphabetic character, and end with an alphanumeric character"
 )
 
 
@@ -46,51 +33,6 @@ def dns_subdomain(value: str) -> list[str]:
     if not re.fullmatch(_SUBDOMAIN_1123, value):
         errors.append(_pattern_error(_SUBDOMAIN_1123_TEXT, _SUBDOMAIN_1123, "example.com"))
     return errors
-
-
-def dns_label(value: str) -> list[str]:
-    """Return why the value is not an RFC 1123 label, as namespace names must be."""
-    errors = []
-    if len(value.encode()) > LABEL_LENGTH:
-        errors.append(f"must be no more than {LABEL_LENGTH} characters")
-    if re.fullmatch(_LABEL_1123, value):
-        return errors
-    if re.fullmatch(_SUBDOMAIN_1123, value):
-        return [*errors, "must not contain dots"]
-    return [*errors, _pattern_error(_LABEL_1123_TEXT, _LABEL_1123, "my-name", "123-abc")]
-
-
-def dns_1035_label(value: str) -> list[str]:
-    """Return why the value is not a DNS-1035 label, as Service names must be."""
-    errors = []
-    if len(value.encode()) > LABEL_LENGTH:
-        errors.append(f"must be no more than {LABEL_LENGTH} characters")
-    if not re.fullmatch(_LABEL_1035, value):
-        errors.append(_pattern_error(_LABEL_1035_TEXT, _LABEL_1035, "my-name", "abc-123"))
-    return errors
-
-
-def path_segment(value: str) -> list[str]:
-    """Return why the value is not a path segment, as names of roles and bindings must be."""
-    if value in {".", ".."}:
-        return [f"may not be '{value}'"]
-    return [f"may not contain '{character}'" for character in "/%" if character in value]
-
-
-#: The rule for the names of a kind, by the rule's name.
-NAME_RULES: dict[str, Callable[[str], list[str]]] = {
-    "subdomain": dns_subdomain,
-    "label": dns_label,
-    "label-1035": dns_1035_label,
-    "segment": path_segment,
-}
-
-
-def mask_trailing_dash(prefix: str) -> str:
-    """Return a generateName for validation: it may end in a dash."""
-    if len(prefix) > 1 and prefix.endswith("-"):
-        return prefix[:-2] + "a"
-    return prefix
 
 
 def qualified_name(value: str) -> list[str]:

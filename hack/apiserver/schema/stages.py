@@ -6,16 +6,18 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hack.apiserver.definitions import DEFINITIONS
+from hack.apiserver.rbac import GROUP as RBAC
 from hack.apiserver.schema.cel_rules import validate_rules
-from hack.apiserver.schema.core_kinds import builtin_errors, name_rule
 from hack.apiserver.schema.correlation import ABSENT, Old
 from hack.apiserver.schema.decoding import DecodingError, completed, decode
 from hack.apiserver.schema.defaulting import apply_defaults, without_nulls
+from hack.apiserver.schema.definition import definition
 from hack.apiserver.schema.facets import facets
 from hack.apiserver.schema.field_error import BLOCKING, FieldError, invalid
 from hack.apiserver.schema.go_types import object_meta, type_of
 from hack.apiserver.schema.list_types import validate_lists
-from hack.apiserver.schema.object_meta import finalizer_warnings, standard_finalizers, validate_create, validate_update
+from hack.apiserver.schema.object_meta import validate_create, validate_update
 from hack.apiserver.schema.pruning import prune
 from hack.apiserver.schema.validation import validate as validate_schema
 from hack.apiserver.status import bad_request, invalid_patch
@@ -31,10 +33,6 @@ DEFAULT_FIELD_VALIDATION = "Warn"
 
 _METADATA = object_meta()
 
-_OWNED_TWICE = (
-    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
-    "such requests as early as 1.24; please fix your requests"
-)
 _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
@@ -53,18 +51,7 @@ def shape(row: Row, new: Object, old: Object | None, operation: Operation, optio
         message = str(error)
         raise _undecodable(row, sent, message, options) from error
     _report(row, sent, unknown, options)
-    return _sole_owners(new, options)
-
-
-def _sole_owners(new: Object, options: WriteOptions) -> Object:
-    """Drop duplicate owner references and warn of them."""
-    owners = new["metadata"].get("ownerReferences") or []
-    sole = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
-    if len(sole) == len(owners):
-        return new
-    uids = ",".join(dict.fromkeys(owner.get("uid", "") for owner in owners if owners.count(owner) > 1))
-    options.warnings.append(f"{_OWNED_TWICE}; duplicate UID(s) observed: {uids}")
-    return new | {"metadata": new["metadata"] | {"ownerReferences": sole}}
+    return new
 
 
 def _shaped(row: Row, new: Object, old: Object | None, unknown: list[str]) -> Object:
@@ -118,12 +105,10 @@ def validate(row: Row, new: Object, old: Object | None, operation: Operation, op
     errors = _metadata(row, new, old)
     if row.schema is not None:
         errors += _schema(row.schema, new, old, options)
-    if options.subresource != "binding":
-        errors += builtin_errors(row, new, old)
+    if row.resource.name == DEFINITIONS.name:
+        errors += definition(new, old)
     if errors:
         raise invalid_object(row.resource, new["metadata"].get("name", ""), errors)
-    if row.custom and not options.subresource:
-        options.warnings.extend(finalizer_warnings(new["metadata"], old["metadata"] if old else None))
     return new
 
 
@@ -146,8 +131,8 @@ def _of_kind(row: Row, new: Object) -> Object:
 
 def _metadata(row: Row, new: Object, old: Object | None) -> list[FieldError]:
     if old is None:
-        errors = validate_create(new["metadata"], namespaced=row.resource.namespaced, name_rule=name_rule(row))
-        return errors + list(standard_finalizers(new["metadata"]) if row.known_finalizers else ())
+        # The names of roles and bindings may contain colons.
+        return validate_create(new["metadata"], subdomain=row.resource.group != RBAC)
     return validate_update(new["metadata"], old["metadata"])
 
 

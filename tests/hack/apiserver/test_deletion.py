@@ -46,9 +46,25 @@ async def test_finalizers_delay_the_deletion(wire: RawClient) -> None:
     assert deleted["object"]["metadata"]["resourceVersion"] == last.version
 
 
-async def test_unknown_propagation_is_refused(wire: RawClient) -> None:
+@pytest.mark.parametrize(
+    ("body", "query"),
+    [
+        pytest.param({"propagationPolicy": "Orphan"}, {}, id="orphaning"),
+        pytest.param({"orphanDependents": False}, {}, id="orphanDependents"),
+        pytest.param(None, {"propagationPolicy": "Background"}, id="options in the query"),
+    ],
+)
+async def test_delete_option_is_refused(wire: RawClient, body: Any, query: dict[str, str]) -> None:
     await wire.post(WIDGETS, widget("a"))
-    assert (await wire.delete(f"{WIDGETS}/a", propagationPolicy="Sometimes")).status == 422
+    assert (await wire.delete(f"{WIDGETS}/a", body, **query)).status == 422
+
+
+async def test_job_delete_without_propagation_is_refused(wire: RawClient) -> None:
+    path = "/apis/batch/v1/namespaces/default/jobs"
+    await wire.post(path, {"metadata": {"name": "a"}, "spec": {"template": {}}})
+    refused = await wire.delete(f"{path}/a")
+    assert [cause["field"] for cause in refused.body["details"]["causes"]] == ["propagationPolicy"]
+    assert (await wire.delete(f"{path}/a", {"propagationPolicy": "Background"})).status == 200
 
 
 @pytest.mark.parametrize(

@@ -26,29 +26,22 @@ def test_skip_disk_check_accepts_go_booleans(value: str | None, flag: Flag) -> N
     assert PlanAnnotations(raw).skip_disk_check is flag
 
 
-def test_bad_flag_message() -> None:
+def test_message_of_an_invalid_flag() -> None:
     annotations = PlanAnnotations({keys.ANNOTATION_SKIP_DISK_CHECK: "maybe"})
     assert str(annotations.bad_flag(keys.ANNOTATION_SKIP_DISK_CHECK)) == (
         "Annotation management.harvesterhci.io/skip-garbage-collection-threshold-check is 'maybe'; "
         'must be "true" or "false"'
     )
-
-
-def test_a_long_value_is_truncated_in_messages() -> None:
     assert len(str(BadAnnotation(key="k", value="x" * 100_000, expected="short"))) < 200
 
 
-@pytest.mark.rule("api: min-certs-expiration-in-day is the required validity in days, an integer above 0")
-@pytest.mark.parametrize(
-    ("value", "days"),
-    [("1", 1), ("7", 7), ("+30", 30), ("007", 7), ("999999999999999999", 999_999_999_999_999_999)],
+@pytest.mark.rule(
+    "api: min-certs-expiration-in-day is the required validity in days, an integer above 0",
+    "api: the default of min-certs-expiration-in-day is 7",
 )
-def test_days_are_positive_integers(value: str, days: int) -> None:
+@pytest.mark.parametrize(("value", "days"), [("1", 1), ("7", 7), ("+30", 30), ("007", 7), ("9" * 18, 10**18 - 1)])
+def test_days_are_positive_integers_and_seven_by_default(value: str, days: int) -> None:
     assert PlanAnnotations({keys.ANNOTATION_MIN_CERTS_DAYS: value}).min_certs_days == days
-
-
-@pytest.mark.rule("api: the default of min-certs-expiration-in-day is 7")
-def test_days_default_to_seven() -> None:
     assert PlanAnnotations({}).min_certs_days == 7
 
 

@@ -86,11 +86,7 @@ def test_other_conditions_fields_and_order_are_kept() -> None:
     assert before == untouched
 
 
-def test_a_duplicate_condition_is_removed() -> None:
-    assert len(set_condition([OLD, OLD], WAITING, NOW)) == 1
-
-
-def test_a_long_message_is_truncated() -> None:
+def test_long_message_is_truncated() -> None:
     long = Condition(type=DEGRADED, status=TRUE, reason="ReconcileError", message="x" * (MAX_MESSAGE + 1))
     (found,) = set_condition([], long, NOW)
     assert len(found["message"]) == MAX_MESSAGE
@@ -103,8 +99,9 @@ def test_invalid_conditions_count_as_empty(conditions: object) -> None:
     assert len(set_condition(conditions, WAITING, NOW)) == 1
 
 
-def test_find_condition_by_type() -> None:
+def test_condition_is_found_by_type_and_a_duplicate_removed() -> None:
     assert find_condition([FOREIGN, OLD], PROGRESSING) == OLD
+    assert len(set_condition([OLD, OLD], WAITING, NOW)) == 1
 
 
 @given(st.lists(conditions), st.integers(0, 3600))

@@ -56,16 +56,18 @@ def command(home: Path, *arguments: str, **environ: str) -> Result:
     return Result(done.returncode, done.stdout, done.stderr)
 
 
-def test_version_is_printed(tmp_path: Path) -> None:
-    result = command(tmp_path, "--version")
-    assert (result.code, result.out, result.err) == (0, f"upgrade-manager {__version__}\n", "")
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]], ids=" ".join)
-def test_help_is_printed(tmp_path: Path, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "start"),
+    [
+        (["--version"], f"upgrade-manager {__version__}\n"),
+        (["--help"], "usage: upgrade-manager"),
+        (["run", "--help"], "usage: upgrade-manager"),
+    ],
+)
+def test_version_and_help_are_printed(tmp_path: Path, arguments: list[str], start: str) -> None:
     result = command(tmp_path, *arguments)
     assert (result.code, result.err) == (0, "")
-    assert result.out.startswith("usage: upgrade-manager")
+    assert result.out.startswith(start)
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["run", "--help"], ["run", "--typo"]], ids=" ".join)
@@ -84,74 +86,52 @@ def test_help_and_usage_errors_import_little(arguments: list[str]) -> None:
     assert done.stderr.rpartition("loaded: ")[2] == "[]"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        pytest.param([], "COMMAND", id="no command"),
-        pytest.param(["run", "--frobnicate"], "--frobnicate", id="an unknown flag"),
-        pytest.param(["run", "--leader-elect=maybe"], "neither true nor false", id="an invalid value"),
-    ],
-)
-def test_a_usage_error_is_status_2_and_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), [([], "COMMAND"), (["run", "--frobnicate"], "--frobnicate")])
+def test_usage_error_is_status_2_and_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     result = command(tmp_path, *arguments)
     assert result.code == 2
     assert message in result.line
 
 
-class TestCannotStart:
-    """The command exits with status 1 and one line, without secrets."""
+VALID = KUBECONFIG.format(server=UNREACHABLE)
+KUBECONFIGS = {
+    "empty": "",
+    "not YAML": "{",
+    "a list": "- a\n",
+    "without a context": "apiVersion: v1\nkind: Config\n",
+    "a missing context": "current-context: c\ncontexts: []\n",
+    "an invalid URL": KUBECONFIG.format(server="nonsense"),
+    "a missing certificate": VALID.replace("insecure-skip-tls-verify: true", "certificate-authority: /x"),
+    "binary": "\x00\x01",
+    "an unreachable server": VALID,
+}
 
-    def test_without_a_cluster(self, tmp_path: Path) -> None:
-        result = command(tmp_path, "run")
-        assert result.code == 1
-        assert "kubeconfig" in result.line.lower()
 
-    @pytest.mark.parametrize(
-        "content",
-        [
-            pytest.param("", id="empty"),
-            pytest.param("{", id="not YAML"),
-            pytest.param("- a\n", id="a list"),
-            pytest.param("apiVersion: v1\nkind: Config\n", id="without a context"),
-            pytest.param("current-context: c\ncontexts: []\n", id="a missing context"),
-            pytest.param(KUBECONFIG.format(server="nonsense"), id="an invalid URL"),
-            pytest.param(
-                KUBECONFIG.format(server=UNREACHABLE).replace(
-                    "insecure-skip-tls-verify: true", "certificate-authority: /x"
-                ),
-                id="a missing certificate",
-            ),
-            pytest.param("\x00\x01", id="binary"),
-        ],
-    )
-    def test_with_an_invalid_kubeconfig(self, tmp_path: Path, content: str) -> None:
-        file = tmp_path / "broken.yaml"
-        file.write_text(content)
-        result = command(tmp_path, "run", f"--kubeconfig={file}")
-        assert result.code == 1
-        assert result.line.startswith("upgrade-manager: cannot start: ")
-        assert "a-secret-token" not in result.err
+@pytest.mark.parametrize(("name", "content"), KUBECONFIGS.items(), ids=KUBECONFIGS)
+def test_unusable_kubeconfig_is_status_1_and_one_line(tmp_path: Path, name: str, content: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(content)
+    result = command(tmp_path, "run", f"--kubeconfig={file}")
+    assert result.code == 1
+    assert result.line.startswith("upgrade-manager: cannot start: ")
+    assert (UNREACHABLE in result.line) == (name == "an unreachable server")
+    assert "a-secret-token" not in result.err
 
-    @pytest.mark.parametrize("by", ["flag", "environment"])
-    def test_with_a_missing_kubeconfig(self, tmp_path: Path, by: str) -> None:
-        name = str(tmp_path / "missing.yaml")
-        result = (
-            command(tmp_path, "run", f"--kubeconfig={name}")
-            if by == "flag"
-            else command(tmp_path, "run", KUBECONFIG=name)
-        )
-        assert result.code == 1
-        assert "missing.yaml" in result.line
 
-    def test_with_an_unreachable_server(self, tmp_path: Path) -> None:
-        file = tmp_path / "config"
-        file.write_text(KUBECONFIG.format(server=UNREACHABLE))
-        result = command(tmp_path, "run", f"--kubeconfig={file}")
-        assert result.code == 1
-        assert UNREACHABLE in result.line
-        assert "a-secret-token" not in result.err
-
-    def test_in_a_pod_without_credentials(self, tmp_path: Path) -> None:
-        result = command(tmp_path, "run", KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT="1")
-        assert result.code == 1
-        assert result.line
+@pytest.mark.parametrize(
+    ("flags", "environ", "message"),
+    [
+        pytest.param([], {}, "kubeconfig", id="without a cluster"),
+        pytest.param(["--kubeconfig=/missing.yaml"], {}, "/missing.yaml", id="a missing kubeconfig by flag"),
+        pytest.param([], {"KUBECONFIG": "/missing.yaml"}, "/missing.yaml", id="a missing kubeconfig by environment"),
+        pytest.param(
+            [], {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}, "", id="without credentials"
+        ),
+    ],
+)
+def test_missing_configuration_is_status_1_and_one_line(
+    tmp_path: Path, flags: list[str], environ: dict[str, str], message: str
+) -> None:
+    result = command(tmp_path, "run", *flags, **environ)
+    assert result.code == 1
+    assert message in result.line.lower()

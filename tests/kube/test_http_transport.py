@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,15 +14,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from hack.cluster.certificates import Authority, server_context
-from tests.support.kube_server import event, initial_end, node
-from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.config import ClientConfig, ConfigError, TlsConfig
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.informer import Informer
-from upgrade_manager.kube.objects import name
-from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
@@ -185,7 +178,8 @@ async def test_a_stream_ends_with_the_server() -> None:
         assert b"".join([chunk async for chunk in stream.chunks()]) == b"ab"
 
 
-async def test_broken_connection_is_transient() -> None:
+@pytest.mark.parametrize("is_tls", [True, False], ids=["TLS", "plain"])
+async def test_broken_connection_is_transient(authority: Authority, context: ssl.SSLContext, *, is_tls: bool) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         if request.method == "GET":
@@ -195,7 +189,10 @@ async def test_broken_connection_is_transient() -> None:
         request.transport.abort()
         return response
 
-    async with connected(handler) as transport:
+    async with (
+        serving(handler, context if is_tls else None) as url,
+        HttpTransport(config_of(url, tls=trusting(authority))) as transport,
+    ):
         with pytest.raises(Transient, match="the connection to the API server failed") as caught:
             await transport.send(Request(method="POST", path="/"))
         assert caught.value.reason == ""
@@ -345,41 +342,3 @@ async def test_a_rotated_ca_makes_a_new_tls_context(authority: Authority, contex
         newer = config_of(url, authorization="Bearer new", tls=trusting(authority))
         stale = config_of(url, newer, authorization="Bearer old", tls=other, max_age=0.0)
         assert await status_of(stale) == 200
-
-
-async def test_an_informer_survives_aborted_connections(authority: Authority, context: ssl.SSLContext) -> None:
-    written = asyncio.Event()
-    watches: list[str] = []
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        watches.append(request.query.get("resourceVersion", "newest"))
-        response = web.StreamResponse()
-        response.enable_chunked_encoding()
-        await response.prepare(request)
-        if "sendInitialEvents" in request.query:
-            await response.write(event("ADDED", node("a", 1)) + initial_end(5) + event("ADDED", node("b", 6)))
-            await written.wait()
-            assert request.transport is not None
-            request.transport.abort()
-            return response
-        await response.write(event("DELETED", node("a", 7)))
-        await asyncio.sleep(30)
-        return response
-
-    random = Random(1)
-    async with serving(handler, context) as url:
-        config = config_of(url, tls=trusting(authority))
-        async with HttpTransport(config) as transport:
-            informer = Informer(
-                Client(transport, user_agent="test", random=random), Selection(resource=NODES), random=random
-            )
-            task = asyncio.create_task(informer.run())
-            assert await informer.wait_for_version("6")
-            assert len(informer.store) == 2
-            written.set()
-            assert await informer.wait_for_version("7")
-            assert [name(obj) for obj in informer.store.list()] == ["b"]
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-    assert watches == ["newest", "6"]

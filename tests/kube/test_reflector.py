@@ -8,10 +8,9 @@ import json
 import pytest
 
 from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, listing, node
-from tests.support.reflecting import reflecting, scripted
+from tests.support.reflecting import TOO_LARGE, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 
-TOO_LARGE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
 UNAVAILABLE = {
     "410 Gone": failure(410, "Gone"),
     "410 Expired": failure(410, "Expired"),

@@ -20,7 +20,7 @@ from tests.support.kube_server import (
     reset,
     unsupported,
 )
-from tests.support.reflecting import AT_ONCE, STEP, error_event, reflecting, scripted
+from tests.support.reflecting import AT_ONCE, STEP, TOO_LARGE, error_event, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import SECRETS
@@ -167,7 +167,6 @@ async def test_slow_initial_events_time_out() -> None:
         assert run.transport.times[1] == INITIAL_EVENTS_TIMEOUT
 
 
-TOO_LARGE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
 UNAVAILABLE: dict[str, Reply] = {
     "status 410 Gone": failure(410, "Gone"),
     "status 410 Expired": failure(410, "Expired"),
@@ -203,47 +202,42 @@ async def test_an_unavailable_latest_state_falls_back_to_a_list() -> None:
         assert run.requests() == [STREAM, "stream 9", STREAM, "list newest limit=500", "watch 5"]
 
 
-@dataclass(frozen=True)
-class Later:
-    """One ending after the initial events, and the next request."""
-
-    pieces: tuple[bytes | Exception | None, ...]
-    then: str
-    reason: str
-    wait: tuple[float, float] = AT_ONCE
-    seconds: float = 0.0
-
-
-LATER = {
-    "closed at once": Later((None,), "watch 7", "quick"),
-    "broken at once": Later((reset(),), "watch 7", "quick"),
-    "closed after an event": Later((event("ADDED", node("b", 9)), None), "watch 9", "quick"),
-    "closed after a while": Later((None,), "watch 7", "closed", seconds=300.0),
-    "ERROR 410": Later((error_event(410, "Expired"),), "stream 7", "expired", STEP),
-    "ERROR 429": Later((error_event(429, "TooManyRequests"),), "watch 7", "throttled", STEP),
-    "ERROR 500": Later((error_event(500, "InternalError"),), "stream 7", "error", STEP),
+#: By ending, after the initial events: the next request, the reported reason, and the delay between.
+LATER: dict[str, tuple[list[bytes | Exception | None], str, str, tuple[float, float]]] = {
+    "closed at once": ([None], "watch 7", "quick", AT_ONCE),
+    "broken at once": ([reset()], "watch 7", "quick", AT_ONCE),
+    "closed after an event": ([event("ADDED", node("b", 9)), None], "watch 9", "quick", AT_ONCE),
+    "ERROR 410": ([error_event(410, "Expired")], "stream 7", "expired", STEP),
+    "ERROR 429": ([error_event(429, "TooManyRequests")], "watch 7", "throttled", STEP),
+    "ERROR 500": ([error_event(500, "InternalError")], "stream 7", "error", STEP),
 }
 
 
-@pytest.mark.parametrize("later", LATER.values(), ids=LATER.keys())
-async def test_the_stream_ends_as_any_watch_does(later: Later) -> None:
+@pytest.mark.parametrize(("pieces", "then", "reason", "wait"), LATER.values(), ids=LATER)
+async def test_stream_ends_as_any_watch_does(
+    pieces: list[bytes | Exception | None], then: str, reason: str, wait: tuple[float, float]
+) -> None:
     stream = FedStream(SOME, initial_end(7))
     async with reflecting(streaming(stream, FedStream(initial_end(20))), streaming=True) as run:
-        for _ in range(int(later.seconds) // 60):
+        ended = asyncio.get_running_loop().time()
+        stream.feed(*pieces)
+        await asyncio.sleep(3)
+    assert run.requests()[:2] == [STREAM, then]
+    assert run.watch_endings[0] == reason
+    assert wait[0] <= run.transport.times[1] - ended <= wait[1] + 0.01
+
+
+async def test_stream_that_closes_or_is_silent_for_90_s_is_reopened() -> None:
+    stream = FedStream(initial_end(7))
+    async with reflecting(streaming(stream), streaming=True) as run:
+        for _ in range(5):
             await asyncio.sleep(60)
             stream.feed(bookmark(7))
-        ended = asyncio.get_running_loop().time()
-        stream.feed(*later.pieces)
-        await asyncio.sleep(3)
-    assert run.requests()[:2] == [STREAM, later.then]
-    assert run.watch_endings[0] == later.reason
-    assert later.wait[0] <= run.transport.times[1] - ended <= later.wait[1] + 0.01
-
-
-async def test_a_silent_stream_is_reopened_within_90_seconds() -> None:
-    async with reflecting(streaming(FedStream(initial_end(7))), seconds=100, streaming=True) as run:
-        assert run.requests() == [STREAM, "watch 7"]
-        assert run.transport.gaps[0] <= 90
+        stream.feed(None)
+        await asyncio.sleep(100)
+        assert run.requests() == [STREAM, "watch 7", "watch 7"]
+        assert run.watch_endings[0] == "closed"
+        assert run.transport.gaps == [pytest.approx(300, abs=0.1), pytest.approx(80, abs=0.1)]
 
 
 async def test_an_older_server_is_probed_once_an_hour() -> None:
@@ -295,9 +289,3 @@ async def test_whole_objects_in_a_metadata_stream_are_rejected() -> None:
     async with reflecting(streaming(stream), streaming=True, selection=selection) as run:
         assert run.requests() == [STREAM, LIST, "watch 5"]
     assert run.store.calls == [("replace", "")]
-
-
-async def test_cancelling_during_the_initial_events_closes_the_stream() -> None:
-    async with reflecting(streaming(FedStream(SOME)), streaming=True) as run:
-        assert run.transport.open_streams == 1
-    assert run.transport.open_streams == 0

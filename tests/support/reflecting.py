@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 #: Shortest and longest wait in seconds: none, and one step of the backoff.
 AT_ONCE, STEP = (0.0, 0.0), (0.8, 1.6)
+TOO_LARGE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
 
 
 @dataclass

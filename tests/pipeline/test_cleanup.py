@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.support.harvester import DEFINITIONS
+from hack.actors.kinds import CRDS
 from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY, JobType
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.kube import objects
@@ -254,7 +254,7 @@ async def test_missing_kinds_do_not_block_deletion(cluster: Harvester) -> None:
         "settings.longhorn.io",
         "addons.harvesterhci.io",
     ):
-        await cluster.client.delete(DEFINITIONS, definition)
+        await cluster.client.delete(CRDS, definition)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1):
             await cluster.server.run()

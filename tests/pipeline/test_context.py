@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.harvester import DEFINITIONS, RELEASE, owned
+from hack.actors.kinds import CRDS, controller_reference
+from tests.support.harvester import RELEASE
 from upgrade_manager.api.keys import Component
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
@@ -106,7 +107,7 @@ class TestEnsure:
         plan = await cluster.plan()
         ctx = cluster.context(plan)
         shared = repository_service(ctx.owner)
-        shared["metadata"]["ownerReferences"] = [{**owned(plan), "controller": False}]
+        shared["metadata"]["ownerReferences"] = [{**controller_reference(UPGRADE_PLANS, plan), "controller": False}]
         await cluster.put(SERVICES, shared)
         with pytest.raises(ForeignObject):
             await ctx.ensure(SERVICES, repository_service(ctx.owner))
@@ -140,12 +141,12 @@ class TestPlan:
     @pytest.mark.rule("api: status fields of a newer version survive every write")
     async def test_unknown_fields_survive_every_write(self, cluster: Harvester) -> None:
         """The CRD of the newer version keeps them, and the writes leave them alone."""
-        definition = copy.deepcopy(await cluster.client.get(DEFINITIONS, UPGRADE_PLANS.name))
+        definition = copy.deepcopy(await cluster.client.get(CRDS, UPGRADE_PLANS.name))
         (version,) = definition["spec"]["versions"]
         fields = version["schema"]["openAPIV3Schema"]["properties"]
         for part in ("spec", "status"):
             fields[part]["x-kubernetes-preserve-unknown-fields"] = True
-        await cluster.client.update(DEFINITIONS, definition)
+        await cluster.client.update(CRDS, definition)
         plan = await cluster.plan(
             spec={"version": "v1.7.0", "future": {"a": [1, {"b": None}]}},
             status={"future": {"c": "d"}, "nodeUpgradeStatuses": {"n9": {"state": "Polishing"}}},
@@ -172,7 +173,7 @@ async def test_null_in_a_patch_removes_an_annotation(cluster: Harvester) -> None
 async def test_missing_object_or_kind_is_none(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan())
     assert await ctx.find(VERSIONS, "none", namespace="harvester-system") is None
-    await cluster.client.delete(DEFINITIONS, "versions.harvesterhci.io")
+    await cluster.client.delete(CRDS, "versions.harvesterhci.io")
     assert await ctx.find(VERSIONS, "none", namespace="harvester-system") is None
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.actors.kinds import CRDS
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects, overridden_settings
-from tests.support.harvester import DEFINITIONS
 from tests.support.simulate import RepairableScenario, fault
 from tests.support.upgrade import UpgradeRun, provision_generation, started
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
@@ -171,7 +171,7 @@ async def test_missing_objects_do_not_block_deletion(
             await stage.until_recorded(phase)
             await life.kill()
         for kind in kinds:
-            await stage.client.delete(DEFINITIONS, kind)
+            await stage.client.delete(CRDS, kind)
         for namespace in namespaces:
             await stage.client.delete(NAMESPACES, namespace)
         await stage.client.delete(UPGRADE_PLANS, stage.name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.harvester import DEFINITIONS
+from hack.actors.kinds import CRDS
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, UPGRADE_PLANS
@@ -179,7 +179,7 @@ async def test_our_values_are_reverted(
 @pytest.mark.rule("nodes: the kinds of setting and addon may be absent")
 async def test_kinds_that_are_not_installed_are_skipped(cluster: Harvester) -> None:
     for name in ("settings.longhorn.io", "addons.harvesterhci.io"):
-        await cluster.client.delete(DEFINITIONS, name)
+        await cluster.client.delete(CRDS, name)
     ctx = single_node(cluster.context(await cluster.plan()))
     await overrides.record_originals(ctx)
     await overrides.apply_overrides(ctx)

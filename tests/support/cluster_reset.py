@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from hack.control_plane.backend import inventory, kinds
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import KubeError, NotFound
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.transport import Request
 
@@ -57,7 +58,5 @@ async def _remove(resource: Resource, obj: Object, transport: Transport, client:
         Request(method="DELETE", path=path, headers={"content-type": "application/json"}, body=_DELETE_NOW)
     )
     if objects.finalizers(obj):
-        try:
+        with suppress(KubeError):
             await client.patch(resource, name, MergePatch({"metadata": {"finalizers": None}}), namespace=namespace)
-        except (NotFound, KubeError):
-            return

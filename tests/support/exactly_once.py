@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from hack.faults.middleware import NoHook
 from hack.virtual_time import VirtualEventLoop
 from tests.support.upgrade import condition, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
@@ -30,14 +31,11 @@ _EXPECTED = Counter(
 )
 
 
-class CreateCounter:
+class CreateCounter(NoHook):
     """A hook that counts created objects."""
 
     def __init__(self) -> None:
         self.created: Counter[str] = Counter()
-
-    async def before(self, number: int, call: Call) -> None:
-        """Do nothing before the request."""
 
     async def after(self, number: int, call: Call, response: Response) -> None:
         """Count what was created."""

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from prometheus_client import CollectorRegistry
 
+from hack.actors.kinds import CRDS
+from hack.cluster.foreign import foreign_crds, our_crd
 from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server
 from tests.support.preflight import Kubelets, Probe, VirtualClock, api_servers
-from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.api.keys import MANAGED_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS, Resource
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.context import ReconcileContext, Settings, parse_plan
@@ -35,16 +33,10 @@ if TYPE_CHECKING:
     import asyncio
 
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.informers import InformerSpec
 
-DEFINITIONS = Resource(
-    group="apiextensions.k8s.io",
-    version="v1",
-    plural="customresourcedefinitions",
-    kind="CustomResourceDefinition",
-    namespaced=False,
-)
-CRDS = Path(__file__).parents[2] / "hack" / "crds"
+
 _NAMESPACES = ("harvester-system", "cattle-system", "fleet-local", "longhorn-system")
 RELEASE = {
     "harvester": "v1.7.0",
@@ -129,8 +121,8 @@ class Harvester:
 
     async def install(self) -> None:
         """Define the kinds and create the namespaces."""
-        for manifest in _definitions():
-            await self.client.create(DEFINITIONS, manifest)
+        for manifest in (*foreign_crds(), our_crd()):
+            await self.client.create(CRDS, manifest)
         for name in _NAMESPACES:
             await self.put(NAMESPACES, {"metadata": {"name": name}})
         await self.put(ENDPOINT_SLICES, api_servers("10.0.0.1"))
@@ -193,24 +185,5 @@ class Harvester:
             return None
 
 
-@cache
-def _definitions() -> list[Any]:
-    """Read the definitions once: parsing is slow."""
-    files = [yaml.safe_load_all(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
-    return [*(manifest for file in files for manifest in file), crd_manifest()]
-
-
 def _no_informer(spec: InformerSpec) -> Any:
     raise AssertionError(f"nothing watches {spec.resource.name}")
-
-
-def owned(plan: Object) -> Object:
-    """Return an owner reference to the plan."""
-    return {
-        "apiVersion": UPGRADE_PLANS.api_version,
-        "kind": UPGRADE_PLANS.kind,
-        "name": objects.name(plan),
-        "uid": objects.uid(plan),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }

@@ -49,7 +49,7 @@ class Restarts:
 async def restarted(stage: UpgradeRun, interruptions: Sequence[Interruption]) -> AsyncIterator[Restarts]:
     """Run a manager for each interruption, one after the other, then an undisturbed one."""
     restarts = Restarts()
-    async with _background(_interrupt(stage, interruptions, restarts)):
+    async with in_background(_interrupt(stage, interruptions, restarts)):
         yield restarts
 
 
@@ -57,13 +57,14 @@ async def restarted(stage: UpgradeRun, interruptions: Sequence[Interruption]) ->
 async def kept_running(stage: UpgradeRun, options: RunOptions) -> AsyncIterator[Restarts]:
     """Run a manager in a Pod: when it ends, it is started again."""
     restarts = Restarts()
-    async with _background(_keep(stage, options, restarts)):
+    async with in_background(_keep(stage, options, restarts)):
         yield restarts
 
 
 @asynccontextmanager
-async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work, name="managers")
+async def in_background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Run the coroutine, and cancel it at the end."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
@@ -109,7 +110,7 @@ class InClusterManager:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Start the manager at each boot of its node, until the context ends."""
-        async with _background(self._live()):
+        async with in_background(self._live()):
             yield
 
     async def _live(self) -> None:

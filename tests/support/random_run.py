@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from hack import virtual_time
 from hack.simulation import Simulation
 from tests.support import end_state_checks
 from tests.support.api_faults import FAULTS
-from tests.support.manager_restarts import restarted
+from tests.support.manager_restarts import in_background, restarted
 from tests.support.random_plan import RandomPlan, draw
 from tests.support.request_audit import AuditedBackend
 from tests.support.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of
@@ -29,7 +29,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
     from tests.support.random_plan import Instant
@@ -117,7 +117,7 @@ class UserActions:
         """Run all plans to their end."""
         drawn = self._drawn
         first = await self._begin()
-        async with _pausing(first, drawn):
+        async with in_background(_pause(first, drawn)):
             if drawn.deleted is not None:
                 await _reach(first, drawn.deleted)
                 await _delete(first)
@@ -228,18 +228,8 @@ async def _until(stage: UpgradeRun, is_so: Callable[[Object], bool]) -> None:
             await asyncio.sleep(_INTERVAL)
 
 
-@asynccontextmanager
-async def _pausing(stage: UpgradeRun, drawn: RandomPlan) -> AsyncIterator[None]:
-    """Pause and resume nodes in the background."""
-    task = asyncio.create_task(_pause(stage, drawn), name="pausing")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
 async def _pause(stage: UpgradeRun, drawn: RandomPlan) -> None:
+    """Pause and resume nodes."""
     client = stage.simulation.client()
     for seconds, nodes in (*drawn.pauses, (20.0, ())):
         await asyncio.sleep(seconds)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from hack import virtual_time
+from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
 from upgrade_manager.api.conditions import AVAILABLE, DEGRADED, PROGRESSING
@@ -53,7 +54,7 @@ _HEADER = """\
 """
 
 
-class TranscriptHook:
+class TranscriptHook(NoHook):
     """A hook of the middleware that records the visible changes of the manager's writes."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -63,9 +64,6 @@ class TranscriptHook:
         self._phases = 0
         self._seen: dict[str, str] = {}
         self.lines: list[str] = []
-
-    async def before(self, number: int, call: Call) -> None:
-        """Do nothing before the request."""
 
     async def after(self, number: int, call: Call, response: Response) -> None:
         """Record the changes."""

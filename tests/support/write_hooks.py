@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from hack.faults.middleware import NoHook
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import Resource
@@ -65,22 +66,16 @@ def _substance(obj: Object) -> Object:
     return {**obj, "metadata": metadata}
 
 
-_OK = 200
-
-
-class StateRecorder:
+class StateRecorder(NoHook):
     """A hook of the middleware that reads writes of the plan's status."""
 
     def __init__(self) -> None:
         self.states: dict[str, list[str]] = {}
 
-    async def before(self, number: int, call: Call) -> None:
-        """Do nothing before the request."""
-
     async def after(self, number: int, call: Call, response: Response) -> None:
         """Record new states."""
         _ = number
-        if not call.resource.startswith("upgradeplans") or call.subresource != "status" or response.status != _OK:
+        if not call.resource.startswith("upgradeplans") or call.subresource != "status" or response.status != _DONE:
             return
         statuses = (json.loads(response.body).get("status") or {}).get("nodeUpgradeStatuses") or {}
         for node, entry in statuses.items():

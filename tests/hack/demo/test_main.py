@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.processes import started_with
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -50,10 +52,7 @@ def read_until(demo: subprocess.Popen[str], pattern: str) -> re.Match[str]:
 
 def left_behind(folder: Path) -> list[str]:
     """Return files in the folder, and processes with its name in their command lines."""
-    command = ["ps", "-wweo", "pid=,args="]
-    processes = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603  # a fixed command
-    files = [path.name for path in folder.iterdir()]
-    return [line for line in processes.splitlines() if str(folder) in line] + files
+    return [path.name for path in folder.iterdir()] + [f"process {pid}" for pid in started_with(str(folder))]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.harvester import owned
-from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
+from hack.actors.kinds import controller_reference
+from upgrade_manager.kube.resources import UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.iso_download import ISODownload
@@ -127,7 +127,7 @@ async def test_image_conditions_decide(
     cluster: Harvester, conditions: list[Object], status: Object, outcome: Any
 ) -> None:
     plan = await cluster.plan(status=SOURCE)
-    await image(cluster, "up-iso", *conditions, owner=owned(plan), **status)
+    await image(cluster, "up-iso", *conditions, owner=controller_reference(UPGRADE_PLANS, plan), **status)
     found = await ISODownload().run(cluster.context(plan))
     if isinstance(outcome, str):
         assert isinstance(found, Waiting)

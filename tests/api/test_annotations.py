@@ -29,8 +29,8 @@ def test_skip_disk_check_accepts_go_booleans(value: str | None, flag: Flag) -> N
 def test_message_of_an_invalid_flag() -> None:
     annotations = PlanAnnotations({keys.ANNOTATION_SKIP_DISK_CHECK: "maybe"})
     assert str(annotations.bad_flag(keys.ANNOTATION_SKIP_DISK_CHECK)) == (
-        "Annotation management.harvesterhci.io/skip-garbage-collection-threshold-check is 'maybe'; "
-        'must be "true" or "false"'
+        "Annotation management.harvesterhci.io/skip-garbage-collection-threshold-check is 'maybe'. "
+        'Set it to "true" or "false"'
     )
     assert len(str(BadAnnotation(key="k", value="x" * 100_000, expected="short"))) < 200
 

@@ -102,11 +102,11 @@ CASES = [
     (40, "v1.6.1+up1", "v1.6.1+up2", "v1.6.0", True, None),
     (41, "v1.6.1", "v1.7.0", "1.6.0", False, None),
     (42, "v1.7.0-zz1", "v1.7.0", "v1.6.0", True, "downgrades"),
-    (43, "", "v1.7.0", "v1.6.0", True, "is unknown"),
+    (43, "", "v1.7.0", "v1.6.0", True, "is invalid"),
     ("minimum with build metadata", "v1.7.0-rc1", "v1.7.0", "v1.6.0+up1", True, "too old"),
     ("target with build metadata", "v1.8.0-rc1", "v1.7.0+up1", "", True, "a prerelease"),
     ("a minimum of v alone", "v1.1.0", "v1.7.0", "v", True, None),
-    ("no target", "v1.1.0", "", "", True, "is unknown"),
+    ("no target", "v1.1.0", "", "", True, "is invalid"),
     ("a minimum that is no version", "v1.6.1", "v1.7.0", "soon", True, "cannot be compared"),
 ]
 

@@ -85,7 +85,7 @@ async def test_sources_are_tried_in_the_order_of_controller_runtime(account: Pat
 
 
 async def test_no_configuration_is_a_config_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"kubeconfig .* not found: set --kubeconfig or KUBECONFIG"):
+    with pytest.raises(ConfigError, match=r"kubeconfig .* not found\. Set --kubeconfig or KUBECONFIG"):
         await load_config(environ={"HOME": str(tmp_path)}, now=now)
 
 

@@ -13,9 +13,10 @@ from upgrade_manager.nodes.node_view import Observed
 from upgrade_manager.nodes.pending_hooks import remaining_hooks
 
 ACKNOWLEDGED = "is acknowledged; waiting for Rancher to uncordon the node"
-STALE = "is pending since an earlier upgrade; remove it"
-FOREIGN = f"does not name {HOOK}; the controller that set it must acknowledge or remove it"
-UNMANAGED = "is pending, but the node does not exist or lacks harvesterhci.io/managed=true; remove it"
+REMOVE = f"(remove it: kubectl annotate secret -n fleet-local s {REQUEST}-)"
+STALE = f"is pending since an earlier upgrade {REMOVE}"
+FOREIGN = f"is the hook of another controller, which must acknowledge it (not {HOOK})"
+UNMANAGED = f"is pending, but the node does not exist or lacks the label harvesterhci.io/managed=true {REMOVE}"
 
 
 def remaining(*secrets: dict[str, Any], multi_node: bool = True, limit: int = 3) -> str:
@@ -52,7 +53,7 @@ def test_hook_is_described_with_node_and_state(
     annotations: dict[str, str], machine_name: str, state: str, *, multi_node: bool
 ) -> None:
     found = remaining(secret("s", machine_name, **annotations), multi_node=multi_node)
-    assert found == f"{machine_name.removeprefix('m-')}: {REQUEST} on Secret fleet-local/s {state}"
+    assert found == f"{machine_name.removeprefix('m-')}: {REQUEST} of Secret fleet-local/s {state}"
 
 
 @pytest.mark.rule("nodes: a Machine without Node is logged and not fatal")
@@ -75,7 +76,7 @@ def test_hook_is_not_waited_for(one: dict[str, Any]) -> None:
 def test_hooks_are_sorted_by_node_and_limited() -> None:
     names = {"a": "m-n2", "b": "m-n1", "c": "m-n2"}
     secrets = [secret(name, machine_name, **{REQUEST: OPTIONS}) for name, machine_name in names.items()]
-    places = ["n1: {} on Secret fleet-local/b", "n2: {} on Secret fleet-local/a", "n2: {} on Secret fleet-local/c"]
+    places = ["n1: {} of Secret fleet-local/b", "n2: {} of Secret fleet-local/a", "n2: {} of Secret fleet-local/c"]
     expected = [f"{place.format(REQUEST)} {ACKNOWLEDGED}" for place in places]
     assert remaining(*secrets) == "; ".join(expected)
     assert remaining(*secrets, limit=1) == f"{expected[0]}; 2 more"

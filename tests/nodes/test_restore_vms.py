@@ -19,7 +19,7 @@ REBOOTED = replace(VIEW, state=NodeState.WAITING_REBOOT, os_image=NEW, pending_o
 DRAINED = {JobType.PRE_DRAIN: COMPLETE, JobType.POST_DRAIN: COMPLETE}
 BACK = replace(REBOOTED, post_drain=Hook(requested="D"), jobs=DRAINED)
 ONLY = replace(REBOOTED, jobs={JobType.SINGLE_NODE_UPGRADE: COMPLETE})
-NOT_ALL = "its VMs were not all started again: Job h/j failed: "
+NOT_ALL = "restarting its VMs failed: Job h/j failed: "
 
 
 @pytest.mark.rule(

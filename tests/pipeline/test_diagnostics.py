@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.kube.resources import EVENTS, PODS
-from upgrade_manager.pipeline.diagnostics import job_progress, new_job_progress
+from upgrade_manager.pipeline.diagnostics import NO_POD, job_progress, new_job_progress
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL, TTLCache
 from upgrade_manager.pipeline.phases.base import Waiting
 
@@ -56,10 +56,8 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
 @pytest.mark.parametrize(
     ("raw", "others", "message", "detail"),
     [
-        pytest.param(job(created=NOW), [], ": attempt 1 of 3", "no Pod yet", id="just created"),
-        pytest.param(
-            job(created=NOW, active=1), [], ": attempt 1 of 3", "its Pod has not started yet", id="with a Pod"
-        ),
+        pytest.param(job(created=NOW), [], ": attempt 1 of 3", NO_POD, id="just created"),
+        pytest.param(job(created=NOW, active=1), [], ": attempt 1 of 3", "its Pod is starting", id="with a Pod"),
         pytest.param(job(active=1, ready=1, startTime=NOW), [], ": attempt 1 of 3", f"running since {NOW}", id="runs"),
         pytest.param(job(active=1, ready=1), [], ": attempt 1 of 3", "running", id="runs, without startTime"),
         pytest.param(
@@ -70,7 +68,11 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
             id="Pod finished",
         ),
         pytest.param(
-            job(created=NOW, failed=1), [], ": attempt 2 of 3; the last attempt failed", "no Pod yet", id="retried"
+            job(created=NOW, failed=1),
+            [],
+            ": attempt 2 of 3; the last attempt failed",
+            NO_POD,
+            id="retried",
         ),
         pytest.param(
             job(active=1, ready=1, failed=2),
@@ -83,28 +85,36 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
             job(created=NOW, failed=3),
             [],
             ": attempt 3 of 3; the last attempt failed",
-            "no Pod yet",
+            NO_POD,
             id="all attempts failed",
         ),
         pytest.param(
-            job(created=NOW, spec={"backoffLimit": None}), [], ": attempt 1 of 7", "no Pod yet", id="default limit"
+            job(created=NOW, spec={"backoffLimit": None}),
+            [],
+            ": attempt 1 of 7",
+            NO_POD,
+            id="default limit",
         ),
         pytest.param(
-            job(spec={"suspend": True}), [], " is suspended; set its spec.suspend to false", "", id="suspended"
+            job(spec={"suspend": True}),
+            [],
+            f""" is suspended. Resume it: kubectl patch job -n {PLACE} {NAME} -p '{{"spec":{{"suspend":false}}}}'""",
+            "",
+            id="suspended",
         ),
         pytest.param(
             job(conditions=[FAILURE_TARGET]),
             [],
-            ": failed (DeadlineExceeded), but its Pod has not terminated; check whether its node is down",
+            ": failed (DeadlineExceeded), waiting for its Pod to terminate; check that its node is up",
             "",
             id="node is down",
         ),
-        pytest.param(job(), [], ": attempt 1 of 3", "no Pod yet", id="no Pod for a minute"),
+        pytest.param(job(), [], ": attempt 1 of 3", NO_POD, id="no Pod for a minute"),
         pytest.param(
             job(),
             [warning("serviceaccount\n not found")],
             ": attempt 1 of 3",
-            "no Pod yet (serviceaccount not found)",
+            "waiting for its Pod (serviceaccount not found)",
             id="no Pod for a minute, with a Warning event",
         ),
         pytest.param(
@@ -114,7 +124,7 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
             "Pod up-x-1 is Pending (Unschedulable: 0/3 nodes)",
             id="Pod not started for a minute",
         ),
-        pytest.param(job(active=1), [], ": attempt 1 of 3", "its Pod has not started yet", id="Pod not found"),
+        pytest.param(job(active=1), [], ": attempt 1 of 3", "its Pod is starting", id="Pod not found"),
     ],
 )
 async def test_progress_of_a_job(
@@ -155,7 +165,7 @@ async def test_pods_and_events_are_listed_once_a_minute(cluster: Harvester, monk
 
 
 def test_new_job_is_reported_like_an_observed_one() -> None:
-    assert new_job_progress("a/b", backoff_limit=2) == Waiting(message="Job a/b: attempt 1 of 3", detail="no Pod yet")
+    assert new_job_progress("a/b", backoff_limit=2) == Waiting(message="Job a/b: attempt 1 of 3", detail=NO_POD)
 
 
 async def test_cache_loads_a_value_once_per_interval() -> None:

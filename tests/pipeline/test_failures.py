@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Longer than the quarter of an hour that the system-upgrade-controller leaves to Jobs that ended.
 LONG = 3600.0
-ENDED = "The upgrade ended: Failed, see Progressing."
+ENDED = "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
 LIMIT = "BackoffLimitExceeded: Job has reached the specified backoff limit"
 
 
@@ -74,7 +74,7 @@ FAILURES = {
         last="MetadataPopulated",
         cause=(
             "upgrade from v1.7.1 to v1.8.0 is not allowed: running version v1.7.1 is too old",
-            "upgrade to v1.7.5 or later first",
+            "v1.7.5 or later first. Create a plan for another release; spec.force: true skips this check",
         ),
         again={**BY_VERSION, "force": True},
     ),
@@ -129,15 +129,17 @@ def assert_reported(plan: Object, events: list[Object], failure: Failure, *, in_
     recorded = PHASE_VALUES[: PHASE_VALUES.index(failure.last) + 1]
     assert phases_of(plan) == [*recorded, FAILED]
     assert condition(plan, "Available") == ("False", "Executed", ENDED)
-    status, reason, cause = condition(plan, "Progressing")
+    status, reason, message = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
-    assert cause.startswith(beginning)
+    cause, _, log = message.partition("; log: kubectl logs -n ")
+    assert message.startswith(beginning)
     assert cause.endswith(end)
+    assert [f"Job {log.replace(' job/', '/')}".startswith(job) for job in failure.kept] == [True] * bool(log)
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     states = node_states(plan)
     assert states == states | {node: state for node, state in failure.nodes.items() if node == SECOND or in_order}
     warnings = [(event["reason"], event["message"], event["count"]) for event in events if event["type"] == "Warning"]
-    assert warnings == [("UpgradeFailed", f"Upgrade failed: {cause}", 1)]
+    assert warnings == [("UpgradeFailed", f"Upgrade failed: {message}", 1)]
 
 
 async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:

@@ -20,6 +20,7 @@ from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize
+from upgrade_manager.pipeline.reconciler import LOGS
 from upgrade_manager.pipeline.status import DETAIL_INTERVAL, MESSAGE_INTERVAL
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.M
                 await asyncio.sleep(WHILE)
                 plan = await stage.plan()
         events = await stage.events("ReconcileError")
-        message = "internal error (ValueError); see the manager's log"
+        message = f"internal error (ValueError), retrying. {LOGS}"
         assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
         assert [event["message"] for event in events] == [message]
         async with stage.life(seed="repaired"):

@@ -81,14 +81,16 @@ def release(**values: str) -> bytes:
 
 
 BAD_ANSWERS = [
-    pytest.param(Transient(f"get {URL}: connection refused"), "connection refused", "check its Pods", id="unreachable"),
-    pytest.param(500, "HTTP 500", "check its Pods", id="HTTP 500"),
+    pytest.param(
+        Transient(f"get {URL}: connection refused"), "connection refused", "kubectl get pods", id="unreachable"
+    ),
+    pytest.param(500, "HTTP 500", "kubectl get pods", id="HTTP 500"),
     pytest.param(404, "does not exist", CORRUPT, id="absent"),
     pytest.param(b"", "is empty", CORRUPT, id="empty"),
     pytest.param(b"harvester: [v1.8.0", "is not YAML", CORRUPT, id="broken"),
     pytest.param(b"\x00\xff\x89PNG", "is not YAML", CORRUPT, id="no YAML"),
     pytest.param(b"- a\n- b\n", "a list, not a mapping", CORRUPT, id="of the wrong type"),
-    pytest.param(release(harvester="v" * 1_000_000), "exceeds", "not the repository", id="a value of 1 MB"),
+    pytest.param(release(harvester="v" * 1_000_000), "exceeds", "not from a Harvester ISO", id="a value of 1 MB"),
     pytest.param(release(harvester="v" * 9000), "harvester is 'vvv", CORRUPT, id="a long value"),
     pytest.param(release(kubernetes="../../etc"), "kubernetes is '../../etc'", CORRUPT, id="a path"),
     pytest.param(release(harvester="{{ .Values }}"), "harvester is '{{ .Values }}'", CORRUPT, id="a template"),
@@ -161,13 +163,14 @@ async def test_invalid_release_file_is_retried_until_repaired(
         pytest.param(
             VERSIONS,
             "v1.8.0",
-            "Version harvester-system/v1.8.0 does not exist; create it, or delete this plan and name another version",
+            "Version harvester-system/v1.8.0 does not exist. Create it, or create a plan for another version",
             id="Version",
         ),
         pytest.param(
             SETTINGS,
             "server-version",
-            "Setting server-version has no value; Harvester sets it: check harvester's logs",
+            "Setting server-version lacks a value; Harvester sets it when it starts. "
+            "Run kubectl logs -n harvester-system deployment/harvester",
             id="Setting",
         ),
     ],

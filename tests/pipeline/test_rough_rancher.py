@@ -80,7 +80,7 @@ async def test_node_back_with_the_old_os_blocks_the_others(simulate: Simulate) -
         await asyncio.sleep(120)
         plan = await stage.plan()
         waits = (
-            "node-0: rebooting from Harvester v1.7.1 into Harvester v1.8.0; check its console if this lasts "
+            "node-0: rebooting from Harvester v1.7.1 to Harvester v1.8.0; if it takes over 30 min, check its console "
             "(0 of 3 nodes done)"
         )
         assert condition(plan, "Progressing") == ("True", "NodeUpgrading", waits)

@@ -164,7 +164,7 @@ async def pods_that(stage: UpgradeRun, fits: Callable[[Object], bool]) -> list[O
         ),
         pytest.param(
             {"unchanged_by_reboot": ["node-0"]},
-            "node-0: rebooting from Harvester v1.7.1 into Harvester v1.8.0; check its console if this lasts "
+            "node-0: rebooting from Harvester v1.7.1 to Harvester v1.8.0; if it takes over 30 min, check its console "
             "(0 of 1 nodes done)",
             id="it comes back with the old system: waited for, in words",
         ),
@@ -219,7 +219,7 @@ async def test_failed_job_fails_the_upgrade_with_its_message(simulate: Simulate)
     status, reason, message = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
     assert message.startswith(f"node node-0 upgrade failed: Job harvester-system/{JOB} failed: BackoffLimitExceeded")
-    assert message.endswith(": no space left on device")
+    assert message.endswith(f": no space left on device; log: kubectl logs -n harvester-system job/{JOB}")
     assert node_states(plan) == {"node-0": "SingleNodeUpgradeFailed"}
     assert phases_of(plan)[-2:] == ["NodeUpgrading", FAILED]
     assert [event["message"] for event in failed] == [f"Upgrade failed: {message}"]

@@ -47,6 +47,7 @@ def written(patch: StatusPatch, before: dict[str, Any] | None = None) -> dict[st
     return result
 
 
+FAILURE = "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
 #: By moment: the method called, and the conditions after it; None where one is absent.
 HEALTHY = {
     "Available": ("True", "Executable", "Upgrading to v1.8.0"),
@@ -59,7 +60,7 @@ REFUSED = {"Degraded": DEGRADED["Degraded"]}
 BLOCKED = (
     "False",
     "ConcurrentUpgradeBlocked",
-    "UpgradePlan first is in progress; delete this plan, and create it again after that one has ended",
+    "UpgradePlan first is in progress. Delete this plan; create it again when first has ended",
 )
 MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, str, str] | None]]] = {
     "accepted": (_accepted, HEALTHY),
@@ -71,7 +72,7 @@ MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, 
     "succeeded": (
         lambda patch: patch.succeed("v1.8.0"),
         {
-            "Available": ("False", "Executed", "The upgrade ended: Succeeded."),
+            "Available": ("False", "Executed", "The upgrade succeeded"),
             "Progressing": ("False", "Succeeded", "Upgraded to v1.8.0 in 0 s (0 nodes)"),
             "Degraded": ("False", "ReconcileSuccess", ""),
         },
@@ -79,7 +80,11 @@ MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, 
     "failed": (
         lambda patch: patch.fail("the disk is full"),
         {
-            "Available": ("False", "Executed", "The upgrade ended: Failed, see Progressing."),
+            "Available": (
+                "False",
+                "Executed",
+                FAILURE,
+            ),
             "Progressing": ("False", "Failed", "the disk is full"),
         },
     ),

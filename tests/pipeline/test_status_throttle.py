@@ -23,7 +23,7 @@ def stored(*, generation: int = 3) -> StatusPatch:
     """Build an accepted plan that waits for a Job, as the next reconcile reads it."""
     patch = new_patch()
     patch.accept("Initializing", "v1.8.0")
-    patch.waiting(JOB, "no Pod yet")
+    patch.waiting(JOB, "waiting for its Pod")
     return new_patch(patch.difference(), generation=generation)
 
 
@@ -44,7 +44,9 @@ def test_conditions_and_phases_do_more_than_inform(change: str) -> None:
 @pytest.mark.parametrize("detail", ["running", ""])
 def test_text_after_the_message_is_a_detail(detail: str) -> None:
     patch = stored()
-    assert {c["type"]: c["message"] for c in patch["conditions"]}["Progressing"] == "waiting for a Job; no Pod yet"
+    assert {c["type"]: c["message"] for c in patch["conditions"]}[
+        "Progressing"
+    ] == "waiting for a Job; waiting for its Pod"
     patch.waiting(JOB, detail)
     assert patch.only_details(JOB)
 

@@ -27,6 +27,7 @@ SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
 DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"
 #: The API server of the kubeconfig.
 MAIN = "10.53.0.1"
+FAILURE = "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
 FULL = {"used_gib": 250}
 SILENT = {"node-1": {"answers": False}}
 
@@ -79,7 +80,7 @@ async def fail(simulation: Simulation, **metadata: Any) -> str:
     status, reason, cause = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
     assert phases_of(plan) == ["Initializing", "Failed"]
-    assert condition(plan, "Available") == ("False", "Executed", "The upgrade ended: Failed, see Progressing.")
+    assert condition(plan, "Available") == ("False", "Executed", FAILURE)
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     assert [(event["type"], event["reason"]) for event in events] == [
         ("Normal", "PhaseTransition"),
@@ -165,8 +166,8 @@ async def test_unreachable_node_fails_the_check_with_other_failures(simulate: Si
 async def test_invalid_annotations_fail_the_plan(simulate: Simulate) -> None:
     annotations = {SKIP: "please", DAYS: "0"}
     cause = await cause_of(cluster(disks={"node-0": FULL}), simulate, annotations=annotations)
-    assert f'Annotation {SKIP} is \'please\'; must be "true" or "false"' in cause
-    assert f"Annotation {DAYS} is '0'; must be a whole number of days greater than 0" in cause
+    assert f'Annotation {SKIP} is \'please\'. Set it to "true" or "false"' in cause
+    assert f"Annotation {DAYS} is '0'. Set it to a whole number of days greater than 0" in cause
 
 
 @pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')

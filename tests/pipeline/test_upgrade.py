@@ -57,7 +57,7 @@ async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, A
 
 def assert_reported(plan: Object, spec: dict[str, Any]) -> None:
     """Check the status of a plan that succeeded."""
-    assert condition(plan, "Available") == ("False", "Executed", "The upgrade ended: Succeeded.")
+    assert condition(plan, "Available") == ("False", "Executed", "The upgrade succeeded")
     verdict, reason, message = condition(plan, "Progressing")
     assert (verdict, reason) == ("False", "Succeeded")
     assert re.fullmatch(r"Upgraded from v1\.7\.1 to v1\.8\.0 in [\dhmins ]+ \(3 nodes\)", message)

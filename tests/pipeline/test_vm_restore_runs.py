@@ -131,7 +131,7 @@ async def test_restore_failure_is_one_warning(fault: dict[str, Any], said: str) 
         (event,) = [e for e in await stage.events("RestoreVMFailed") if e["source"]["component"] != "restore-vm"]
         assert said in event["message"]
         assert f"Job {PLACE}/{JOB}" in event["message"]
-        assert f"ConfigMap {PLACE}/upgrade-restore-vm" in event["message"]
+        assert f"kubectl get configmap -n {PLACE} upgrade-restore-vm" in event["message"]
         assert event["count"] == 1
         assert condition(await stage.plan(), "Degraded")[0] == "False"
         assert await restore_jobs(simulation) == []
@@ -160,7 +160,7 @@ async def test_only_the_end_waits_for_restore_jobs() -> None:
             await stage.settle()
             plan = await stage.plan()
             assert objects.status(plan)["currentPhase"] == "CleanedUp"
-            expected = f"Job {PLACE}/{JOB} is starting VMs again: attempt 1 of 3"
+            expected = f"Job {PLACE}/{JOB}: restarting VMs, attempt 1 of 3"
             assert condition(plan, "Progressing") == ("True", "CleanedUp", expected)
             assert await strategy(simulation) == "Halted"
             patch = MergePatch({"status": {"phase": "Deployed"}})

@@ -125,7 +125,7 @@ async def test_an_invalid_annotation_fails_its_check_only(
     setup.annotations = {key: value}
     cause, _ = await setup.rejected()
     assert f"Annotation {key} is " in cause
-    assert f"; must be {expected}" in cause
+    assert f". Set it to {expected}" in cause
     assert ("node n2" in cause) == (key == DAYS)
     assert ("10.0.0.2:6443" in cause) == (key == SKIP)
     assert len(cause) < 1000
@@ -134,7 +134,7 @@ async def test_an_invalid_annotation_fails_its_check_only(
 async def test_two_invalid_annotations_are_both_reported(setup: PreflightSetup) -> None:
     setup.annotations = {SKIP: "maybe", DAYS: "some"}
     cause, _ = await setup.rejected()
-    assert cause.count("; must be") == 2
+    assert cause.count(". Set it to") == 2
     assert (setup.kubelets.requests, setup.probe.requests) == ([], [])
 
 
@@ -205,7 +205,7 @@ async def test_a_certificate_that_becomes_valid_in_time_passes(setup: PreflightS
 
 async def test_no_endpoint_fails_after_a_minute(bare: PreflightSetup) -> None:
     cause, waited = await bare.rejected()
-    words = "Service default/kubernetes (its EndpointSlices list no endpoint)"
+    words = "Service default/kubernetes (its EndpointSlices are empty)"
     assert words in cause
     assert words in waited[0]
 

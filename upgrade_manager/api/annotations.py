@@ -47,13 +47,13 @@ class BadAnnotation:
 
     key: str
     value: str
-    #: Valid values, as text after "must be".
+    #: Valid values, as text after "Set it to".
     expected: str
 
     def __str__(self) -> str:
         """Return a message for users."""
         shown = self.value if len(self.value) <= _MAX_SHOWN else self.value[:_MAX_SHOWN] + "…"
-        return f"Annotation {self.key} is {shown!r}; must be {self.expected}"
+        return f"Annotation {self.key} is {shown!r}. Set it to {self.expected}"
 
 
 _MAX_SHOWN = 80

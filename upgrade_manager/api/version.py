@@ -8,7 +8,7 @@ prerelease is never newer than a release with build metadata.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import total_ordering
 
 _IDENTIFIERS = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
@@ -144,13 +144,13 @@ def _parse(which: str, text: str) -> Version:
     try:
         return Version.parse(text)
     except InvalidVersion as error:
-        raise InvalidVersion(f"{which} version of Harvester is unknown: {error}") from error
+        raise InvalidVersion(f"{which} version {text!r} is invalid") from error
 
 
 def _leaving_dev(running: Version, wanted: Version) -> str:
     return (
-        f"running version {running} is a development build and cannot be upgraded to {wanted}; "
-        "upgrade to another development build"
+        f"running version {running} is a development build, which can only be upgraded to another development build, "
+        f"not to {wanted}"
     )
 
 
@@ -167,7 +167,7 @@ def _below_minimum(running: Version, minimum: str) -> str | None:
         return None
     if oldest.is_dev:
         return (
-            f"minimum version {oldest} of the release is a development build and cannot be compared with running "
+            f"the release's minimum version {oldest} is a development build, which cannot be compared with the running "
             f"version {running}"
         )
     if not running.older_than(oldest):
@@ -178,7 +178,8 @@ def _below_minimum(running: Version, minimum: str) -> str | None:
 def _leaving_prerelease(running: Version, wanted: Version) -> str | None:
     if not running.is_prerelease or running.core == wanted.core:
         return None
-    return f"running version {running} is a prerelease and can only be upgraded to its own release, not to {wanted}"
+    own = replace(running, prerelease="", build="")
+    return f"running version {running} is a prerelease, which can only be upgraded to {own}, not to {wanted}"
 
 
 def _precedence(core: tuple[int, int, int], prerelease: str) -> tuple[object, ...]:

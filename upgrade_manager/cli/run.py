@@ -92,8 +92,8 @@ async def _check_api_server(environment: Environment, server: str) -> None:
         async with asyncio.timeout(STARTUP_TIMEOUT):
             await client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),))
     except NotFound as error:
-        raise StartError(f"the cluster at {server} has no UpgradePlan CRD; apply deploy/crds") from error
+        raise StartError(f"API server {server}: UpgradePlan CRD not found. Run kubectl apply -f deploy/crds") from error
     except TimeoutError as error:
-        raise StartError(f"the API server at {server} did not respond within {STARTUP_TIMEOUT:.0f} s") from error
+        raise StartError(f"API server {server}: no response within {STARTUP_TIMEOUT:.0f} s") from error
     except KubeError as error:
-        raise StartError(f"request to the API server at {server} failed: {error}") from error
+        raise StartError(f"API server {server}: {error}. Check the kubeconfig or service account") from error

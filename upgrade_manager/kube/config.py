@@ -90,8 +90,8 @@ class InCluster:
             ca_data = (self.folder / "ca.crt").read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"the service account in {self.folder} cannot be read: {error}; check automountServiceAccountToken"
+                f"the service account in {self.folder} cannot be read: {error}. Check automountServiceAccountToken"
             ) from error
         if not token:
-            raise ConfigError(f"the token in {self.folder} is empty: the kubelet has not written it yet")
+            raise ConfigError(f"the token in {self.folder} is empty. Check the Pod's service account and its kubelet")
         return token, ca_data

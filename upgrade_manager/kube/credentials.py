@@ -77,7 +77,7 @@ class Authenticator:
 
 async def _build(config: ClientConfig, tls: ssl.SSLContext | None = None) -> Credentials:
     if not config.authorization.isprintable():
-        raise ConfigError("the token contains characters that an HTTP header must not contain")
+        raise ConfigError("the token has characters that are invalid in an HTTP header")
     if tls is None:
         # In a thread: it takes milliseconds and reads files.
         tls = await asyncio.to_thread(_tls_context, config.tls)

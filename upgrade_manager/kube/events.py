@@ -103,7 +103,7 @@ class EventRecorder:
 
     def _enqueue(self, series: EventSeries) -> None:
         if len(self._queue) >= QUEUE_SIZE and not series.is_named:
-            _log.warning("event dropped", reason=series.reason, waiting=len(self._queue))
+            _log.warning("event dropped, queue is full", reason=series.reason, waiting=len(self._queue))
             return
         self._queue.append(series)
         self._idle.clear()
@@ -140,7 +140,7 @@ class EventRecorder:
     async def _retry(self, series: EventSeries, error: KubeError) -> None:
         series.failures += 1
         if series.failures >= MAX_ATTEMPTS and (not series.is_named or isinstance(error, Forbidden)):
-            _log.warning("event given up", reason=series.reason, error=str(error))
+            _log.warning("event dropped after failed attempts", reason=series.reason, error=str(error))
             series.failures = 0
         elif series not in self._queue:
             self._queue.append(series)

@@ -74,22 +74,22 @@ class Kubeconfig:
         files = [Path(path).expanduser() for path in self.paths.split(":") if path]
         files = [path for path in files if path.is_file()]
         if not files:
-            raise ConfigError(f"kubeconfig {self.paths} not found: set --kubeconfig or KUBECONFIG")
+            raise ConfigError(f"kubeconfig {self.paths} not found. Set --kubeconfig or KUBECONFIG")
         context = _current_context(files)
         try:
             return asyncio.run(self._load(self.context or context))
         except ConfigError:
             raise
         except TimeoutError as error:
-            raise self._error(f"cannot be used: its login took over {_LOGIN_TIMEOUT:g} s") from error
+            raise self._error(f"cannot be loaded: login timed out after {_LOGIN_TIMEOUT:g} s") from error
         except _INCOMPLETE as error:
-            raise self._error("is incomplete: its context must name a cluster with a server, and a user") from error
+            raise self._error("is incomplete: its context needs a user, and a cluster with a server") from error
         except Exception as error:  # the loader documents no exceptions
-            raise self._error(f"cannot be used: {_first_line(error)}") from error
+            raise self._error(f"cannot be loaded: {_first_line(error)}") from error
 
     async def _load(self, context: str) -> ClientConfig:
         if not context:
-            raise self._error("has no current context: set it with kubectl config use-context")
+            raise self._error("lacks a current context. Run kubectl config use-context CONTEXT")
         library = config_library()
         loaded = library.Configuration()
         async with asyncio.timeout(_LOGIN_TIMEOUT):
@@ -97,7 +97,7 @@ class Kubeconfig:
                 config_file=self.paths, context=context, client_configuration=loaded
             )
         if not loaded.host.startswith(("https://", "http://")):
-            raise self._error("names a server whose address is not http or https")
+            raise self._error("is invalid: its server must be an http:// or https:// URL")
         return ClientConfig(
             server=loaded.host,
             tls=_tls(loaded),
@@ -129,7 +129,7 @@ def _current_context(files: list[Path]) -> str:
         try:
             content = yaml.safe_load(path.read_text())
         except (OSError, ValueError, yaml.YAMLError) as error:
-            raise ConfigError(f"kubeconfig {path} cannot be read as YAML: {_problem(error)}") from error
+            raise ConfigError(f"kubeconfig {path} cannot be read: {_problem(error)}") from error
         if not isinstance(content, dict):
             raise ConfigError(f"kubeconfig {path} is empty or not a kubeconfig")
         context = context or str(content.get("current-context") or "")
@@ -168,7 +168,7 @@ def _imported() -> Any:
 def _import_lean() -> Any:
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("a kubeconfig requires the Python package kubernetes_asyncio, which is not installed")
+        raise ConfigError("Python package kubernetes_asyncio not found; a kubeconfig requires it")
     folder = Path(spec.submodule_search_locations[0])
     _stub(_PACKAGE, folder)
     client = _stub(f"{_PACKAGE}.client", folder / "client")
@@ -191,7 +191,7 @@ def _stub(name: str, folder: Path) -> ModuleType:
 def _tls(loaded: Any) -> TlsConfig:
     cert, key = loaded.cert_file or "", loaded.key_file or ""
     if bool(cert) != bool(key):
-        raise ConfigError("the kubeconfig's user needs both client-certificate and client-key")
+        raise ConfigError("the kubeconfig's user is incomplete: it needs both client-certificate and client-key")
     digest = hashlib.sha256(Path(cert).read_bytes() + Path(key).read_bytes()).hexdigest() if cert else ""
     return TlsConfig(
         ca_data=Path(loaded.ssl_ca_cert).read_text() if loaded.ssl_ca_cert else "",

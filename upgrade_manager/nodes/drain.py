@@ -123,9 +123,9 @@ def await_reboot(view: NodeView, release_os: str) -> Decision:
     """Wait until the node is back, with the expected OS in its annotation."""
     expected = () if view.pending_os == release_os else (SetPendingOS(node=view.name, os_image=release_os),)
     progress = (
-        f"{view.name}: runs {release_os}, but is not Ready; check its kubelet if this lasts"
+        f"{view.name}: runs {release_os}, but is NotReady; if it takes over 10 min, check its kubelet"
         if view.os_image == release_os
-        else f"{view.name}: rebooting from {view.os_image} into {release_os}; check its console if this lasts"
+        else f"{view.name}: rebooting from {view.os_image} to {release_os}; if it takes over 30 min, check its console"
     )
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)
 
@@ -142,6 +142,6 @@ def restore_vms(view: NodeView) -> tuple[Effect, ...]:
 
 
 def restore_vms_failure(view: NodeView) -> str:
-    """Return the message if not all VMs were restarted, which does not fail the node; else empty."""
+    """Return the message if VMs were not restarted, which does not fail the node; else empty."""
     job = view.jobs.get(JobType.RESTORE_VM)
-    return f"its VMs were not all started again: {job.cause}" if job is not None and job.is_failing else ""
+    return f"restarting its VMs failed: {job.cause}" if job is not None and job.is_failing else ""

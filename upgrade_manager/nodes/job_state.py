@@ -74,7 +74,7 @@ class JobState:
         if self.progress is not Progress.RUNNING:
             return ""
         if self._condition:
-            return f"failed ({self._condition}), but its Pod has not terminated; check whether its node is down"
+            return f"failed ({self._condition}), waiting for its Pod to terminate; check that its node is up"
         if not self.failed_attempts:
             return ""
         return f"{self.failed_attempts} failed attempt{'s' if self.failed_attempts > 1 else ''}"

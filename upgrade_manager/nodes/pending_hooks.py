@@ -29,7 +29,7 @@ def remaining_hooks(observed: Observed, *, multi_node: bool, limit: int) -> str:
     hooked = [secret for secret in observed.secrets.list() if RKE_POST_DRAIN in objects.annotations_of(secret)]
     by_node = sorted(((machine_plan.node_of(secret, machines), secret) for secret in hooked), key=itemgetter(0))
     found = [
-        f"{node}: {RKE_POST_DRAIN} on Secret {FLEET_LOCAL}/{objects.name(secret)} "
+        f"{node}: {RKE_POST_DRAIN} of Secret {FLEET_LOCAL}/{objects.name(secret)} "
         f"{_state(secret, acknowledges=multi_node and node in managed, multi_node=multi_node)}"
         for node, secret in by_node
         if node
@@ -40,11 +40,12 @@ def remaining_hooks(observed: Observed, *, multi_node: bool, limit: int) -> str:
 
 def _state(secret: Object, *, acknowledges: bool, multi_node: bool) -> str:
     hook = machine_plan.post_drain_hook(secret)
+    remove = f"remove it: kubectl annotate secret -n {FLEET_LOCAL} {objects.name(secret)} {RKE_POST_DRAIN}-"
     if not hook.requested:
-        return f"does not name {ANNOTATION_POST_HOOK}; the controller that set it must acknowledge or remove it"
+        return f"is the hook of another controller, which must acknowledge it (not {ANNOTATION_POST_HOOK})"
     if not hook.pending or acknowledges:
         # Each reconcile acknowledges the hooks of nodes that are done before this check.
         return "is acknowledged; waiting for Rancher to uncordon the node"
     if not multi_node:
-        return "is pending since an earlier upgrade; remove it"
-    return f"is pending, but the node does not exist or lacks {MANAGED_LABEL}=true; remove it"
+        return f"is pending since an earlier upgrade ({remove})"
+    return f"is pending, but the node does not exist or lacks the label {MANAGED_LABEL}=true ({remove})"

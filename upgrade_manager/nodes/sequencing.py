@@ -76,7 +76,7 @@ def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[
             continue
         other = next((name for name in busy if name != view.name), "") or _earlier_tier(view, pairs)
         if other:
-            waiting = f"{view.name}: waiting for node {other}"
+            waiting = f"{view.name}: waiting until node {other} is upgraded"
             result.append((view, replace(decision, state=None, effects=(), progress=waiting)))
             continue
         if decision.state is not NodeState.UPGRADE_PAUSED:

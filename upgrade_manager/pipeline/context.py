@@ -191,7 +191,7 @@ class ReconcileContext:
             patch = MergePatch({"metadata": metadata})
             await self.patch(resource, name, patch, namespace=namespace, metadata_only=True)
         except NotFound:
-            log.info("object not found, not marked", kind=resource.kind, object=name)
+            log.info("object not found, metadata not set", kind=resource.kind, object=name)
 
     async def find(
         self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False

@@ -136,7 +136,7 @@ class PlanController:
     async def ready(self) -> None:
         """Check readiness. Raises Unhealthy until the plans are listed."""
         if not self.plans.has_synced:
-            raise Unhealthy("UpgradePlans not listed yet")
+            raise Unhealthy("waiting for the first list of UpgradePlans")
 
     def _new_controller(self, informers: Informers) -> Controller:
         deps = self._deps

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Seconds for a list: it must not delay the reconcile.
 LIST_TIMEOUT = 5.0
-NO_POD = "no Pod yet"
+NO_POD = "waiting for its Pod"
 _FINISHED = frozenset({"Succeeded", "Failed"})
 #: Reasons of containers that start normally.
 _STARTING = frozenset({"ContainerCreating", "PodInitializing"})
@@ -43,7 +43,8 @@ async def job_progress(ctx: ReconcileContext, job: Object) -> Waiting:
     state = JobState.of(job)
     named = f"Job {state.namespace}/{state.name}"
     if state.suspended:
-        return Waiting(message=f"{named} is suspended; set its spec.suspend to false")
+        resume = f"""kubectl patch job -n {state.namespace} {state.name} -p '{{"spec":{{"suspend":false}}}}'"""
+        return Waiting(message=f"{named} is suspended. Resume it: {resume}")
     if state.is_failing:
         return Waiting(message=f"{named}: {state.warning}")
     message = f"{named}: {await job_attempt(ctx, state)}"
@@ -53,7 +54,7 @@ async def job_progress(ctx: ReconcileContext, job: Object) -> Waiting:
     if status.get("ready"):
         since = status.get("startTime")
         return Waiting(message=message, detail=f"running since {since}" if since else "running")
-    detail = "its Pod has not started yet" if status.get("active") else NO_POD
+    detail = "its Pod is starting" if status.get("active") else NO_POD
     age = ctx.status.age(job)
     if age < DIAGNOSTICS_INTERVAL:
         return Waiting(message=message, detail=detail, after=DIAGNOSTICS_INTERVAL - age)
@@ -86,9 +87,10 @@ async def _not_started_reason(client: Client, job: Object) -> str:
 
 
 async def job_failure_message(client: Client, job: JobState) -> str:
-    """Return the failed Job's condition and its last termination message."""
+    """Return the failed Job's condition, its last termination message, and the command that shows its log."""
     message = await termination_message(client, job)
-    return f"{job.cause}: {message}" if message else job.cause
+    cause = f"{job.cause}: {message}" if message else job.cause
+    return f"{cause}; log: kubectl logs -n {job.namespace} job/{job.name}"
 
 
 async def termination_message(client: Client, job: JobState) -> str:

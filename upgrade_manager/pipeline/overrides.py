@@ -97,9 +97,10 @@ async def _revert_interval(ctx: ReconcileContext) -> None:
     setting = await ctx.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
     value = (setting or {}).get("value", original)
     if value != original:
+        name = LONGHORN_REPLENISHMENT_SETTING
         text = (
-            f"Setting {LONGHORN_SYSTEM}/{LONGHORN_REPLENISHMENT_SETTING} was changed to {value} during the upgrade and "
-            f"is not restored; it was {original} before"
+            f"Setting {LONGHORN_SYSTEM}/{name}: {value}, set during the upgrade, is kept. "
+            f"To restore {original}: kubectl edit -n {LONGHORN_SYSTEM} settings.longhorn.io {name}"
         )
         ctx.events.warning(ctx.raw, "SettingNotRestored", text)
 

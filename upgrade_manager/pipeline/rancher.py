@@ -49,8 +49,8 @@ async def read_cluster(ctx: ReconcileContext) -> Object:
         ctx.cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     if ctx.cluster is None:
         raise MissingObject(
-            f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; without it Rancher "
-            "cannot upgrade the nodes: repair Rancher's installation"
+            f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; Rancher needs it "
+            "to upgrade the nodes. Run kubectl logs -n cattle-system deployment/rancher"
         )
     return ctx.cluster
 
@@ -121,7 +121,7 @@ async def patch_rke_config(
         now = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
         if now is not None and objects.spec(now) == objects.spec(cluster):
             raise
-        raise Conflict(f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} was changed meanwhile: {error}") from error
+        raise Conflict(f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} was changed concurrently: {error}") from error
 
 
 def _operations(cluster: Object, values: Mapping[str, Any]) -> list[Object]:

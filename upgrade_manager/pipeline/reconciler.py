@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PROGRESSING
-from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN, FINALIZER
+from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN, FINALIZER, HARVESTER_SYSTEM
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
@@ -34,6 +34,7 @@ RECONCILE_TIMEOUT = 35.0
 RECORD_TIMEOUT = 10.0
 #: Seconds until the next reconcile if the caches do not show the manager's own writes in time.
 STALE_CACHE_RETRY = 1.0
+LOGS = f"Run kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester-upgrade-manager"
 log = structlog.get_logger(__name__)
 
 
@@ -85,7 +86,7 @@ class PlanReconciler:
             await self._wait_for_caches(ctx)
             raise
         except Exception as error:
-            await self._degrade(ctx, f"internal error ({type(error).__name__}); see the manager's log")
+            await self._degrade(ctx, f"internal error ({type(error).__name__}), retrying. {LOGS}")
             await self._wait_for_caches(ctx)
             raise
         return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import aiohttp
 from yarl import URL
 
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_COMPONENT, Component
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, KubeError, Terminal, Transient
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.errors import BadRepository
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 #: Seconds for one file.
 TIMEOUT = 10.0
 #: The advice in messages about a failing repository.
-REMEDY = "check its Pods in namespace harvester-system"
+REMEDY = f"Run kubectl get pods -n {HARVESTER_SYSTEM} -l {LABEL_COMPONENT}={Component.REPO}"
 _OK = 200
 _NOT_FOUND = 404
 #: Redirects that are followed, all on the same host.
@@ -46,13 +47,13 @@ async def read_file(client: RepositoryClient, url: str, *, limit: int) -> bytes 
     try:
         response = await client.fetch(url, limit=limit, timeout=TIMEOUT)
     except Transient as error:
-        raise BadRepository(f"upgrade repository unreachable: {error}; {REMEDY}") from error
+        raise BadRepository(f"upgrade repository unreachable: {error}. {REMEDY}") from error
     except KubeError as error:
-        raise BadRepository(f"{error}; the server is not the repository of a Harvester ISO") from error
+        raise BadRepository(f"{error}; the response is not from a Harvester ISO") from error
     if response.status == _NOT_FOUND:
         return None
     if response.status != _OK:
-        raise BadRepository(f"{url}: upgrade repository returned HTTP {response.status}; {REMEDY}")
+        raise BadRepository(f"{url}: upgrade repository returned HTTP {response.status}. {REMEDY}")
     return response.body
 
 

@@ -151,7 +151,7 @@ class StatusPatch:
 
     def block(self, other: str) -> None:
         """Refuse the plan: another one holds the cluster."""
-        text = f"UpgradePlan {other} is in progress; delete this plan, and create it again after that one has ended"
+        text = f"UpgradePlan {other} is in progress. Delete this plan; create it again when {other} has ended"
         self._condition(AVAILABLE, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)
 
     def upgrading(self, target: str) -> None:
@@ -189,7 +189,7 @@ class StatusPatch:
     def succeed(self, target: str) -> None:
         """End the upgrade: it has succeeded."""
         self.record(SUCCEEDED)
-        self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade ended: Succeeded.")
+        self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
         nodes, duration = len(self._nodes()), _duration(self._seconds_since_start())
         count = f"{nodes} node{'s' if nodes != 1 else ''}"
         self._condition(PROGRESSING, FALSE, SUCCEEDED, f"Upgraded {self._route(target)} in {duration} ({count})")
@@ -198,7 +198,9 @@ class StatusPatch:
     def fail(self, cause: str) -> None:
         """End the upgrade: it has failed. Degraded stays as it is."""
         self.record(FAILED)
-        self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade ended: Failed, see Progressing.")
+        self._condition(
+            AVAILABLE, FALSE, EXECUTED, "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
+        )
         # The cause names everything that failed, which may be 1,000 nodes.
         self._condition(PROGRESSING, FALSE, FAILED, cause, limit=MAX_MESSAGE)
 

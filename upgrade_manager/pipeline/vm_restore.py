@@ -33,14 +33,14 @@ async def start(ctx: ReconcileContext, node: str) -> None:
         if await _has_vms(ctx, node):
             await ctx.ensure(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node))
     except (Terminal, ForeignObject) as error:
-        _warn(ctx, name, f"{node}: cannot start its VMs again: {error}")
+        _warn(ctx, name, str(error))
 
 
 async def report_failures(ctx: ReconcileContext) -> None:
     """Record a Warning event for each failed Job, once."""
     for job in await _jobs(ctx):
         if job.is_failing and not ctx.events.has_warned(ctx.raw, EVENT_REASON, about=job.name):
-            _warn(ctx, job.name, f"not all VMs were started again: {await job_failure_message(ctx.client, job)}")
+            _warn(ctx, job.name, await job_failure_message(ctx.client, job))
 
 
 async def unfinished(ctx: ReconcileContext) -> list[JobState]:
@@ -76,7 +76,10 @@ async def _has_vms(ctx: ReconcileContext, node: str) -> bool:
     return any(part.strip() for part in listed.split(","))
 
 
-def _warn(ctx: ReconcileContext, job: str, text: str) -> None:
-    listing = f"ConfigMap {HARVESTER_SYSTEM}/{restore_vm_config_map(ctx.owner.name)}"
-    message = f"{text}; the upgrade continues. Start the VMs that are off, as listed by node in {listing}"
+def _warn(ctx: ReconcileContext, job: str, cause: str) -> None:
+    command = f"kubectl get configmap -n {HARVESTER_SYSTEM} {restore_vm_config_map(ctx.owner.name)} -o yaml"
+    message = (
+        f"Job {HARVESTER_SYSTEM}/{job}: restarting VMs failed; the upgrade continues. "
+        f"Start the VMs that are off ({command} lists them by node). Cause: {cause}"
+    )
     ctx.events.warning(ctx.raw, EVENT_REASON, message, about=job)

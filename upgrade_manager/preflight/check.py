@@ -113,7 +113,7 @@ class Preflight:
         self._state = self._new_state("")
         problems = (*certificates.problems, *disks.problems)
         log.info("preflight checks finished", nodes=len(nodes), problems=len(problems))
-        return Rejected(cause=". ".join(problems)) if problems else Passed()
+        return Rejected(cause=". ".join((*problems, "Then create a new plan"))) if problems else Passed()
 
     def _new_state(self, plan_uid: str) -> _State:
         monotonic = self._clock.monotonic
@@ -182,4 +182,4 @@ def _finding(poll: Poll[Disk] | Poll[Validity], *problems: str) -> _Finding:
 
 
 async def _no_endpoint() -> Validity:
-    raise ProbeError("its EndpointSlices list no endpoint")
+    raise ProbeError("its EndpointSlices are empty")

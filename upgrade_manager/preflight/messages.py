@@ -16,7 +16,7 @@ MAX_REASONS = 3
 def disks_too_full(verdicts: Mapping[str, str]) -> str:
     """Name the nodes without room for the new images."""
     return (
-        "Not enough disk space for 13 GiB of new images (usage would exceed imageGCHighThresholdPercent): "
+        "Disk usage with 13 GiB of new images would exceed the kubelet's imageGCHighThresholdPercent: "
         f"{_pairs(verdicts)}. Free disk space there, or skip this check with annotation "
         f'{ANNOTATION_SKIP_DISK_CHECK}: "true"'
     )
@@ -26,18 +26,18 @@ def certificates_expire(expiries: Mapping[str, str], *, days: int) -> str:
     """Name the endpoints whose certificates expire too soon."""
     return (
         f"API server certificates expire too soon (need {'1 day' if days == 1 else f'{days} days'}): "
-        f"{_pairs(expiries)}. Restart rke2-server on that node to renew"
+        f"{_pairs(expiries)}. Restart rke2-server on that node to renew them"
     )
 
 
 def kubelets_failed(errors: Mapping[str, str]) -> str:
     """Name the nodes whose kubelet did not respond for the whole timeout."""
-    return f"Kubelet did not respond for 1 min: {_errors(errors)}. Check that the node is up"
+    return f"Kubelet did not respond for 1 min: {_errors(errors)}. Check that the node is up and its kubelet runs"
 
 
 def endpoints_failed(errors: Mapping[str, str]) -> str:
     """Name the endpoints whose certificate could not be read for the whole timeout."""
-    return f"API server certificate could not be read for 1 min: {_errors(errors)}. Check that API server"
+    return f"API server certificate could not be read for 1 min: {_errors(errors)}. Check the kube-apiserver there"
 
 
 def pending(*, kubelets: Mapping[str, str], endpoints: Mapping[str, str], unprobed: int) -> str:

@@ -184,7 +184,7 @@ class LeaderElector:
             return True
         await self._update(released_lease(lease, now=self._now()))
         self._is_claimed = False
-        self._log.info("released the lease")
+        self._log.info("lease released")
         return True
 
     async def _read(self) -> Object:

@@ -185,7 +185,7 @@ class Manager:
             self._election.add(tasks.create_task(self._guard(name, run), name=name))
 
     async def _guard(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """Run it; a failure stops the manager, a lost lease forces the stop."""
+        """Run it; a failure stops the manager, a lost lease stops it immediately."""
         try:
             await run()
         except LeaseLost as error:
@@ -206,7 +206,7 @@ class Manager:
         self._stopping.set()
 
     def _force(self, error: Exception) -> None:
-        self._log.error("forcing the stop", error=str(error))
+        self._log.error("stopping immediately", error=str(error))
         self._failures.append(error)
         self._forced.set()
         self._stopping.set()

@@ -35,13 +35,16 @@ async def test_job_is_created_once(cluster: Harvester) -> None:
     for _ in range(2):
         waiting = await ClusterUpgrade().run(ctx)
         assert isinstance(waiting, Waiting)
-        assert (waiting.message, waiting.detail) == (FIRST, "no Pod yet")
+        assert (waiting.message, waiting.detail) == (FIRST, "waiting for its Pod")
     assert await cluster.names(JOBS) == ["up-cluster-upgrade"]
 
 
 ATTEMPT = Waiting(message=FIRST, detail="running since 2026-01-01T00:00:00Z")
 SECOND = replace(ATTEMPT, message=f"Job {NAMED}: attempt 2 of 3; the last attempt failed")
-OVER = Failed(cause=f"cluster upgrade failed: Job {NAMED} failed: BackoffLimitExceeded: it was tried 3 times")
+OVER = Failed(
+    cause=f"cluster upgrade failed: Job {NAMED} failed: BackoffLimitExceeded: it was tried 3 times; "
+    f"log: kubectl logs -n {NAMED.replace('/', ' job/')}"
+)
 
 
 @pytest.mark.rule(

@@ -126,10 +126,10 @@ async def test_crash_between_secret_and_plan(cluster: Harvester) -> None:
         pytest.param(404, b"a/b:2\n", "v1.6.1/image_list_all.txt does not exist", id="no list of the old release"),
         pytest.param(b"a/b:1\n", 404, "current/image_list_all.txt does not exist", id="none of the new one"),
         pytest.param(404, 404, "does not exist", id="neither"),
-        pytest.param(b"", b"a/b:2\n", "v1.6.1/image_list_all.txt has no images", id="an empty list of the old one"),
-        pytest.param(b"# none\r\n\r\n", b"a/b:2\n", "has no images", id="comments alone"),
-        pytest.param(b"a/b:1\n", b"", "has no images", id="an empty one is no licence to remove everything"),
-        pytest.param(b"a/b:1\n", b"<html>\n", "has no images", id="nor is a page"),
+        pytest.param(b"", b"a/b:2\n", "v1.6.1/image_list_all.txt is empty", id="an empty list of the old one"),
+        pytest.param(b"# none\r\n\r\n", b"a/b:2\n", "is empty", id="comments alone"),
+        pytest.param(b"a/b:1\n", b"", "is empty", id="an empty one is no licence to remove everything"),
+        pytest.param(b"a/b:1\n", b"<html>\n", "is empty", id="nor is a page"),
         pytest.param(b"a/b:1\n", b"a/b:1\n", "", id="nothing to remove"),
     ],
 )
@@ -162,9 +162,9 @@ async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
     ("failed", "said"),
     [
         pytest.param([], None, id="none"),
-        pytest.param([0], "n0 is starting VMs again: attempt 1 of 3", id="one"),
-        pytest.param([1], "n0 is starting VMs again: attempt 2 of 3; the last attempt failed", id="retried"),
-        pytest.param([0, 0, 1], "n0 is starting VMs again: attempt 1 of 3; 2 more such Jobs are running", id="several"),
+        pytest.param([0], "n0: restarting VMs, attempt 1 of 3", id="one"),
+        pytest.param([1], "n0: restarting VMs, attempt 2 of 3; the last attempt failed", id="retried"),
+        pytest.param([0, 0, 1], "n0: restarting VMs, attempt 1 of 3; 2 more restore-vm Jobs are running", id="several"),
     ],
 )
 async def test_end_waits_for_restore_jobs(cluster: Harvester, failed: list[int], said: str | None) -> None:

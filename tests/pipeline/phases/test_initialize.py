@@ -88,7 +88,7 @@ async def test_setting_without_value_uses_its_default(cluster: Harvester) -> Non
     [
         pytest.param({"version": "v9"}, {}, ["n1"], MissingObject, "harvester-system/v9 does not exist", id="Version"),
         pytest.param({"version": "../x"}, {}, ["n1"], MissingObject, "does not exist", id="no name of a Version"),
-        pytest.param({}, {"value": ""}, ["n1"], MissingObject, "Setting server-version has no value", id="Setting"),
+        pytest.param({}, {"value": ""}, ["n1"], MissingObject, "Setting server-version lacks a value", id="Setting"),
         pytest.param({}, {}, [], BadCluster, "harvesterhci.io/managed=true", id="managed nodes"),
     ],
 )
@@ -129,7 +129,7 @@ async def test_preflight_decides(cluster: Harvester, answer: Any, outcome: type[
 async def test_version_without_url_is_reported(cluster: Harvester) -> None:
     await prepared(cluster, url="")
     await cluster.nodes("n1")
-    with pytest.raises(MissingObject, match="has no spec.isoURL"):  # noqa: RUF043  # a dot
+    with pytest.raises(MissingObject, match="lacks spec.isoURL"):  # noqa: RUF043  # a dot
         await Initialize().run(cluster.context(await cluster.plan()))
 
 

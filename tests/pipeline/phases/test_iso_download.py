@@ -85,8 +85,8 @@ async def test_missing_named_image_is_awaited(cluster: Harvester) -> None:
     ("named", "cause"),
     [
         pytest.param("images/mine", "VirtualMachineImage images/mine: the upgrade repository can only", id="elsewhere"),
-        pytest.param("a/b/c", "'a/b/c' is invalid; use the NAME of an image in harvester-system", id="no name"),
-        pytest.param("../x", "is invalid; use the NAME", id="a way up the tree"),
+        pytest.param("a/b/c", "'a/b/c' is invalid. Create a new plan with the NAME of an image", id="no name"),
+        pytest.param("../x", "is invalid. Create a new plan with the NAME", id="a way up the tree"),
     ],
 )
 async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:

@@ -125,7 +125,7 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun)
     await stage.begin("n1", "n2")
     await stage.move(n1="PostDrained", n2="PostDrained")
     await stage.rancher("n1", post=OPTIONS)
-    hook = "n1: rke.cattle.io/post-drain on Secret fleet-local/s-n1"
+    hook = "n1: rke.cattle.io/post-drain of Secret fleet-local/s-n1"
     waits = f"{hook} is acknowledged; waiting for Rancher to uncordon the node (2 of 2 nodes done)"
     for _ in range(2):
         assert await stage.run() == Waiting(message=waits)
@@ -142,11 +142,13 @@ async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgra
     for node in nodes:
         await stage.rancher(node, post="{}" if node == "n2" else OPTIONS)
     await stage.client.delete(NODES, "n3")
-    place = "rke.cattle.io/post-drain on Secret fleet-local"
+    place = "rke.cattle.io/post-drain of Secret fleet-local"
     assert await stage.waiting() == (
         f"n1: {place}/s-n1 is acknowledged; waiting for Rancher to uncordon the node; "
-        f"n2: {place}/s-n2 does not name {POST}; the controller that set it must acknowledge or remove it; "
-        f"n3: {place}/s-n3 is pending, but the node does not exist or lacks harvesterhci.io/managed=true; remove it; "
+        f"n2: {place}/s-n2 is the hook of another controller, which must acknowledge it (not {POST}); "
+        f"n3: {place}/s-n3 is pending, but the node does not exist or lacks the label "
+        "harvesterhci.io/managed=true (remove it: kubectl annotate secret -n fleet-local s-n3 "
+        "rke.cattle.io/post-drain-); "
         "2 more (4 of 4 nodes done)"
     )
     await stage.rancher("n2", post=None)
@@ -204,7 +206,8 @@ async def test_failure_names_node_and_cause(stage: NodeUpgradeRun) -> None:
     await stage.request("n1", "pre")
     await stage.fail("n1", "pre-drain")
     assert await stage.run() == Failed(
-        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed: BackoffLimitExceeded"
+        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed: "
+        "BackoffLimitExceeded; log: kubectl logs -n harvester-system job/up-node-upgrade-pre-drain-n1"
     )
     assert await stage.states() == {"n1": "PreDrainFailed", "n2": "ImagePreloaded"}
     assert await stage.acknowledgements("n1") == {}
@@ -290,7 +293,7 @@ async def test_nodes_without_the_managed_label_are_an_error(stage: NodeUpgradeRu
     patch = MergePatch({"metadata": {"labels": {"harvesterhci.io/managed": None}}})
     for node in ("n1", "n2"):
         await stage.client.patch(NODES, node, patch)
-    with pytest.raises(BadCluster, match="no Node carries"):
+    with pytest.raises(BadCluster, match="All nodes lack the label"):
         await stage.run()
 
 

@@ -125,7 +125,7 @@ async def test_resumed_node_waits_for_the_node_in_progress(stage: NodeUpgradeRun
     await stage.request("n2", "pre")
     await stage.run()
     await listing(stage)
-    assert "n1: waiting for node n2" in await stage.waiting()
+    assert "n1: waiting until node n2 is upgraded" in await stage.waiting()
     assert await suspend(stage, "n1") is True
 
 

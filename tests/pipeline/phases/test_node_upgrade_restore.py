@@ -79,7 +79,7 @@ async def test_restore_failure_fails_neither_node_nor_plan(back: NodeUpgradeRun)
     for _ in range(3):
         assert isinstance(await back.run(), Waiting)
     job = "Job harvester-system/up-node-upgrade-restore-vm-n1 failed: BackoffLimitExceeded"
-    message = f"its VMs were not all started again: {job}"
+    message = f"restarting its VMs failed: {job}"
     assert (await back.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": message}
     assert {reason for reason, _ in back.warned()} == {"RestoreVMFailed"}
     assert len({name for _, name in back.warned()}) == 1

@@ -32,7 +32,7 @@ async def test_one_job_does_all_of_it(stage: NodeUpgradeRun, *, record: bool) ->
     await stage.run(record=record)
     assert await stage.jobs() == ["single-node-upgrade-n1"]
     outcome = await stage.complete("n1", "single-node-upgrade")
-    rebooting = f"n1: rebooting from Harvester v1.6.1 into {RELEASE['os']}; check its console if this lasts"
+    rebooting = f"n1: rebooting from Harvester v1.6.1 to {RELEASE['os']}; if it takes over 30 min, check its console"
     assert outcome == Waiting(message=f"{rebooting} (0 of 1 nodes done)")
     assert await stage.states() == {"n1": "WaitingReboot"}
     assert await stage.pending_os("n1") == RELEASE["os"]
@@ -62,8 +62,8 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun)
     await stage.finish("n1", "single-node-upgrade")
     await stage.reboot("n1")
     await stage.rancher("n1", post="{}")
-    hook = f"n1: rke.cattle.io/post-drain on Secret fleet-local/s-n1 does not name {POST}"
-    waits = f"{hook}; the controller that set it must acknowledge or remove it (1 of 1 nodes done)"
+    hook = "n1: rke.cattle.io/post-drain of Secret fleet-local/s-n1 is the hook of another controller"
+    waits = f"{hook}, which must acknowledge it (not {POST}) (1 of 1 nodes done)"
     assert await stage.run() == Waiting(message=waits)
     await stage.rancher("n1", post=None)
     assert await stage.run() == Completed()
@@ -79,7 +79,7 @@ async def test_stale_hook_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
     assert await stage.acknowledgements("n1") == {}
     await stage.finish("n1", "single-node-upgrade")
     await stage.reboot("n1")
-    assert f"{POST_DRAIN} on Secret fleet-local/s-n1 is pending since an earlier upgrade" in await stage.waiting()
+    assert f"{POST_DRAIN} of Secret fleet-local/s-n1 is pending since an earlier upgrade" in await stage.waiting()
     assert await stage.acknowledgements("n1") == {}
 
 
@@ -123,6 +123,7 @@ async def test_failed_job_fails_the_plan(stage: NodeUpgradeRun) -> None:
     await stage.fail("n1", "single-node-upgrade", message="no luck")
     assert await stage.run() == Failed(
         cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-single-node-upgrade-n1 failed: "
-        "BackoffLimitExceeded: no luck"
+        "BackoffLimitExceeded: no luck; log: kubectl logs -n harvester-system "
+        "job/up-node-upgrade-single-node-upgrade-n1"
     )
     assert await stage.states() == {"n1": "SingleNodeUpgradeFailed"}

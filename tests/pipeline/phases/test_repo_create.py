@@ -87,10 +87,10 @@ async def endpoints(cluster: Harvester, *ready: bool | None, service: str = "up-
 @pytest.mark.parametrize(
     ("ready", "service", "detail"),
     [
-        pytest.param(None, "up-repo", "it has no EndpointSlice yet", id="no EndpointSlice"),
-        pytest.param([], "up-repo", "its EndpointSlices have 0", id="no endpoint"),
-        pytest.param([False, False], "up-repo", "its EndpointSlices have 2", id="no ready endpoint"),
-        pytest.param([True], "another", "it has no EndpointSlice yet", id="another Service's endpoint"),
+        pytest.param(None, "up-repo", "its EndpointSlice does not exist", id="no EndpointSlice"),
+        pytest.param([], "up-repo", "0 of 0 endpoints ready", id="no endpoint"),
+        pytest.param([False, False], "up-repo", "0 of 2 endpoints ready", id="no ready endpoint"),
+        pytest.param([True], "another", "its EndpointSlice does not exist", id="another Service's endpoint"),
         pytest.param([False, True], "up-repo", None, id="a ready endpoint"),
         pytest.param([None], "up-repo", None, id="an endpoint without the condition counts as ready"),
     ],
@@ -136,8 +136,8 @@ NO_IMAGE = "Pod up-repo-0 is Pending (ImagePullBackOff: no tag)"
         pytest.param(1, [lacking(LONG_AGO, "True")], [PENDING], "", id="still Available"),
         pytest.param(0, [lacking(LONG_AGO)], [PENDING], NO_IMAGE, id="a Pod that does not start for a minute"),
         pytest.param(0, [lacking(LONG_AGO)], [], "", id="for a minute, without a reason"),
-        pytest.param(0, [refused(message="exceeded quota")], [], "Pods are refused (exceeded quota)", id="no Pods"),
-        pytest.param(0, [refused()], [], "Pods are refused (FailedCreate)", id="without a message"),
+        pytest.param(0, [refused(message="quota")], [], "its Pods cannot be created (quota)", id="no Pods"),
+        pytest.param(0, [refused()], [], "its Pods cannot be created (FailedCreate)", id="without a message"),
     ],
 )
 async def test_deployment_is_reported_with_its_state(

@@ -15,7 +15,7 @@ from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     follow_plan,
-    node_with_long_name,
+    long_name_message,
     plan_waiting,
     prepare_nodes,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
 WORK = "image cleanup"
-IMAGES_STAY = "old images stay on the nodes until the kubelet needs their space"
+SKIPPED = "image cleanup skipped. The kubelet removes old images when it needs disk space"
 _STATES = NodeStates(
     running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED
 )
@@ -52,10 +52,9 @@ class ImageCleanup(Phase):
         plans = await ctx.watch(suc_plans(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not ctx.owner.owns(plan):
-            long_name = node_with_long_name(nodes)
+            long_name = long_name_message(nodes)
             if long_name:
-                text = f"Node {long_name}: its name is too long for the system-upgrade-controller; {IMAGES_STAY}"
-                ctx.events.warning(ctx.raw, "ImageCleanupSkipped", text)
+                ctx.events.warning(ctx.raw, "ImageCleanupSkipped", f"{long_name}; {SKIPPED}")
                 return Completed()
             # After a single node's reboot the repository's Pods may still be starting.
             not_serving = await unserved(ctx)
@@ -79,8 +78,8 @@ class ImageCleanup(Phase):
             return None
         first, more = restoring[0], len(restoring) - 1
         state = await job_attempt(ctx, first)
-        others = f"; {more} more such Jobs are running" if more else ""
-        return Waiting(message=f"Job {HARVESTER_SYSTEM}/{first.name} is starting VMs again: {state}{others}")
+        others = f"; {more} more restore-vm Jobs are running" if more else ""
+        return Waiting(message=f"Job {HARVESTER_SYSTEM}/{first.name}: restarting VMs, {state}{others}")
 
 
 async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:
@@ -106,7 +105,6 @@ async def _list(ctx: ReconcileContext, version: str) -> list[str]:
     # In a thread: a long list takes 0.1 s, which would block the event loop.
     images = await asyncio.to_thread(parse_list, body or b"")
     if not images:
-        problem = "does not exist" if body is None else "has no images"
-        text = f"{url} {problem}; {IMAGES_STAY}"
-        ctx.events.warning(ctx.raw, "ImageCleanupSkipped", text)
+        problem = "does not exist" if body is None else "is empty"
+        ctx.events.warning(ctx.raw, "ImageCleanupSkipped", f"Image list {url} {problem}; {SKIPPED}")
     return images

@@ -44,7 +44,8 @@ class ImagePreload(Phase):
         refusal = check_eligibility(current, target, release.get("minUpgradableVersion", ""))
         if refusal is None:
             return None
-        return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}")
+        advice = "Create a plan for another release; spec.force: true skips this check"
+        return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}. {advice}")
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Plan once, then follow it."""

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_LABEL, SETTING_SERVER_VERSION
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.api.names import is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
-from upgrade_manager.pipeline.errors import BadCluster, MissingObject
+from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes
+from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes, unmanaged
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.preflight.check import Pending, Rejected
 
@@ -38,7 +38,7 @@ class Initialize(Phase):
         managed = await ctx.watch(MANAGED_NODES)
         nodes = managed.list()
         if not nodes:
-            raise BadCluster(f"no Node carries the label {MANAGED_LABEL}=true, so there is nothing to upgrade")
+            raise unmanaged()
         ctx.status["singleNode"] = single_node(nodes)
         unknown_pause_nodes(ctx, managed)
         return await _preflight(ctx, [objects.name(node) for node in nodes])
@@ -58,11 +58,11 @@ async def _version(ctx: ReconcileContext) -> dict[str, str]:
     version = await ctx.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if is_object_name(name) else None
     if version is None:
         raise MissingObject(
-            f"Version {HARVESTER_SYSTEM}/{name} does not exist; create it, or delete this plan and name another version"
+            f"Version {HARVESTER_SYSTEM}/{name} does not exist. Create it, or create a plan for another version"
         )
     spec = objects.spec(version)
     if not spec.get("isoURL"):
-        raise MissingObject(f"Version {HARVESTER_SYSTEM}/{name} has no spec.isoURL; set it to the address of the ISO")
+        raise MissingObject(f"Version {HARVESTER_SYSTEM}/{name} lacks spec.isoURL. Set it to the URL of the ISO")
     checksum = {"isoChecksum": spec["isoChecksum"]} if spec.get("isoChecksum") else {}
     return {"isoURL": spec["isoURL"], **checksum}
 
@@ -71,5 +71,8 @@ async def _running_version(ctx: ReconcileContext) -> str:
     setting = await ctx.find(SETTINGS, SETTING_SERVER_VERSION) or {}
     version = setting.get("value") or setting.get("default")
     if not version:
-        raise MissingObject(f"Setting {SETTING_SERVER_VERSION} has no value; Harvester sets it: check harvester's logs")
+        raise MissingObject(
+            f"Setting {SETTING_SERVER_VERSION} lacks a value; Harvester sets it when it starts. "
+            f"Run kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester"
+        )
     return str(version)

@@ -33,14 +33,15 @@ class ISODownload(Phase):
         reference = _reference(ctx)
         if reference is None:
             return Failed(
-                cause=f"spec.image {ctx.plan.spec.image!r} is invalid; use the NAME of an image in {HARVESTER_SYSTEM}"
+                cause=f"spec.image {ctx.plan.spec.image!r} is invalid. "
+                f"Create a new plan with the NAME of an image in {HARVESTER_SYSTEM}"
             )
         namespace, name = reference
         ctx.status["isoImageID"] = str(reference)
         if namespace != HARVESTER_SYSTEM:
             return Failed(
-                cause=f"VirtualMachineImage {namespace}/{name}: the upgrade repository can only mount images of "
-                f"namespace {HARVESTER_SYSTEM}; import the ISO there and create the plan again"
+                cause=f"VirtualMachineImage {namespace}/{name}: the upgrade repository can only mount images in "
+                f"namespace {HARVESTER_SYSTEM}. Import the ISO there, then create a new plan"
             )
         image = (await ctx.watch(one_image(namespace, name))).get(name, namespace)
         adopted = bool(ctx.plan.spec.image)
@@ -68,7 +69,7 @@ def _result(image: Object, *, adopted: bool) -> PhaseResult:
         return Completed()
     if objects.is_condition_true(image, "RetryLimitExceeded"):
         condition = objects.condition(image, "RetryLimitExceeded") or {}
-        reason = condition.get("message") or condition.get("reason") or "no reason given"
+        reason = condition.get("message") or condition.get("reason") or "reason unknown"
         check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
         return Failed(cause=f"{named}: import failed: {reason}. Check {check}, then create a new plan")
     imported = objects.condition(image, "Imported") or {}

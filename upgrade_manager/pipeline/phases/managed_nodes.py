@@ -1,11 +1,13 @@
-"""Checks of the nodes to upgrade, shared by Initialize and NodeUpgrade."""
+"""Checks of the nodes to upgrade, shared by the phases."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import MANAGED_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.sequencing import name_list
+from upgrade_manager.pipeline.errors import BadCluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
 def single_node(nodes: Sequence[Object]) -> str | None:
     """Return the name of the only managed node; None if there are several."""
     return objects.name(nodes[0]) if len(nodes) == 1 else None
+
+
+def unmanaged(node: str | None = None) -> BadCluster:
+    """Return the error about the managed label that this node lacks, or all nodes."""
+    lacking = f"Node {node} does not exist or lacks" if node else "All nodes lack"
+    label = f"{MANAGED_LABEL}=true"
+    return BadCluster(f"{lacking} the label {label}. Add it: kubectl label node {node or 'NAME'} {label}")
 
 
 def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, HARVESTER_SYSTEM, MANAGED_LABEL, JobType
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
@@ -28,9 +28,8 @@ from upgrade_manager.nodes.pending_hooks import remaining_hooks
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
 from upgrade_manager.pipeline import overrides, rancher, vm_restore
 from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
-from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes
+from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes, unmanaged
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name
 
@@ -139,8 +138,7 @@ async def _decide(ctx: ReconcileContext, state: _State) -> None:
     decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
     state.decisions = one_at_a_time(decisions)
     if not state.decisions:
-        missing = f"Node {single} does not exist or does not carry" if single else "no Node carries"
-        raise BadCluster(f"{missing} the label {MANAGED_LABEL}=true any more; put it back")
+        raise unmanaged(single)
 
 
 async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:

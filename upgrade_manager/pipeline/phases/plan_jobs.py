@@ -11,7 +11,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, LABEL_HOSTNAME, MANAGED_LABEL, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
@@ -20,6 +20,7 @@ from upgrade_manager.pipeline.diagnostics import job_attempt, job_failure_messag
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases.managed_nodes import unmanaged
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def plan_progress(plan: Object, jobs: Iterable[PlanJob]) -> PlanProgress:
     return PlanProgress(
         complete=complete.get("status") == "True",
         failed_job=next((job.state for job in own if job.state.progress is Progress.FAILED), None),
-        failure=(complete.get("message") or "a Job failed") if is_failed else "",
+        failure=(complete.get("message") or f"Plan {objects.name(plan)} reports JobFailed") if is_failed else "",
         jobs={job.node: job for job in own if job.node},
     )
 
@@ -124,7 +125,7 @@ async def follow_plan(
         return Failed(cause=f"{work} failed: {progress.failure}")
     managed = (await ctx.watch(MANAGED_NODES)).derive(objects.name)
     if not managed:
-        raise no_nodes()
+        raise unmanaged()
     if progress.complete:
         for node in managed:
             ctx.status.move_node(node, states.done)
@@ -154,7 +155,7 @@ async def _warning(ctx: ReconcileContext, progress: PlanProgress) -> str:
 
 
 async def _without_jobs(ctx: ReconcileContext, waiting: Waiting, plan: Object) -> Waiting:
-    """Report why no Job starts. The Plan's status does not show that the API server refuses Jobs."""
+    """Report why Jobs are not created. The Plan's status does not show that the API server rejects them."""
     age = ctx.status.age(plan)
     if age < DIAGNOSTICS_INTERVAL:
         return replace(waiting, after=DIAGNOSTICS_INTERVAL - age)
@@ -162,8 +163,8 @@ async def _without_jobs(ctx: ReconcileContext, waiting: Waiting, plan: Object) -
     load = partial(latest_warning, ctx.client, plan, kind="Plan")
     reason = plan_condition_message(plan) or await ctx.informers.diagnostics.get(f"start of {namespace}/{name}", load)
     text = (
-        f"; no Job has started for {DIAGNOSTICS_INTERVAL:.0f} s{reason and f' ({reason})'}: "
-        f"see kubectl describe -n {namespace} plans.upgrade.cattle.io {name}"
+        f"; Jobs not created after {DIAGNOSTICS_INTERVAL:.0f} s{reason and f' ({reason})'}. "
+        f"Run kubectl describe -n {namespace} plans.upgrade.cattle.io {name}"
     )
     # Events are not watched.
     return replace(waiting, message=waiting.message + text, after=DIAGNOSTICS_INTERVAL)
@@ -183,9 +184,10 @@ def plan_waiting(plan: str, work: str, *, done: int, nodes: int) -> Waiting:
     return Waiting(message=f"Plan {CATTLE_SYSTEM}/{plan}: {work} done on {done} of {nodes} nodes")
 
 
-def node_with_long_name(nodes: Iterable[Object]) -> str:
-    """Return the name of a node that is too long for the controller's label; empty without one."""
-    return next((name for name in map(objects.name, nodes) if len(name) > MAX_LABEL), "")
+def long_name_message(nodes: Iterable[Object]) -> str:
+    """Name a node whose name is too long for the controller's label; empty without one."""
+    name = next((name for name in map(objects.name, nodes) if len(name) > MAX_LABEL), "")
+    return f"Node {name}: the system-upgrade-controller supports names of up to {MAX_LABEL} characters" if name else ""
 
 
 def names_collide(nodes: Iterable[Object]) -> bool:
@@ -197,11 +199,6 @@ def names_collide(nodes: Iterable[Object]) -> bool:
     return len(set(first)) < len(first)
 
 
-def no_nodes() -> BadCluster:
-    """Return the error for a Plan without nodes, which the controller would mark complete at once."""
-    return BadCluster(f"no Node carries the label {MANAGED_LABEL}=true any more; put it back on the nodes")
-
-
 async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: str) -> None:
     """Ensure that a new Plan of that name will run on every node. Raises BadCluster.
 
@@ -209,20 +206,18 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
     differs from its name.
     """
     if not nodes:
-        raise no_nodes()
+        # The controller would mark the Plan complete at once.
+        raise unmanaged()
     label = suc_node_label(plan)
-    long_name = node_with_long_name(nodes)
+    long_name = long_name_message(nodes)
     if long_name:
-        raise BadCluster(
-            f"Node {long_name}: the system-upgrade-controller cannot work on nodes with names of more than "
-            f"{MAX_LABEL} characters; set spec.imagePreloadOption.concurrency to -1 to go on without it"
-        )
+        raise BadCluster(f"{long_name}. Set spec.imagePreloadOption.concurrency to -1 to skip the image preload")
     for node in nodes:
         name, hostname = objects.name(node), objects.labels(node).get(LABEL_HOSTNAME, "")
         if hostname != name:
             raise BadCluster(
-                f'Node {name}: its label {LABEL_HOSTNAME} is "{hostname}", but the '
-                f"system-upgrade-controller only works where it equals the node's name; correct the label"
+                f'Node {name}: label {LABEL_HOSTNAME} is "{hostname}", but the system-upgrade-controller requires '
+                f"the node's name. Run kubectl label --overwrite node {name} {LABEL_HOSTNAME}={name}"
             )
     labelled = [objects.name(node) for node in nodes if label in objects.labels(node)]
     if not labelled:

@@ -77,7 +77,8 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     waiting = _not_ready(named, available=available, wanted=wanted)
     refused = objects.condition(deployment, "ReplicaFailure") or {}
     if refused.get("status") == "True":
-        return replace(waiting, detail=f"Pods are refused ({refused.get('message') or refused.get('reason')})")
+        reason = refused.get("message") or refused.get("reason")
+        return replace(waiting, detail=f"its Pods cannot be created ({reason})")
     seconds = ctx.status.seconds_since(_unavailable_since(deployment))
     if seconds < DIAGNOSTICS_INTERVAL:
         return replace(waiting, after=DIAGNOSTICS_INTERVAL - seconds)
@@ -101,7 +102,7 @@ async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Wa
     if await ctx.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
         await ctx.ensure(SERVICES, repository_service(ctx.owner))
     known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
-    detail = f"its EndpointSlices have {known}" if slices else "it has no EndpointSlice yet"
+    detail = f"0 of {known} endpoints ready" if slices else "its EndpointSlice does not exist"
     return Waiting(message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint", detail=detail)
 
 

@@ -24,6 +24,7 @@ Known differences:
 - Built-in objects are checked for types and unknown fields; their own rules (immutable fields,
   required values) are not checked.
 - Schemas and CEL rules of CustomResourceDefinitions are only checked for syntax and for keywords that are not offered.
+- Kinds without columns in `columns.py`, and Jobs in wide tables, show fewer columns.
 - There are no managedFields, admission plugins, quotas or RBAC escalation checks.
 - A strategic merge patch appends new list items and does not arrange them.
 - Continue tokens expire as soon as the history is compacted.

@@ -24,8 +24,6 @@ class WriteOptions:
     field_validation: str = ""
     #: Whether the object comes from a patch; decoding errors are then worded for the patch.
     patch: bool = False
-    #: Whether the body is so large that the object may exceed the size limit of etcd.
-    bulky: bool = False
     #: Sent to the client as Warning headers (code 299).
     warnings: list[str] = field(default_factory=list)
 

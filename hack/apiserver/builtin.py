@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from hack.apiserver.columns import columns_of
+from hack.apiserver.columns import COLUMNS
 from hack.apiserver.resources import REVIEW_VERBS, Row
 from upgrade_manager.kube.resources import Resource
 
 #: Holds a CustomResourceDefinition until all objects of its kind are deleted.
 INSTANCES = "customresourcecleanup.apiextensions.k8s.io"
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_EVENT_FIELDS = (*(f"involvedObject.{field}" for field in _INVOLVED), "reason", "reportingComponent", "source", "type")
+_EVENT_FIELDS = (*(f"involvedObject.{field}" for field in _INVOLVED), "reason", "reportingComponent", "type")
 _POD_FIELDS = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase")
 _RBAC = "rbac.authorization.k8s.io"
 
 
 def _row(group: str, plural: str, kind: str, *, namespaced: bool = True, **more: Any) -> Row:
     resource = Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=namespaced)
-    row = Row(resource=resource, singular=kind.lower(), list_kind=kind + "List", **more)
-    return replace(row, columns=columns_of(row))
+    columns = COLUMNS.get(resource.name, ())
+    return Row(resource=resource, singular=kind.lower(), list_kind=kind + "List", columns=columns, **more)
 
 
 def _workload(group: str, plural: str, kind: str, **more: Any) -> Row:
@@ -111,7 +110,6 @@ ROWS: tuple[Row, ...] = (
         "Job",
         orphan_by_default=True,
         selectable=("status.successful",),
-        unselectable='field label "{}" not supported for Job',
     ),
     _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False),
     _row("discovery.k8s.io", "endpointslices", "EndpointSlice", generation=True),

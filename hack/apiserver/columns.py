@@ -7,12 +7,8 @@ expression has no value, the column's `absent` text is shown.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hack.apiserver.resources import Column
-
-if TYPE_CHECKING:
-    from hack.apiserver.resources import Row
 
 NAME = Column(name="Name", type="string", json_path=".metadata.name", format="name", description="Name of the object")
 #: Custom columns have the type date; built-in ones declare the same column as string.
@@ -20,7 +16,7 @@ AGE = Column(
     name="Age", type="date", json_path=".metadata.creationTimestamp", description="Time since the object was created"
 )
 BUILTIN_AGE = replace(AGE, declared="string", absent="<unknown>")
-_NONE, _UNSET, _UNKNOWN = "<none>", "<unset>", "<unknown>"
+_NONE, _UNKNOWN = "<none>", "<unknown>"
 
 
 def _text(name: str, path: str, *, priority: int = 0, absent: str = "") -> Column:
@@ -31,15 +27,6 @@ def _wide(name: str, path: str, *, absent: str = _NONE) -> Column:
     return _text(name, path, priority=1, absent=absent)
 
 
-def _number(name: str, path: str, *, priority: int = 0, declared: str = "") -> Column:
-    return Column(name=name, type="integer", json_path=path, priority=priority, declared=declared)
-
-
-def _date(name: str, path: str, *, priority: int = 0) -> Column:
-    return Column(name=name, type="date", json_path=path, priority=priority, declared="string", absent=_UNKNOWN)
-
-
-_CREATED = Column(name="Created At", type="string", json_path=".metadata.creationTimestamp", declared="date")
 _READY_NODE = (
     "=(!has(self.status) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'Ready')"
     " ? 'Unknown' : self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') ? 'Ready' : 'NotReady')"
@@ -103,64 +90,7 @@ _COMPLETIONS = (
     " + (has(self.spec.completions) ? string(self.spec.completions)"
     " : has(self.spec.parallelism) && self.spec.parallelism > 1 ? '1 of ' + string(self.spec.parallelism) : '1')"
 )
-_IMAGES = "=self.spec.template.spec.containers.map(c, c.image).join(',')"
-_CONTAINERS = "=self.spec.template.spec.containers.map(c, c.name).join(',')"
-
-
-def _pairs(path: str) -> str:
-    """Format a map as a=b,c=d."""
-    return f"{path}.map(k, k + '=' + {path}[k]).sort()"
-
-
-_EXPRESSIONS = (
-    "self.spec.selector.matchExpressions.map(e, e.operator == 'Exists' ? e.key : e.operator == 'DoesNotExist'"
-    " ? '!' + e.key : e.key + (e.operator == 'In' ? ' in (' : ' notin (') + e.values.join(',') + ')')"
-)
-_SELECTOR = (
-    f"=((has(self.spec.selector.matchLabels) ? {_pairs('self.spec.selector.matchLabels')} : [])"
-    f" + (has(self.spec.selector.matchExpressions) ? {_EXPRESSIONS} : [])).join(',')"
-)
-_EVENT_OBJECT = "=self.involvedObject.kind.lowerAscii() + '/' + self.involvedObject.name"
-_EVENT_SOURCE = (
-    "=(has(self.source) && has(self.source.component) ? self.source.component"
-    " : has(self.reportingComponent) ? self.reportingComponent : '')"
-    " + (has(self.source) && has(self.source.host) ? ', ' + self.source.host : '')"
-)
-_TIMED = "has(self.eventTime) && self.eventTime != null ? self.eventTime : null"
-_FIRST_SEEN = f"has(self.firstTimestamp) && self.firstTimestamp != null ? self.firstTimestamp : {_TIMED}"
-_LAST_SEEN = (
-    "=has(self.series) && self.series != null ? self.series.lastObservedTime"
-    f" : has(self.lastTimestamp) && self.lastTimestamp != null ? self.lastTimestamp : {_FIRST_SEEN}"
-)
-_EVENT_COUNT = (
-    "=has(self.series) && self.series != null ? self.series.count : has(self.count) && self.count > 0 ? self.count : 1"
-)
-
-
-def _modes(path: str) -> str:
-    """Abbreviate access modes by their initials."""
-    short = (
-        "m == 'ReadWriteOnce' ? 'RWO' : m == 'ReadOnlyMany' ? 'ROX' : m == 'ReadWriteMany' ? 'RWX'"
-        " : m == 'ReadWriteOncePod' ? 'RWOP' : m"
-    )
-    return f"={path}.map(m, {short}).join(',')"
-
-
-def _count(field: str) -> str:
-    """Return a number of status, with 0 as the default."""
-    return f"=has(self.status) && has(self.status.{field}) ? self.status.{field} : 0"
-
-
-def _ready() -> str:
-    return (
-        "=string(has(self.status) && has(self.status.readyReplicas) ? self.status.readyReplicas : 0)"
-        " + '/' + string(has(self.spec.replicas) ? self.spec.replicas : 1)"
-    )
-
-
-_TEMPLATE = (_wide("Containers", _CONTAINERS), _wide("Images", _IMAGES))
-_WORKLOAD_WIDE = (*_TEMPLATE, _wide("Selector", _SELECTOR))
-_DATA = _number("Data", "=(has(self.data) ? self.data.size() : 0)", declared="string")
+_DATA = Column(name="Data", type="integer", json_path="=(has(self.data) ? self.data.size() : 0)", declared="string")
 
 #: Keyed by plural.group. The name comes first unless it is among the columns; other kinds show name and age.
 COLUMNS: dict[str, tuple[Column, ...]] = {
@@ -191,38 +121,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         replace(_DATA, json_path=f"{_DATA.json_path} + (has(self.binaryData) ? self.binaryData.size() : 0)"),
         BUILTIN_AGE,
     ),
-    "events": (
-        _date("Last Seen", _LAST_SEEN),
-        _text("Type", ".type"),
-        _text("Reason", ".reason"),
-        _text("Object", _EVENT_OBJECT),
-        _wide("Subobject", ".involvedObject.fieldPath", absent=""),
-        _wide("Source", _EVENT_SOURCE, absent=""),
-        _text("Message", "=self.message.trim()"),
-        _date("First Seen", f"={_FIRST_SEEN}", priority=1),
-        _number("Count", _EVENT_COUNT, priority=1, declared="string"),
-        replace(NAME, priority=1),
-    ),
-    "deployments.apps": (
-        _text("Ready", _ready()),
-        _number("Up-to-date", _count("updatedReplicas"), declared="string"),
-        _number("Available", _count("availableReplicas"), declared="string"),
-        BUILTIN_AGE,
-        *_WORKLOAD_WIDE,
-    ),
     "jobs.batch": (
         _text("Status", _job_status()),
         _text("Completions", _COMPLETIONS),
         Column(name="Duration", type="duration", json_path=".status", declared="string", absent=""),
         BUILTIN_AGE,
-        *_WORKLOAD_WIDE,
     ),
-    "customresourcedefinitions.apiextensions.k8s.io": (_CREATED,),
-    "clusterroles.rbac.authorization.k8s.io": (_CREATED,),
-    "roles.rbac.authorization.k8s.io": (_CREATED,),
 }
-
-
-def columns_of(row: Row) -> tuple[Column, ...]:
-    """Return the columns of a built-in kind."""
-    return COLUMNS.get(row.resource.name, ())

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from hack.apiserver.admission import WriteOptions
 from hack.apiserver.builtin import INSTANCES
-from hack.apiserver.definitions import DEFINITIONS
 from hack.apiserver.deletion import DeleteOptions, settle
 from hack.apiserver.identity import User
 from hack.apiserver.metadata import tidy
 from hack.apiserver.resources import Column, Row
 from hack.apiserver.route import Route
+from hack.apiserver.status import StatusError, about
 from hack.apiserver.worker import Worker
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resources import Resource
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hack.apiserver.resources import ResourceTable
     from hack.apiserver.storage import Storage
     from hack.apiserver.writes import Writer
+
 
 CONTROLLER = User(name="system:apiserver", groups=("system:masters", "system:authenticated"))
 
@@ -168,3 +169,21 @@ class DefinitionController:
             return
         left = [finalizer for finalizer in metadata.get("finalizers", []) if finalizer != INSTANCES]
         settle(self._storage, row, stored.object | {"metadata": tidy(metadata | {"finalizers": left})})
+
+
+DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
+
+
+def check_definition(storage: Storage, row: Row) -> None:
+    """Refuse creations of a kind whose definition is being deleted. Raises StatusError 405."""
+    found = storage.get(DEFINITIONS.name, ("", row.storage)) if row.custom else None
+    if found is None or "deletionTimestamp" not in found.object["metadata"]:
+        return
+    message = "create not allowed while custom resource definition is terminating"
+    raise StatusError(code=405, reason="MethodNotAllowed", message=message, details=about(row.resource, ""))

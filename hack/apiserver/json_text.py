@@ -1,4 +1,4 @@
-"""The JSON parser of request bodies."""
+"""JSON in request bodies."""
 
 from __future__ import annotations
 
@@ -16,3 +16,12 @@ def read(body: bytes) -> Any:
         return json.loads(body.decode("utf-8", "replace"))
     except json.JSONDecodeError as error:
         raise JsonError(f"invalid JSON: {error}") from error
+
+
+def json_type(value: Any) -> str:
+    """Return the name of a JSON type in Go's decoder."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"

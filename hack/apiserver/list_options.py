@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.apiserver.field_selector import parse_fields
-from hack.apiserver.label_selector import parse_labels
 from hack.apiserver.route import flag
 from hack.apiserver.schema.field_error import UNOFFERED, forbidden
-from hack.apiserver.selectors import Selector
+from hack.apiserver.selectors import Selector, parse_fields, parse_labels
 from hack.apiserver.status import bad_request, invalid_options, not_a_version
 
 if TYPE_CHECKING:

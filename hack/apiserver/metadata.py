@@ -7,7 +7,7 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import go_text
+from hack.apiserver.json_text import json_type
 from hack.apiserver.schema.field_error import invalid as field_invalid
 from hack.apiserver.schema.field_error import required
 from hack.apiserver.schema.go_types import is_builtin
@@ -106,7 +106,7 @@ def _metadata(given: Any, route: Route) -> Object:
 def _shapeless(given: Any, row: Row) -> StatusError:
     kind = row.resource.kind
     where = "value" if row.custom else f"struct field {kind}.metadata"
-    message = f"json: cannot unmarshal {go_text.json_type(given)} into Go {where} of type v1.ObjectMeta"
+    message = f"json: cannot unmarshal {json_type(given)} into Go {where} of type v1.ObjectMeta"
     return bad_request(f'{kind} in version "{row.resource.version}" cannot be handled as a {kind}: {message}')
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from hack.apiserver.status import forbidden, not_found
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from random import Random
+
     from hack.apiserver.admission import Object, Operation, WriteOptions
     from hack.apiserver.resources import Row
     from hack.apiserver.route import Route
     from hack.apiserver.storage import Storage
+
 
 #: The finalizer in a namespace's spec, removed when the namespace is empty.
 CONTENTS = "kubernetes"
@@ -53,3 +60,25 @@ def check_immortal(route: Route) -> None:
     """Refuse deletions of the initial namespaces. Raises StatusError 403."""
     if route.row.resource.name == NAMESPACES.name and route.name in IMMORTAL:
         raise forbidden(route.row.resource, route.name, "this namespace may not be deleted")
+
+
+FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+def bootstrap(storage: Storage, *, now: Callable[[], datetime], random: Random) -> None:
+    """Write the initial namespaces."""
+    for name in FIRST_NAMESPACES:
+        metadata = {
+            "name": name,
+            "uid": str(uuid.UUID(int=random.getrandbits(128), version=4)),
+            "creationTimestamp": format_time(now()),
+            "labels": {NAME_LABEL: name},
+        }
+        namespace = {
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "spec": {"finalizers": [CONTENTS]},
+            "status": {"phase": "Active"},
+        }
+        storage.write(NAMESPACES.name, ("", name), namespace)

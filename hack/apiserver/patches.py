@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import jsonpointer
 
-from hack.apiserver import go_text
-from hack.apiserver.json_text import JsonError, read
+from hack.apiserver.json_text import JsonError, json_type, read
 from hack.apiserver.status import StatusError, bad_request, unsupported_media_type
 from hack.apiserver.strategic import StrategyError, strategic_merge
 
@@ -63,7 +62,7 @@ def _read(body: bytes, media_type: str) -> Any:
 
 def _mistaken(value: Any, expected: str, media_type: str) -> StatusError:
     prefix = "" if media_type == STRATEGIC_MERGE_PATCH else "error decoding patch: "
-    return bad_request(f"{prefix}json: cannot unmarshal {go_text.json_type(value)} into Go value of type {expected}")
+    return bad_request(f"{prefix}json: cannot unmarshal {json_type(value)} into Go value of type {expected}")
 
 
 def merge(target: Any, patch: Any) -> Any:

@@ -55,8 +55,6 @@ class Row:
     custom: bool = False
     #: Field selector paths besides metadata.name and metadata.namespace.
     selectable: tuple[str, ...] = ()
-    #: The message for an unsupported field selector, with {} for the field; empty for the usual one.
-    unselectable: str = ""
     #: Whether metadata.generation counts the changes of the desired state.
     generation: bool = False
     #: Whether changes of annotations count too, as for a Deployment.
@@ -76,11 +74,6 @@ class Row:
     def storage(self) -> str:
         """The collection in the store, the same for all versions of a kind."""
         return self.resource.name
-
-    @property
-    def has_field_selectors(self) -> bool:
-        """Whether the kind defines field selectors, which changes the message for unsupported ones."""
-        return self.custom or bool(self.selectable)
 
 
 class ResourceTable:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hack.apiserver.schema.names import label_value, qualified_name
+from hack.apiserver.status import bad_request
+
 if TYPE_CHECKING:
     from hack.apiserver.admission import Object
+    from hack.apiserver.resources import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,56 @@ def field_text(obj: Object, path: str) -> str:
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
-    if path == "source" and isinstance(value, dict):
-        value = value.get("component")
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
-        return "false" if path in {"spec.unschedulable", "spec.hostNetwork"} else ""
+        return "false" if path == "spec.unschedulable" else ""
     return str(value)
+
+
+#: A comma outside of parentheses.
+_COMMA = re.compile(r",(?![^(]*\))")
+_TERM = re.compile(
+    r"\s*(?:(?P<absent>!\s*)?(?P<bare>[^\s=!(),<>]+)"
+    r"|(?P<key>[^\s=!(),<>]+)\s*(?P<op>==|!=|=)\s*(?P<value>[^\s=!(),<>]*)"
+    r"|(?P<listed>[^\s=!(),<>]+)\s+(?P<word>in|notin)\s*\((?P<values>[^()=!<>]*)\))\s*"
+)
+
+
+def parse_labels(text: str) -> tuple[Requirement, ...]:
+    """Return the terms of a labelSelector. Raises StatusError 400."""
+    return tuple(_term(part) for part in _COMMA.split(text)) if text.strip() else ()
+
+
+def _term(text: str) -> Requirement:
+    match = _TERM.fullmatch(text)
+    if match is None:
+        raise bad_request(f"unable to parse requirement: '{text}'")
+    if match["bare"]:
+        term = Requirement(match["bare"], "!" if match["absent"] else "exists")
+    elif match["key"]:
+        term = Requirement(match["key"], "notin" if match["op"] == "!=" else "in", (match["value"],))
+    else:
+        values = {value.strip() for value in match["values"].split(",")}
+        term = Requirement(match["listed"], match["word"], tuple(sorted(values)))
+    errors = [*qualified_name(term.key), *(error for value in term.values for error in label_value(value))]
+    if errors:
+        raise bad_request(f"unable to parse requirement: '{text}': {'; '.join(errors)}")
+    return term
+
+
+_FIELD_TERM = re.compile(r"([^=!]+)(==|!=|=)([^=!]*)")
+
+
+def parse_fields(text: str, row: Row) -> tuple[Requirement, ...]:
+    """Return the terms of a fieldSelector. Raises StatusError 400 for a field that the kind does not support."""
+    return tuple(_field_term(part, row) for part in text.split(",") if part)
+
+
+def _field_term(text: str, row: Row) -> Requirement:
+    match = _FIELD_TERM.fullmatch(text)
+    if match is None:
+        raise bad_request(f"invalid selector: '{text}'; can't understand '{text}'")
+    if match[1] not in {"metadata.name", "metadata.namespace", *row.selectable}:
+        raise bad_request(f"field label not supported: {match[1]}")
+    return Requirement(match[1], "notin" if match[2] == "!=" else "in", (match[3],))

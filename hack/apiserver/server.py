@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver import authorization, discovery, openapi
 from hack.apiserver.admission import Chain
-from hack.apiserver.authentication import Authenticator
+from hack.apiserver.authentication import Authenticator, acting
 from hack.apiserver.binding import Binder
-from hack.apiserver.bootstrap import bootstrap
 from hack.apiserver.collector import GarbageCollector
 from hack.apiserver.crds import DefinitionController, crd_stage
 from hack.apiserver.defaults import defaults_stage
 from hack.apiserver.handlers import Handlers
 from hack.apiserver.hook_rules import hook_stage
-from hack.apiserver.impersonation import acting
 from hack.apiserver.jobs import job_labels_stage, job_stage
 from hack.apiserver.listing import Lister
 from hack.apiserver.namespace_controller import NamespaceController
-from hack.apiserver.namespaces import namespace_stage
+from hack.apiserver.namespaces import bootstrap, namespace_stage
 from hack.apiserver.presentation import negotiate
 from hack.apiserver.reading import Reader
 from hack.apiserver.request_info import attributes_of
 from hack.apiserver.resources import ResourceTable
 from hack.apiserver.route import resolve
 from hack.apiserver.schema import stages
-from hack.apiserver.secrets import secret_stage
 from hack.apiserver.status import StatusError, no_such_path
 from hack.apiserver.storage import Storage
 from hack.apiserver.streams import WatchStream, WholeStream
@@ -64,7 +61,7 @@ class ApiServer:
         self.authenticator = Authenticator()
         self.handlers = Handlers()
         self.chain = Chain(
-            mutating=[stages.shape, namespace_stage, crd_stage, secret_stage, defaults_stage],
+            mutating=[stages.shape, namespace_stage, crd_stage, defaults_stage],
             validating=[job_stage, stages.validate, job_labels_stage, hook_stage],
         )
         self.lister = Lister(self.storage, now=now)

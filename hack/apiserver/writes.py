@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.apiserver import metadata
-from hack.apiserver.definitions import check_definition
+from hack.apiserver.crds import check_definition
 from hack.apiserver.deletion import check_preconditions, mark_deleted, settle
 from hack.apiserver.namespaces import check_immortal, check_namespace
-from hack.apiserver.status import StatusError, already_exists, modified, not_found
-from hack.apiserver.stored import Stored, encode, stamped
+from hack.apiserver.status import already_exists, modified, not_found
+from hack.apiserver.stored import Stored, stamped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 MOST_TRIES = 5
 #: Attempts to generate a unique name.
 MOST_NAMES = 8
-#: etcd's limit of an object in bytes.
-MOST_STORED = 1536 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +70,6 @@ class Writer:
         there = self.storage.get(row.storage, key)
         if there is not None:
             raise already_exists(row.resource, key[1], deleting="deletionTimestamp" in there.object["metadata"])
-        _check_size(new, options)
         if options.dry_run:
             return Stored(new, 0)
         return self.storage.write(row.storage, key, new)
@@ -108,7 +105,6 @@ class Writer:
         return self.chain.validate(row, new, old, "UPDATE", options)
 
     def _commit(self, route: Route, new: Object, current: Stored, options: WriteOptions) -> Stored:
-        _check_size(new, options)
         return Stored(new, current.revision) if options.dry_run else settle(self.storage, route.row, new)
 
     async def delete(self, route: Route, delete: DeleteOptions, options: WriteOptions) -> Deleted:
@@ -136,9 +132,3 @@ class Writer:
         if marked == current.object:
             return Deleted(stored=current, removed=False)
         return Deleted(stored=self.storage.write(route.row.storage, route.key, marked), removed=False)
-
-
-def _check_size(obj: Object, options: WriteOptions) -> None:
-    """Refuse an object above etcd's limit, if the body is large enough. Raises StatusError 500."""
-    if options.bulky and len(encode(obj)) > MOST_STORED:
-        raise StatusError(code=500, reason="", message="etcdserver: request is too large")

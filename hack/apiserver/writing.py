@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hack.apiserver import go_text, reviews
+from hack.apiserver import reviews
 from hack.apiserver.admission import WriteOptions
 from hack.apiserver.deletion import DeleteOptions, delete_options, dry_run_errors
-from hack.apiserver.json_text import JsonError, read
+from hack.apiserver.json_text import JsonError, json_type, read
 from hack.apiserver.list_options import list_options
 from hack.apiserver.metadata import decoded
 from hack.apiserver.patches import check_media_type, patched
@@ -26,7 +26,6 @@ from hack.apiserver.status import (
     warning_header,
 )
 from hack.apiserver.stored import encode
-from hack.apiserver.writes import MOST_STORED
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request
 
 JSON = "application/json"
-#: kube-apiserver's limit of a body.
-MOST_BYTES = 3 * 1024 * 1024
 _NOT_FOUND = 404
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 #: The kind of a verb's options in error messages.
@@ -60,7 +57,6 @@ class Writing:
 
     async def respond(self, route: Route, request: Request, user: User) -> Response:
         """Handle a create, update, patch, delete or deletecollection. Raises StatusError."""
-        check_size(request)
         options = write_options(route, request, user)
         if route.verb == "delete":
             return await self._delete(route, request, options)
@@ -136,13 +132,6 @@ class Writing:
                 raise
 
 
-def check_size(request: Request) -> None:
-    """Refuse a body that is too large. Raises StatusError 413."""
-    if len(request.body) > MOST_BYTES:
-        message = f"Request entity too large: limit is {MOST_BYTES}"
-        raise StatusError(code=413, reason="RequestEntityTooLarge", message=message)
-
-
 def write_options(route: Route, request: Request, user: User) -> WriteOptions:
     """Parse the options of a write. Raises StatusError 422."""
     query = dict(request.query)
@@ -161,7 +150,6 @@ def write_options(route: Route, request: Request, user: User) -> WriteOptions:
         dry_run=bool(dry_run),
         field_validation=validation,
         patch=route.verb == "patch",
-        bulky=len(request.body) > MOST_STORED // 2,
     )
 
 
@@ -179,7 +167,7 @@ def object_body(request: Request, row: Row) -> Object:
     except JsonError as error:
         raise _unrecognized(row, f"couldn't get version/kind; json parse error: {error}") from error
     if body is not None and not isinstance(body, dict):
-        raise _unrecognized(row, f"cannot unmarshal {go_text.json_type(body)}")
+        raise _unrecognized(row, f"cannot unmarshal {json_type(body)}")
     body = body or {}
     if row.custom and not body.get("kind"):
         raise _unrecognized(row, "Object 'Kind' is missing")

@@ -279,10 +279,6 @@ REQUEST_ROWS = {
     "unknown version is not found": Row(when=post("/apis/apps/v7/namespaces/$ns/deployments", {}), then=UNSERVED),
     "unknown kind is not found": Row(when=post("/api/v1/namespaces/$ns/things", {}), then=UNSERVED),
     "unknown subresource is not found": Row(given=ONE, when=put(f"{MAP}/things", {}), then=UNSERVED),
-    "object larger than etcd's limit is refused": Row(
-        when=post(PLAINS, plain(spec={}, status={"phase": "b" * 2000000})),
-        then=refused(500, "", "etcdserver: request is too large"),
-    ),
 }
 ROWS = {
     f"{group}: {title}": row

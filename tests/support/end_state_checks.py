@@ -27,7 +27,7 @@ _SUC_LABEL = "plan.upgrade.cattle.io/"
 _BLOCKED = ("False", "ConcurrentUpgradeBlocked")
 #: Objects with the plan's label that another owner controls; they must not change.
 _DECOYS: tuple[tuple[Resource, Object], ...] = (
-    (SECRETS, {"metadata": {"namespace": "cattle-system"}, "stringData": {"a": "b"}}),
+    (SECRETS, {"metadata": {"namespace": "cattle-system"}, "data": {"a": "Yg=="}}),
     (SERVICES, {"metadata": {"namespace": "harvester-system"}, "spec": {"ports": [{"port": 80}]}}),
 )
 

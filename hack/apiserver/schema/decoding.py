@@ -9,7 +9,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver import go_text
+from hack.apiserver.json_text import json_type
 from hack.apiserver.schema.quantities import QuantityError, canonical
 from hack.apiserver.schema.times import TimeError, rewritten
 
@@ -66,7 +66,7 @@ def completed(value: Json, kind: Type) -> Json:
 
 def _struct(value: Json, kind: Type, unknown: list[str], old: dict[str, Json]) -> Json:
     if not isinstance(value, dict):
-        raise DecodingError(go_text.json_type(value), kind.name)
+        raise DecodingError(json_type(value), kind.name)
     result: dict[str, Json] = {}
     unchanged = 0
     for key, item in value.items():
@@ -99,7 +99,7 @@ def _member(item: Json, field: Field, kind: Type, unknown: list[str], old: Json)
 
 def _list(value: Json, kind: Type, unknown: list[str]) -> Json:
     if not isinstance(value, list):
-        raise DecodingError(go_text.json_type(value), kind.name)
+        raise DecodingError(json_type(value), kind.name)
     result = []
     for index, item in enumerate(value):
         before = len(unknown)
@@ -111,7 +111,7 @@ def _list(value: Json, kind: Type, unknown: list[str]) -> Json:
 
 def _map(value: Json, kind: Type, unknown: list[str]) -> Json:
     if not isinstance(value, dict):
-        raise DecodingError(go_text.json_type(value), kind.name)
+        raise DecodingError(json_type(value), kind.name)
     result = {}
     for key, item in value.items():
         before = len(unknown)
@@ -143,7 +143,7 @@ def _leaf(value: Json, kind: Type) -> Json:
     else:
         return _special(value, leaf, kind)
     if not fits:
-        raise DecodingError(go_text.json_type(value), kind.name)
+        raise DecodingError(json_type(value), kind.name)
     return value
 
 
@@ -160,12 +160,12 @@ def _special(value: Json, leaf: str, kind: Type) -> Json:
     """Decode leaves with a custom decoder."""
     if leaf == "port":
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise DecodingError(go_text.json_type(value), "string")
+            raise DecodingError(json_type(value), "string")
         return value
     if leaf == "quantity" and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise DecodingError(go_text.json_type(value), kind.name if leaf != "bytes" else "[]uint8")
+        raise DecodingError(json_type(value), kind.name if leaf != "bytes" else "[]uint8")
     try:
         if leaf == "bytes":
             base64.b64decode(value, validate=True)

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.definitions import DEFINITIONS
+from hack.apiserver.crds import DEFINITIONS
 from hack.apiserver.rbac import GROUP as RBAC
 from hack.apiserver.schema.cel_rules import validate_rules
 from hack.apiserver.schema.correlation import ABSENT, Old

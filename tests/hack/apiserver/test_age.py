@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hack.apiserver.age import age, human_duration
+from hack.apiserver.table import age, human_duration
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 

@@ -58,23 +58,22 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(root)
 
 
-def test_the_first_call_installs_hashed_files_only(tree: Tree) -> None:
+def test_first_call_installs_hashed_files_and_the_second_nothing(tree: Tree) -> None:
     assert tree.set_up().returncode == 0
     venv, locked, project = tree.calls
     assert venv == "venv"
     assert "--require-hashes" in locked
     assert "--no-deps" in project
     assert "--editable ." in project
-
-
-def test_the_second_call_does_nothing(tree: Tree) -> None:
-    tree.set_up()
-    assert tree.calls
     again = tree.set_up()
     assert (again.returncode, again.stdout, tree.calls) == (0, "", [])
 
 
-def test_an_interrupted_set_up_starts_over(tree: Tree) -> None:
+@pytest.mark.parametrize("is_update", [False, True], ids=["set-up", "update"])
+def test_interrupted_installation_starts_over(tree: Tree, *, is_update: bool) -> None:
+    if is_update:
+        tree.set_up()
+        (tree.root / "requirements/run.txt").write_text("changed")
     (tree.root / "broken").touch()
     assert tree.set_up().returncode != 0
     assert tree.calls[0] == "venv"
@@ -94,17 +93,6 @@ def test_a_changed_lock_file_is_installed_on_top(tree: Tree, changed: str) -> No
     assert [call.split()[0] for call in tree.calls] == ["pip", "pip"]
     tree.set_up()
     assert tree.calls == []
-
-
-def test_an_interrupted_update_starts_over(tree: Tree) -> None:
-    tree.set_up()
-    (tree.root / "requirements/run.txt").write_text("changed")
-    (tree.root / "broken").touch()
-    assert tree.set_up().returncode != 0
-    assert tree.calls
-    (tree.root / "broken").unlink()
-    tree.set_up()
-    assert tree.calls[0] == "venv"
 
 
 def test_a_moved_tree_gets_a_new_environment(tree: Tree) -> None:

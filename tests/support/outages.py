@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
 from hack.simulation import Simulation
@@ -14,26 +14,6 @@ if TYPE_CHECKING:
     from hack.control_plane.control_plane import ControlPlane
 
 
-class UnreliableServer(Protocol):
-    """The test's API server, with a cluster on it."""
-
-    def simulate(self) -> Simulation:
-        """Return a cluster of three nodes."""
-        ...
-
-    def simulate_in_real_time(self) -> Simulation:
-        """Return the same cluster in real time, for tests with sockets."""
-        ...
-
-    async def outage(self, seconds: float) -> None:
-        """Stop the API server for so long, and wait until it serves."""
-        ...
-
-    async def forget(self) -> None:
-        """Compact the history; open watches may break."""
-        ...
-
-
 class UnreliableEmbedded:
     """The embedded server, whose transport is cut."""
 
@@ -41,15 +21,15 @@ class UnreliableEmbedded:
         self._backend: EmbeddedBackend
 
     def simulate(self) -> Simulation:
-        """See UnreliableServer; in virtual time."""
+        """Return a cluster of three nodes, in virtual time."""
         return Simulation("three-nodes", backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
-        """See UnreliableServer."""
+        """Return the same cluster in real time, for tests with sockets."""
         return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     async def outage(self, seconds: float) -> None:
-        """Cut the transport."""
+        """Cut the transport for so long."""
         await _outage(self._backend, seconds)
 
     async def forget(self) -> None:
@@ -69,15 +49,15 @@ class UnreliableReal:
         self._backend: SharedBackend
 
     def simulate(self) -> Simulation:
-        """See UnreliableServer."""
+        """Return a cluster of three nodes."""
         return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
-        """See UnreliableServer."""
+        """Return the same."""
         return self.simulate()
 
     async def outage(self, seconds: float) -> None:
-        """Kill it; a restart takes some seconds more."""
+        """Kill it for so long; a restart takes some seconds more."""
         await _outage(self._backend, seconds)
 
     async def forget(self) -> None:
@@ -89,6 +69,9 @@ class UnreliableReal:
     def _make(self, _: int) -> SharedBackend:
         self._backend = SharedBackend(self._plane)
         return self._backend
+
+
+UnreliableServer: TypeAlias = UnreliableEmbedded | UnreliableReal
 
 
 async def _outage(backend: Backend, seconds: float) -> None:

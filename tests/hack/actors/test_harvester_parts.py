@@ -1,4 +1,4 @@
-"""Add-ons, charts, the repository's files, and what kubelets answer behind the proxy."""
+"""Add-ons, charts and the initial cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from hack.actors.kinds import MANAGED_CHARTS
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
-from tests.support.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
@@ -45,32 +44,26 @@ async def test_changed_chart_is_stale_then_not_ready_then_ready() -> None:
     async with Simulation(SMALL) as simulation:
         client = simulation.client()
 
-        async def look() -> tuple[Any, int]:
+        async def state() -> tuple[Any, int]:
             found = await client.get(MANAGED_CHARTS, "harvester", namespace="fleet-local")
             status = objects.status(found)
             return (objects.condition(found, "Ready") or {})["status"], status["observedGeneration"]
 
         patch = MergePatch({"spec": {"version": "1.8.0", "timeoutSeconds": 601}})
         await client.patch(MANAGED_CHARTS, "harvester", patch, namespace="fleet-local")
-        assert await look() == ("True", 12)
+        assert await state() == ("True", 12)
         seen: list[tuple[str, int]] = []
         while not seen or seen[-1] != ("True", 13):
             await asyncio.sleep(0.02)
-            seen += [await look()] if not seen or await look() != seen[-1] else []
+            seen += [await state()] if not seen or await state() != seen[-1] else []
         assert [ready for ready, _ in seen][-2:] == ["False", "True"]
 
 
 async def test_initial_cluster_is_stable() -> None:
-    """Nothing that is planted is a contradiction which an actor would have to resolve."""
     async with Simulation(load("three-nodes")) as simulation:
         await asyncio.sleep(5)
         before = await simulation.dump()
         await asyncio.sleep(300)
         assert await simulation.dump() == before
-        await eventually(lambda: _ready(simulation))
-
-
-async def _ready(simulation: Simulation) -> bool:
-    return all(
-        objects.is_condition_true(one, "Ready") for one in (await simulation.client().list(MANAGED_CHARTS)).items
-    )
+        charts = (await simulation.client().list(MANAGED_CHARTS)).items
+        assert all(objects.is_condition_true(chart, "Ready") for chart in charts)

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.demo.processes import Child, ProcessGroup, process_group
 from hack.demo.programs import DemoError, Programs, ready_line
+from tests.support.processes import becomes_true, is_alive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.real_loop
+
+#: Starts a child as the demo does, prints the process ids, and waits.
+PARENT = """
+import asyncio, pathlib, sys
+from hack.demo.processes import process_group
+
+async def main():
+    async with process_group(pathlib.Path(sys.argv[1])) as group:
+        child = await group.start("sleeper", ["sleep", "600"])
+        print(child.process.pid, group.group, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
 
 SLEEP = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
 
@@ -57,3 +74,17 @@ async def test_cluster_exit_before_ready_is_an_error(group: ProcessGroup) -> Non
     with pytest.raises(DemoError, match="the cluster exited with status 1"):
         await ready_line(child, within=20)
     assert child.tail(1) == "no port"
+
+
+async def test_no_child_outlives_a_killed_demo(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PARENT, str(folder), stdout=subprocess.PIPE, cwd=Path.cwd()
+    )
+    assert parent.stdout is not None
+    pids = [int(word) for word in (await parent.stdout.readline()).split()]
+    parent.kill()
+    await parent.wait()
+    assert await asyncio.to_thread(becomes_true, lambda: not any(map(is_alive, pids)))
+    assert not folder.exists()

@@ -65,6 +65,14 @@ SPACE = f"/api/v1/namespaces/{NS}"
         ("GET", f"/apis/nosuch.io/v1/namespaces/{NS}/foos", "foos.nosuch.io", "list foos", "nosuch.io", IN_NS),
         ("GET", SPACE, f'namespaces "{NS}"', "get namespaces", "", IN_NS),
         ("GET", "/api/v1/namespaces", "namespaces", "list namespaces", "", CLUSTER),
+        (
+            "PUT",
+            f"/apis/subresources.kubevirt.io/v1/namespaces/{NS}/virtualmachines/a/stop",
+            'virtualmachines.subresources.kubevirt.io "a"',
+            "update virtualmachines/stop",
+            "subresources.kubevirt.io",
+            IN_NS,
+        ),
         ("PUT", f"{SPACE}/finalize", f'namespaces "{NS}"', "update namespaces/finalize", "", IN_NS),
     ],
 )
@@ -96,6 +104,7 @@ async def test_watch_is_forbidden_as_a_separate_verb(api: BareApi) -> None:
         ("GET", "/", "get"),
         ("GET", "/readyz/ping", "get"),
         ("POST", "/version", "post"),
+        ("POST", "/apis/batch/v1", "post"),
     ],
 )
 async def test_non_resource_path_is_forbidden_without_a_rule(api: BareApi, verb: str, where: str, word: str) -> None:
@@ -125,6 +134,9 @@ async def granted(api: BareApi, *rules: dict[str, Any]) -> str:
         pytest.param("secrets/two", {}, 403, id="get of another name"),
         pytest.param("secrets", {}, 403, id="list"),
         pytest.param("secrets", {"fieldSelector": "metadata.name=one"}, 200, id="list of the name"),
+        pytest.param(
+            "secrets", {"fieldSelector": "metadata.name=one", "watch": "1", "timeoutSeconds": "1"}, 200, id="watch"
+        ),
         pytest.param("secrets", {"fieldSelector": "metadata.name==one"}, 200, id="list of the name with =="),
         pytest.param(
             "secrets",
@@ -138,7 +150,7 @@ async def granted(api: BareApi, *rules: dict[str, Any]) -> str:
 )
 async def test_resource_names_restrict_a_rule(api: BareApi, where: str, query: dict[str, str], status: int) -> None:
     user = await granted(
-        api, {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get", "list"]}
+        api, {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get", "list", "watch"]}
     )
     given = {key: path(value, api) for key, value in query.items()}
     assert (await api.acting_as(user).get(api.path(where), **given)).status == status

@@ -178,6 +178,11 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "Text as number", "type": "integer", "jsonPath": ".spec.when"},
     {"name": "Text as date", "type": "date", "jsonPath": ".spec.list[0]"},
     {"name": "Label", "type": "string", "jsonPath": r".metadata.labels.a\.b/c"},
+    {"name": "Big as text", "type": "string", "jsonPath": ".spec.big"},
+    {"name": "Share as integer", "type": "integer", "jsonPath": ".spec.share"},
+    {"name": "Big as number", "type": "number", "jsonPath": ".spec.big"},
+    {"name": "Text as boolean", "type": "boolean", "jsonPath": ".spec.when"},
+    {"name": "Size as date", "type": "date", "jsonPath": ".spec.size"},
     {"name": "Wide", "type": "string", "jsonPath": ".spec.map.a", "priority": 1, "format": "password"},
 ]
 
@@ -197,10 +202,13 @@ COLUMNS: list[dict[str, Any]] = [
                 },
                 "status": {"conditions": [{"type": "Other", "status": "x"}, {"type": "Ready", "status": "True"}]},
             },
-            [1, 1.5, True, "<invalid>", '["p","q"]', "p", "p", '{"a":"b"}', "True", "1", None, "<invalid>", "L", "b"],
+            [
+                *(1, 1.5, True, "<invalid>", '["p","q"]', "p", "p", '{"a":"b"}', "True", "1", None, "<invalid>", "L"),
+                *("true", 1, None, None, None, "b"),
+            ],
             id="full",
         ),
-        pytest.param({"spec": {}}, [*[None] * 12, "L", None], id="empty"),
+        pytest.param({"spec": {}}, [*[None] * 12, "L", *[None] * 6], id="empty"),
     ],
 )
 async def test_cells_of_a_custom_kind(api: BareApi, content: dict[str, Any], cells: list[Any]) -> None:

@@ -219,6 +219,10 @@ ROWS = {
         when=delete(POD),
         then=DELETED,
     ),
+    "failed Pod is deleted immediately": Row(
+        given=(*RUNNING, merge(f"{POD}/status", {"status": {"phase": "Failed"}})), when=delete(POD), then=DELETED
+    ),
+    "deleted Pod is not found": Row(given=(*WAITING, delete(POD)), when=get(POD), then=not_found("pods")),
     "unscheduled Pod with a finalizer stays": Row(
         given=(post(PODS, {"metadata": {"name": "one", "finalizers": ["a.io/b"]}, "spec": _SPEC}),),
         when=delete(POD),

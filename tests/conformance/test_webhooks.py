@@ -98,6 +98,8 @@ async def test_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -> 
         pytest.param(
             {"code": 422, "reason": "Invalid", "message": "bad"}, 422, "Invalid", f"{DENIED}: bad", id="with a code"
         ),
+        pytest.param({"message": "no", "code": 200}, 400, None, f"{DENIED}: no", id="with a code of success"),
+        pytest.param(None, 400, None, f"{DENIED} without explanation", id="without a status"),
     ],
 )
 async def test_webhook_denies_a_request(

@@ -30,11 +30,6 @@ async def test_namespace_is_deleted_after_its_content(wire: RawClient) -> None:
     assert (await wire.get(WIDGETS)).names == ["slow"]
     refused = await wire.post(WIDGETS, widget("late"))
     assert refused.status == 403
-    assert refused.body["message"] == (
-        'widgets.example.io "late" is forbidden: unable to create new content in namespace x '
-        "because it is being terminated"
-    )
-    assert refused.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
     await wire.patch(f"{WIDGETS}/slow", {"metadata": {"finalizers": None}})
     await asyncio.sleep(1)
     assert (await wire.get(f"{SPACES}/x")).status == 404

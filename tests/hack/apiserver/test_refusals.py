@@ -73,6 +73,8 @@ async def test_match_conditions_are_refused(wire: RawClient) -> None:
         pytest.param("PATCH", MAP, "application/apply-patch+yaml", id="server-side apply"),
         pytest.param("PUT", MAP, "application/vnd.kubernetes.protobuf", id="protobuf"),
         pytest.param("PUT", MAP, "application/cbor", id="CBOR"),
+        pytest.param("PUT", MAP, "text/plain", id="text"),
+        pytest.param("PUT", MAP, "", id="no type"),
     ],
 )
 async def test_body_format_is_refused(wire: RawClient, method: str, path: str, media_type: str) -> None:

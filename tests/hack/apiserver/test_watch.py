@@ -24,25 +24,6 @@ async def _fill(wire: RawClient, names: str) -> str:
     return version
 
 
-@pytest.mark.parametrize("version", ["", "0"], ids=["most recent", "any"])
-async def test_watch_starts_with_existing_objects(wire: RawClient, version: str) -> None:
-    await _fill(wire, "ba")
-    async with wire.watch(MAPS, resourceVersion=version) as events:
-        assert await events.take(2) == [("ADDED", "a"), ("ADDED", "b")]
-        await wire.delete(f"{MAPS}/a")
-        assert await events.take(1) == [("DELETED", "a")]
-
-
-async def test_compacted_version_gets_an_error_event(server: ApiServer, wire: RawClient) -> None:
-    version = await _fill(wire, "ab")
-    await _fill(wire, "c")
-    server.compact()
-    async with wire.watch(MAPS, resourceVersion=version) as events:
-        (event,) = await events.rest()
-    assert event["type"] == "ERROR"
-    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
-
-
 async def test_history_keeps_recent_and_last_hundred_events(wire: RawClient) -> None:
     first = await _fill(wire, "a")
     for number in range(150):
@@ -93,20 +74,6 @@ async def test_watch_without_timeout_ends_within_an_hour(wire: RawClient) -> Non
     async with wire.watch(MAPS, allowWatchBookmarks="true") as events:
         await events.rest()
     assert 1800 <= loop.time() - begin < 3600
-
-
-async def test_object_leaving_the_selection_is_a_deletion(wire: RawClient) -> None:
-    async with wire.watch(MAPS, labelSelector="on=yes") as events:
-        await wire.post(MAPS, {"metadata": {"name": "a"}})
-        await wire.patch(f"{MAPS}/a", {"metadata": {"labels": {"on": "yes"}}})
-        await wire.patch(f"{MAPS}/a", {"data": {"x": "1"}})
-        off = await wire.patch(f"{MAPS}/a", {"metadata": {"labels": {"on": "no"}}})
-        await wire.patch(f"{MAPS}/a", {"data": {"x": "2"}})
-        await wire.patch(f"{MAPS}/a", {"metadata": {"labels": {"on": "yes"}}})
-        seen = [await events.next() for _ in range(4)]
-    assert [event["type"] for event in seen] == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
-    assert seen[2]["object"]["metadata"]["labels"] == {"on": "yes"}, "the last state that was selected"
-    assert seen[2]["object"]["metadata"]["resourceVersion"] == off.version
 
 
 async def test_watch_is_limited_to_its_namespace(wire: RawClient) -> None:

@@ -169,7 +169,7 @@ async def test_invalid_release_file_is_retried_until_repaired(
         pytest.param(
             SETTINGS,
             "server-version",
-            "Setting server-version lacks a value; Harvester sets it when it starts. "
+            "Setting server-version lacks a value, which Harvester sets. "
             "Run kubectl logs -n harvester-system deployment/harvester",
             id="Setting",
         ),

@@ -37,7 +37,7 @@ class Flag(Enum):
     BAD = "bad"
 
     def __bool__(self) -> bool:
-        """Whether the flag is TRUE."""
+        """Return True for TRUE only."""
         return self is Flag.TRUE
 
 
@@ -67,7 +67,7 @@ class PlanAnnotations:
 
     @property
     def skip_disk_check(self) -> Flag:
-        """Whether to skip the disk space check; BAD fails the check with `bad_flag`'s message."""
+        """The flag that skips the disk space check; BAD fails the check with `bad_flag`'s message."""
         value = self.raw.get(keys.ANNOTATION_SKIP_DISK_CHECK)
         if value is None:
             return Flag.ABSENT
@@ -106,7 +106,7 @@ class PlanAnnotations:
 
     @property
     def descheduler_was_enabled(self) -> bool:
-        """Whether the manager disabled the descheduler and must enable it again."""
+        """True if the manager disabled the descheduler and must enable it again."""
         return self.raw.get(keys.ANNOTATION_DESCHEDULER_WAS_ENABLED) == "true"
 
     def bad_flag(self, key: str) -> BadAnnotation:

@@ -29,12 +29,12 @@ _DNS_LABEL = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 
 def is_object_name(text: str) -> bool:
-    """Whether the text is a valid object name (a DNS subdomain). Checked before user input gets into a URL."""
+    """Return True for a valid object name (a DNS subdomain). Checked before user input gets into a URL."""
     return len(text) <= MAX_NAME and _OBJECT_NAME.fullmatch(text) is not None
 
 
 def is_namespace(text: str) -> bool:
-    """Whether the text is a valid namespace name (a DNS label)."""
+    """Return True for a valid namespace name (a DNS label)."""
     return len(text) <= MAX_LABEL and _NAMESPACE.fullmatch(text) is not None
 
 

@@ -33,7 +33,7 @@ class NodeState(StrEnum):
 
     @property
     def upgraded(self) -> bool:
-        """Whether the node runs the new release."""
+        """True if the node runs the new release."""
         return self not in _FATAL and self.group >= NodeState.POST_DRAINED.group
 
 

@@ -81,12 +81,12 @@ class Version:
 
     @property
     def is_dev(self) -> bool:
-        """Whether it is a development build, such as `master-1a2b3c4d` or `v1.7-head`."""
+        """True for a development build, such as `master-1a2b3c4d` or `v1.7-head`."""
         return self.core is None
 
     @property
     def is_prerelease(self) -> bool:
-        """Whether it has a prerelease tag, such as `-rc1`, `-head` or `-dirty`."""
+        """True with a prerelease tag, such as `-rc1`, `-head` or `-dirty`."""
         return bool(self.prerelease)
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Version:
         return "v{}.{}.{}".format(*self.core) + tag + build
 
     def equals(self, other: Version) -> bool:
-        """Whether both are equal apart from build metadata. Raises Incomparable for different development builds."""
+        """Return True if both are equal apart from build metadata. Raises Incomparable if one is another dev build."""
         if self.core is None or other.core is None:
             if self.raw == other.raw:
                 return True
@@ -106,7 +106,7 @@ class Version:
         return self.core == other.core and self.prerelease == other.prerelease
 
     def newer_than(self, other: Version) -> bool:
-        """Whether this is newer than the other. Raises Incomparable if one is a development build."""
+        """Return True if this is newer than the other. Raises Incomparable if one is a development build."""
         if self.core is None or other.core is None:
             raise _incomparable(self, other)
         if not self.is_prerelease or other.is_prerelease:
@@ -117,7 +117,7 @@ class Version:
         return _precedence(self.core, self.prerelease) > _precedence(other.core, _LAST_TAG)
 
     def older_than(self, other: Version) -> bool:
-        """Whether this is older than the other. Raises Incomparable if one is a development build."""
+        """Return True if this is older than the other. Raises Incomparable if one is a development build."""
         return not self.newer_than(other) and not self.equals(other)
 
 
@@ -148,10 +148,7 @@ def _parse(which: str, text: str) -> Version:
 
 
 def _leaving_dev(running: Version, wanted: Version) -> str:
-    return (
-        f"running version {running} is a development build, which can only be upgraded to another development build, "
-        f"not to {wanted}"
-    )
+    return f"running version {running} is a development build: it can only be upgraded to another one, not to {wanted}"
 
 
 def _downgrade(running: Version, wanted: Version) -> str | None:
@@ -166,10 +163,7 @@ def _below_minimum(running: Version, minimum: str) -> str | None:
     except InvalidVersion:
         return None
     if oldest.is_dev:
-        return (
-            f"the release's minimum version {oldest} is a development build, which cannot be compared with the running "
-            f"version {running}"
-        )
+        return f"minimum version {oldest} is a development build; it cannot be compared with running version {running}"
     if not running.older_than(oldest):
         return None
     return f"running version {running} is too old for this release; upgrade to {oldest} or later first"

@@ -23,7 +23,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsConfig:
-    """How to verify the server, and the client certificate. Equal values give equal TLS contexts."""
+    """The verification of the server, and the client certificate. Equal values give equal TLS contexts."""
 
     #: PEM text; "" for the system's authorities.
     ca_data: str = ""

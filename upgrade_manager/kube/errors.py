@@ -129,7 +129,7 @@ def error_from_status(about: str, obj: Object, *, status: int = 0, retry_after: 
 
 
 def is_too_large_resource_version(error: KubeError) -> bool:
-    """Whether the server has not reached the requested resourceVersion."""
+    """Return True if the server has not reached the requested resourceVersion."""
     causes = error.details.get("causes")
     if not isinstance(causes, list):
         return False

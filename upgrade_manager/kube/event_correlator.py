@@ -51,7 +51,7 @@ Key: TypeAlias = tuple[str, ...]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class EventSeries:
-    """One Event object: its content, its count, and whether the API server has it."""
+    """One Event object: its content, its count, and its state on the API server."""
 
     #: The name of the Event.
     name: str
@@ -73,7 +73,7 @@ class EventSeries:
 
     @property
     def namespace(self) -> str:
-        """Where the Event is stored; validation requires `default` for cluster-scoped objects."""
+        """The namespace of the Event; validation requires `default` for cluster-scoped objects."""
         return objects.namespace(self.about) or "default"
 
     def to_event(self, component: str) -> Object:
@@ -112,7 +112,7 @@ class EventSeries:
         return {"lastTimestamp": format_time(self.last), "message": self.message[:MESSAGE_LIMIT]}
 
     def resume(self, stored: Object) -> bool:
-        """Continue the count of the stored Event; return whether the stored count must be updated.
+        """Continue the count of the stored Event; return True if the stored count must be updated.
 
         After an attempt without a response, a stored Event with the same firstTimestamp is this series' own.
         """

@@ -127,7 +127,7 @@ class EventRecorder:
         return await self._client.patch(EVENTS, series.name, MergePatch(body), namespace=series.namespace)
 
     async def _create(self, series: EventSeries) -> bool:
-        """Create the Event; return whether nothing is left to send."""
+        """Create the Event; return True if nothing is left to send."""
         series.is_stored = False
         try:
             await self._client.create(EVENTS, series.to_event(self._component))

@@ -81,12 +81,12 @@ class Informer:
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is in the store."""
+        """True once the first list is in the store."""
         return self._synced.is_set()
 
     @property
     def last_error(self) -> str:
-        """Why the last list failed; "" after a success."""
+        """The error of the last list; "" after a success."""
         return self._reflector.last_error
 
     async def wait_for_version(self, resource_version: str, *, timeout: float = 5.0) -> bool:  # noqa: ASYNC109

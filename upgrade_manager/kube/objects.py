@@ -56,7 +56,7 @@ def finalizers(obj: Object) -> list[str]:
 
 
 def is_deleting(obj: Object) -> bool:
-    """Whether the object has a deletionTimestamp."""
+    """Return True if the object has a deletionTimestamp."""
     return bool(metadata(obj).get("deletionTimestamp"))
 
 
@@ -79,7 +79,7 @@ def condition(obj: Object, type_: str) -> Object | None:
 
 
 def is_condition_true(obj: Object, type_: str) -> bool:
-    """Whether the condition exists and its status is `True`."""
+    """Return True if the condition exists and its status is `True`."""
     found = condition(obj, type_)
     return found is not None and found.get("status") == "True"
 

@@ -66,7 +66,7 @@ class ObjectList:
     resource_version: str
     #: Empty on the last page.
     continue_token: str = ""
-    #: Whether the server split the list into pages; one that reads from its watch cache does not.
+    #: True if the server split the list into pages; one that reads from its watch cache does not.
     paginated: bool = False
 
 

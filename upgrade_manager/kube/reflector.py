@@ -84,17 +84,17 @@ class Reflector:
         self._random = random
         self._on_restart = on_restart
         self._log = _log.bind(resource=selection.resource.name)
-        #: Why the last list failed; "" after a success.
+        #: The error of the last list; "" after a success.
         self.last_error = ""
         #: Where the next watch starts, and the minimum version of the next list; "" before the first list.
         self._version = ""
-        #: Whether the server refused a list at that version; the next one requests the latest state.
+        #: True if the server refused a list at that version; the next one requests the latest state.
         self._is_version_unavailable = False
-        #: Whether the server pages lists at version "0", that is, has no watch cache.
+        #: True if the server pages lists at version "0", that is, has no watch cache.
         self._is_paged = False
         #: Consecutive watches that were closed at once after an event.
         self._quick_watches = 0
-        #: Whether events arrive in the order of their versions.
+        #: True if events arrive in the order of their versions.
         self._is_ordered = True
 
     async def run(self) -> NoReturn:

@@ -21,14 +21,14 @@ VERY_SHORT = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """Why a list or a watch ended, and the reaction."""
+    """The cause of the end of a list or a watch, and the reaction."""
 
     #: For metrics and logs: one of few values.
     reason: str
     relist: bool
-    #: Whether to wait for the backoff first.
+    #: True to wait for the backoff first.
     back_off: bool
-    #: Whether to log a warning.
+    #: True to log a warning.
     is_warning: bool = False
     #: Seconds, from the server.
     retry_after: float = 0.0
@@ -79,7 +79,7 @@ def after_list(error: KubeError) -> Ending:
 
 
 def is_version_unavailable(error: KubeError) -> bool:
-    """Whether the server cannot list at the requested resourceVersion, but perhaps at the latest.
+    """Return True if the server cannot list at the requested resourceVersion, but perhaps at the latest.
 
     An old server reports a version that it has not reached as a Timeout without causes.
     """
@@ -89,7 +89,7 @@ def is_version_unavailable(error: KubeError) -> bool:
 
 
 def may_list_instead(error: KubeError) -> bool:
-    """Whether a plain list may succeed after this error of a streaming list: not on an overloaded or absent server."""
+    """Return True if a plain list may succeed after this error of a streaming list: the server is up and not busy."""
     return not isinstance(error, Throttled) and error.reason != REFUSED
 
 

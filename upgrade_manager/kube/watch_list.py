@@ -46,7 +46,7 @@ class WatchListSupport:
         self._probe_at = 0.0
 
     def is_assumed(self) -> bool:
-        """Whether to request a streaming list."""
+        """Return True if the next list is a streaming list."""
         return loop_time() >= self._probe_at
 
     def mark_unsupported(self) -> None:
@@ -98,7 +98,7 @@ class InitialEvents:
 
 
 def is_unsupported(error: KubeError) -> bool:
-    """Whether the error of a streaming list shows missing support, provided that a plain list then succeeds.
+    """Return True if the error of a streaming list shows missing support, provided that a plain list then succeeds.
 
     Old servers reject the parameters (422, 400); still older ones ignore them and never send the bookmark. With other
     invalid parameters, such as a selector, the plain list fails too.

@@ -82,7 +82,7 @@ def _node_of(machine: Object) -> tuple[str, str]:
 
 
 def _summary(secret: Object) -> tuple[str, str, bool, bool]:
-    """Return name, Machine, whether a hook is pending, and whether one is another controller's."""
+    """Return name and Machine, then True for a pending hook, and True for another controller's hook."""
     pre, post = machine_plan.pre_drain_hook(secret), machine_plan.post_drain_hook(secret)
     requested = {RKE_PRE_DRAIN: pre.requested, RKE_POST_DRAIN: post.requested}
     present = objects.annotations_of(secret)

@@ -116,5 +116,5 @@ class Decision:
     effects: tuple[Effect, ...] = ()
     #: For the node's status entry; empty without a problem.
     message: str = ""
-    #: Why the node failed; empty if it did not.
+    #: The cause if the node failed; else empty.
     failure: str = ""

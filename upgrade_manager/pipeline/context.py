@@ -219,7 +219,7 @@ class ReconcileContext:
         await self._write_plan(MergePatch({"metadata": {"finalizers": finalizers}}), subresource="")
 
     async def persist(self) -> bool:
-        """Write the status if it has changed, with events and metrics of new phases; return whether it was written."""
+        """Write the status if it has changed, with events and metrics of new phases; return True if it was written."""
         difference = self.status.difference()
         if not difference:
             return False

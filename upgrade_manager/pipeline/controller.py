@@ -187,7 +187,7 @@ def _desired(plan: Object) -> Object:
 
 
 def _is_heartbeat(change: Change) -> bool:
-    """Return whether only the resourceVersion has changed: the change was in a field that the transform drops."""
+    """Return True if only the resourceVersion has changed: the change was in a field that the transform drops."""
     if change.old is None or change.kind is not ChangeKind.UPDATED:
         return False
     return _without_version(change.obj) == _without_version(change.old)

@@ -98,7 +98,7 @@ class PlanEvents:
         self._recorder.record(plan, type_=WARNING, reason=reason, message=one_line(message), name=name)
 
     def has_warned(self, plan: Object, reason: str, *, about: str = "") -> bool:
-        """Return whether this process has recorded the warning."""
+        """Return True if this process has recorded the warning."""
         return _unique_name(plan, f"{reason}/{about}" if about else reason) in self._warned
 
 

@@ -57,10 +57,7 @@ async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:
 
 
 async def keep_own(ctx: ReconcileContext) -> None:
-    """Keep the manager's own failed Jobs until the plan is deleted, and remove the others.
-
-    Their TTL of a week, for the case that the manager is uninstalled, is removed.
-    """
+    """Keep the manager's own failed Jobs, without their TTL, until the plan is deleted; remove the others."""
     jobs = await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())
     await run_all(*(_keep_or_remove(ctx, job) for job in jobs.items))
 

@@ -41,7 +41,7 @@ class InformerSpec(Selection):
     permanent: bool = False
 
     def covers(self, resource: Resource, namespace: str) -> bool:
-        """Return whether an object of that kind and namespace may be among the watched ones."""
+        """Return True if an object of that kind and namespace may be among the watched ones."""
         return self.resource == resource and self.namespace in {"", namespace}
 
 
@@ -122,7 +122,7 @@ class PlanInformers:
         return running
 
     async def wait_for(self, writes: Iterable[Write]) -> bool:
-        """Wait until the stores show the writes; return whether they do in time."""
+        """Wait until the stores show the writes; return True if they do in time."""
         newest: dict[InformerSpec, str] = {}
         for write in writes:
             for spec in self._running:

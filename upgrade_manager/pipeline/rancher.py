@@ -110,10 +110,7 @@ def stale_hooks(ctx: ReconcileContext) -> frozenset[str]:
 async def patch_rke_config(
     ctx: ReconcileContext, cluster: Object, values: Mapping[str, Any], *, before: list[Object] | None = None
 ) -> None:
-    """Set members of rkeConfig, or remove those that are None. Raises Conflict if they differ from `cluster`.
-
-    Raises Invalid if the patch is refused for another reason.
-    """
+    """Set or remove (None) members of rkeConfig. Raises Conflict if they differ from `cluster`, or Invalid."""
     patch = JsonPatch([*(before or []), *_operations(cluster, values)])
     try:
         await ctx.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)

@@ -65,7 +65,7 @@ class PlanReconciler:
         return await self._reconcile_plan(plan)
 
     async def _is_fresh(self, name: str) -> bool:
-        """Return whether the cache shows the manager's last write: a stale plan could resume an ended upgrade."""
+        """Return True if the cache shows the manager's last write: a stale plan could resume an ended upgrade."""
         if name in self._unseen and not await self._plans.wait_for_version(self._unseen[name]):
             return False
         self._unseen.pop(name, None)
@@ -192,7 +192,7 @@ class PlanReconciler:
         return Done()
 
     async def _is_finalizing(self, ctx: ReconcileContext) -> bool:
-        """Return whether the plan still has the finalizer on the API server.
+        """Return True if the plan still has the finalizer on the API server.
 
         If the response to its removal was lost, a new plan of the same name may own the objects by now.
         """
@@ -219,7 +219,7 @@ class PlanReconciler:
             self._throttle.written()
 
     async def _wait_for_caches(self, ctx: ReconcileContext) -> bool:
-        """Wait until the caches show this reconcile's writes; return whether they do."""
+        """Wait until the caches show this reconcile's writes; return True if they do."""
         seen = await ctx.informers.wait_for(ctx.writes)
         for write in ctx.writes:
             if write.resource == UPGRADE_PLANS:
@@ -228,7 +228,7 @@ class PlanReconciler:
 
 
 def _holds_cluster(plan: Object) -> bool:
-    """Return whether the plan is in progress, or has failed without having reverted its overrides yet."""
+    """Return True if the plan is in progress, or has failed without having reverted its overrides yet."""
     if (objects.condition(plan, PROGRESSING) or {}).get("status") == "True":
         return True
     restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"

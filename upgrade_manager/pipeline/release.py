@@ -86,7 +86,7 @@ def _is_empty(node: yaml.Node) -> bool:
 
 
 def _fits(node: yaml.Node, pattern: re.Pattern[str]) -> bool:
-    """Return whether it is a valid string; an unquoted `1.10` is the number 1.1."""
+    """Return True if it is a valid string; an unquoted `1.10` is the number 1.1."""
     return node.tag == _STRING and pattern.fullmatch(node.value) is not None
 
 

@@ -92,7 +92,7 @@ class StatusPatch:
         return self.phase in TERMINAL
 
     def only_informs(self) -> bool:
-        """Return whether only messages and node states have changed; their write may be delayed."""
+        """Return True if only messages and node states have changed; their write may be delayed."""
         if not self.difference().keys() <= {"conditions", "nodeUpgradeStatuses"}:
             return False
         return _without_messages(self._written) == _without_messages(self._status)
@@ -117,7 +117,7 @@ class StatusPatch:
         return state_of((self._nodes().get(node) or {}).get("state") or "")
 
     def has_node(self, node: str) -> bool:
-        """Return whether the node has an entry."""
+        """Return True if the node has an entry."""
         return node in self._nodes()
 
     def known_nodes(self) -> frozenset[str]:
@@ -163,7 +163,7 @@ class StatusPatch:
         self._condition(PROGRESSING, TRUE, self.phase, f"{message}; {detail}" if detail else message)
 
     def only_details(self, message: str) -> bool:
-        """Return whether only the detail that follows `message` in Progressing has changed."""
+        """Return True if only the detail that follows `message` in Progressing has changed."""
         if self.difference().keys() != {"conditions"}:
             return False
         before, after = (_by_type(status) for status in (self._written, self._status))

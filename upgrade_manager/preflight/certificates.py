@@ -46,11 +46,11 @@ class Validity:
         return (self.not_after - now) // timedelta(seconds=1)
 
     def outlasts(self, *, days: int, now: datetime) -> bool:
-        """Whether it is valid for at least that many days."""
+        """Return True if it is valid for at least that many days."""
         return self.seconds_left(now) >= days * _DAY
 
     def expiry(self, now: datetime) -> str:
-        """When it expires, as in `in 4 days, 2026-01-05T00:00:00Z`."""
+        """Describe the expiry, as in `in 4 days, 2026-01-05T00:00:00Z`."""
         left, when = self.seconds_left(now), format_time(self.not_after)
         if left < 0:
             return f"expired {when}"

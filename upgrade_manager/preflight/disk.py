@@ -42,7 +42,7 @@ class Disk:
 
     @property
     def suffices(self) -> bool:
-        """Whether usage with the new images stays within the threshold, in exact integer arithmetic."""
+        """True if usage with the new images stays within the threshold, in exact integer arithmetic."""
         return (self.used + NEW_IMAGES) * _HUNDRED <= self.threshold * self.capacity
 
     @property

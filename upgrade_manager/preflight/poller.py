@@ -55,7 +55,7 @@ class _Target(Generic[Result]):
 
     @property
     def failed(self) -> bool:
-        """Whether the target has failed for the whole timeout."""
+        """True once the target has failed for the whole timeout."""
         failing = self.failing_until - self.failing_since if self.error else 0.0
         return failing >= FAILURE_TIMEOUT and (self.failures >= MIN_FAILURES or failing >= MAX_FAILURE_TIMEOUT)
 

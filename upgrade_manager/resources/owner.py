@@ -37,7 +37,7 @@ class Owner:
         }
 
     def owns(self, obj: Object) -> bool:
-        """Whether this plan controls the object; labels alone may be those of a deleted plan of that name."""
+        """Return True if this plan controls the object; labels alone may be those of a deleted plan of that name."""
         return owner_uid(obj) == self.uid
 
     def labels(self, component: Component) -> dict[str, str]:

@@ -48,10 +48,7 @@ def image_preload_plan(owner: Owner, settings: PlanSettings, *, concurrency: int
 
 
 def image_cleanup_plan(owner: Owner, settings: PlanSettings, *, secrets: Sequence[str]) -> dict[str, Any]:
-    """Build the Plan that removes images of the previous release, one node after the other.
-
-    `secrets` are the names of the Secrets that contain the list, in order.
-    """
+    """Build the Plan that removes the images in these Secrets' lists, one node after the other."""
     plan = _plan(owner, settings, Component.IMAGE_CLEANUP, concurrency=1)
     plan["spec"]["secrets"] = [
         {"name": name, "path": f"{LIST_PATH}-{index:02}", "ignoreUpdates": True} for index, name in enumerate(secrets)

@@ -27,7 +27,7 @@ Check: TypeAlias = "Callable[[], Awaitable[None]]"
 
 
 class Unhealthy(Exception):
-    """Why a check fails; shown in the log and on the path of the check."""
+    """A failed check; its message is shown in the log and on the path of the check."""
 
 
 async def ping() -> None:

@@ -88,7 +88,7 @@ class LeaderElector:
         #: The lease as last read or written, and the loop time at which its record was first seen.
         self._observed: Object = {}
         self._observed_at = float("-inf")
-        #: Whether a request may have made this process the holder, so that the lease must be released.
+        #: True if a request may have made this process the holder, so that the lease must be released.
         self._is_claimed = False
         #: Loop time before the last successful renewal was sent; None while not leading.
         self._renewed_at: float | None = None

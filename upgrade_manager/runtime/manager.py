@@ -42,7 +42,7 @@ FORCED_STOP_TIMEOUT = 3.0
 
 
 class Stage(IntEnum):
-    """When a runnable starts, in order."""
+    """The order in which runnables start."""
 
     SERVERS = 1
     WEBHOOKS = 2

@@ -71,8 +71,6 @@ async def _running_version(ctx: ReconcileContext) -> str:
     setting = await ctx.find(SETTINGS, SETTING_SERVER_VERSION) or {}
     version = setting.get("value") or setting.get("default")
     if not version:
-        raise MissingObject(
-            f"Setting {SETTING_SERVER_VERSION} lacks a value; Harvester sets it when it starts. "
-            f"Run kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester"
-        )
+        logs = f"kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester"
+        raise MissingObject(f"Setting {SETTING_SERVER_VERSION} lacks a value, which Harvester sets. Run {logs}")
     return str(version)

@@ -46,7 +46,7 @@ class PlanProgress:
 
     complete: bool
     failed_job: JobState | None
-    #: Why the Plan failed without a failed Job; empty if it did not.
+    #: The cause of a failure without a failed Job; else empty.
     failure: str
     #: The newest Job of each node.
     jobs: dict[str, PlanJob]

@@ -44,10 +44,7 @@ async def serve(ctx: ReconcileContext) -> Completed | Waiting:
 
 
 async def unserved(ctx: ReconcileContext) -> Waiting | None:
-    """Return Waiting for a later phase until the repository is ready; None once it is.
-
-    Recreates a deleted repository.
-    """
+    """Recreate a deleted repository; return Waiting until it is ready, then None."""
     endpoints = await ctx.watch(repository_endpoints(ctx.owner))
     if any(_has_ready(slice_) for slice_ in endpoints.list()):
         return None

@@ -61,7 +61,7 @@ def test_a_pair_loads_with_and_without_memory_files(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("pem", [b"", b"invalid", new_pair()[0] + new_pair()[1]], ids=["empty", "invalid", "mismatch"])
 def test_an_invalid_pair_is_rejected(pem: bytes) -> None:
-    with pytest.raises(CertificateError, match="key and certificate do not load"):
+    with pytest.raises(CertificateError, match="key and certificate cannot be loaded"):
         context_from_pem(pem)
 
 

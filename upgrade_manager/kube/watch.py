@@ -90,7 +90,7 @@ class StreamWatcher:
             async with asyncio.timeout(min(IDLE_TIMEOUT, self._deadline - loop_time())):
                 return await anext(self._chunks, None)
         except TimeoutError as error:
-            raise Transient("no data from the watch", reason=TIMED_OUT) from error
+            raise Transient("watch timed out without data", reason=TIMED_OUT) from error
 
 
 class EventStore(Protocol):

@@ -34,7 +34,7 @@ class UpgradeMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._durations = Histogram(
             "harvester_upgrade_phase_duration_seconds",
-            "How long a phase took.",
+            "Duration of a phase.",
             ("phase", "outcome"),
             buckets=DURATION_BUCKETS,
             registry=metrics.registry,
@@ -87,7 +87,7 @@ class PlanCollector(Collector):
 def _info(plans: Iterable[Object]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(
         "harvester_upgrade_info",
-        "What is upgraded to what.",
+        "Target, previous version and image of a plan.",
         labels=("plan", "version", "previous_version", "image"),
     )
     for plan in plans:

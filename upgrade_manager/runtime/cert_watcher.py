@@ -30,7 +30,7 @@ def context_from_pem(pem: bytes) -> ssl.SSLContext:
         with _memory_file(pem) as path:
             context.load_cert_chain(path)
     except (OSError, ssl.SSLError) as error:
-        raise CertificateError(f"key and certificate do not load: {error}") from error
+        raise CertificateError(f"key and certificate cannot be loaded: {error}") from error
     return context
 
 

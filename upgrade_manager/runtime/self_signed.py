@@ -58,7 +58,7 @@ def _run(command: tuple[str, ...]) -> bytes:
     try:
         done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=True)  # noqa: S603  # a fixed command
     except (OSError, subprocess.SubprocessError) as error:
-        raise CertificateError(f"cannot make a self-signed certificate: {error}") from error
+        raise CertificateError(f"cannot create a self-signed certificate: {error}") from error
     return done.stdout
 
 

@@ -8,23 +8,6 @@ import pytest
 from hack.virtual_time import StuckError, run
 
 
-async def test_virtual_hours_are_exact() -> None:
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    await asyncio.sleep(3600)
-    assert loop.time() - started == 3600
-
-
-async def test_timeouts_fire_in_virtual_time() -> None:
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(60):
-            await asyncio.Event().wait()
-
-
-async def test_loop_waits_for_threads() -> None:
-    assert await asyncio.to_thread(lambda: 7) == 7
-
-
 def test_endless_wait_raises_stuck_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hack.virtual_time.STUCK_AFTER", 0.01)
     with pytest.raises(StuckError, match="nothing is scheduled"):

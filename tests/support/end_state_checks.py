@@ -7,11 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tests.support.cluster_state import stored, title
-from tests.support.upgrade import condition, phases_of
+from tests.support.exactly_once import SUCCESS_EVENTS
+from tests.support.upgrade import condition, phases_of, provision_generation
 from upgrade_manager.api.keys import LABEL_PLAN, PREFIX
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, phase_of
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, phase_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS, SERVICES
+from upgrade_manager.kube.resources import SECRETS, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -71,7 +72,7 @@ async def check_success(stage: UpgradeRun) -> list[str]:
     if condition(plan, "Degraded") != ("False", "ReconcileSuccess", ""):
         errors.append(f"plan {stage.name} is Degraded: {condition(plan, 'Degraded')}")
     generation = objects.status(plan).get("provisionGeneration")
-    now = await _generation(stage.simulation)
+    now = await provision_generation(stage.simulation)
     if generation not in {None, now}:
         errors.append(f"plan {stage.name} recorded generation {generation}, the cluster has {now}")
     errors += [f"plan {stage.name}: {text}" for text in await _event_errors(stage, plan)]
@@ -84,16 +85,7 @@ async def _event_errors(stage: UpgradeRun, plan: Object) -> list[str]:
     for event in await stage.events():
         if event["involvedObject"].get("uid") == objects.uid(plan):
             counts[event["message"]] += event["count"]
-    steps = [f"{verb} phase {phase}" for phase in PHASES for verb in ("Entering", "Completed")]
-    wanted = [*steps, "Upgrade completed successfully"]
-    return [f"{text!r} was recorded {counts[text]} times" for text in wanted if counts[text] != 1]
-
-
-async def _generation(simulation: Simulation) -> int | None:
-    """Return Rancher's provisionGeneration."""
-    cluster = await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-    found: int | None = objects.spec(cluster)["rkeConfig"].get("provisionGeneration")
-    return found
+    return [f"{text!r} was recorded {counts[text]} times" for text in SUCCESS_EVENTS if counts[text] != 1]
 
 
 async def check_failure(stage: UpgradeRun, failing: Failing) -> list[str]:

@@ -25,7 +25,7 @@ FAREWELL, REAL_FAREWELL = 300.0, 60.0
 _INTERVAL = 0.2
 _CREATED = 201
 #: The events of an upgrade that succeeds.
-_EXPECTED = Counter(
+SUCCESS_EVENTS = Counter(
     [f"{verb} {phase}" for phase in PHASES for verb in ("Entering phase", "Completed phase")]
     + ["Upgrade completed successfully"]
 )
@@ -53,7 +53,7 @@ async def assert_succeeds_once(stage: UpgradeRun, witness: CreateCounter) -> Non
     assert objects.status(plan)["provisionGeneration"] == 4
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     assert [name for name, count in witness.created.items() if count > 1] == []
-    assert _announcements(events) == _EXPECTED
+    assert _announcements(events) == SUCCESS_EVENTS
     for event in events:
         assert_readable(event["message"])
 
@@ -65,7 +65,7 @@ async def _all_events(stage: UpgradeRun) -> list[Object]:
         return await stage.events()
     deadline = loop.time() + REAL_FAREWELL
     events = await stage.events()
-    while loop.time() < deadline and not _announcements(events) >= _EXPECTED:
+    while loop.time() < deadline and not _announcements(events) >= SUCCESS_EVENTS:
         await asyncio.sleep(_INTERVAL)
         events = await stage.events()
     return events

@@ -82,7 +82,7 @@ class RequestAudit:
     async def _now(self, call: Call) -> Object | None:
         """Read the object of a write."""
         path = call.path.removesuffix(f"/{call.subresource}") if call.subresource else call.path
-        answer = await self._inner.send(Request(method="GET", path=path, headers=_ADMIN))
+        answer = await self._inner.send(Request(method="GET", path=path, headers={"accept": "application/json"}))
         found: Object | None = json.loads(answer.body) if answer.status in _OK else None
         return found
 
@@ -99,14 +99,10 @@ class RequestAudit:
             self._removal(request, call)
         elif before is not None and call.resource not in _FREE:
             after = await self._now(call)
-            if call.resource == PLANS:
-                self._plan(call, json.loads(answer.body))
+            if call.resource == PLANS and not call.subresource:
+                for violation in self._plans.changed(json.loads(answer.body)):
+                    self._broken(call, violation)
             self._change(call, before, after)
-
-    def _plan(self, call: Call, plan: Object) -> None:
-        if not call.subresource:
-            for violation in self._plans.changed(plan):
-                self._broken(call, violation)
 
     def _removal(self, request: Request, call: Call) -> None:
         selector = dict(request.query).get("labelSelector", "")
@@ -183,6 +179,3 @@ class AuditedBackend(EmbeddedBackend):
         self.audit = RequestAudit(self.line)
         self.transport = self.audit
         self.client_transport = self.audit
-
-
-_ADMIN: dict[str, str] = {"accept": "application/json"}

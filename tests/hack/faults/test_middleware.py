@@ -59,12 +59,7 @@ async def fill(wire: RawClient, names: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "query", "expected"),
     [
-        pytest.param("GET", "/version", {}, Call(verb="get", path="/version"), id="no resource"),
-        pytest.param("GET", "/api/v1", {}, Call(verb="get", path="/api/v1"), id="discovery"),
         pytest.param("GET", MAPS, {}, Call(verb="list", resource="configmaps", namespace="default"), id="list"),
-        pytest.param(
-            "GET", MAPS, {"watch": "1"}, Call(verb="watch", resource="configmaps", namespace="default"), id="watch"
-        ),
         pytest.param(
             "PATCH",
             "/apis/example.io/v1/namespaces/x/widgets/a%2Fb/status",
@@ -75,7 +70,6 @@ async def fill(wire: RawClient, names: str) -> None:
         pytest.param(
             "DELETE", "/apis/batch/v1/jobs", {}, Call(verb="deletecollection", resource="jobs.batch"), id="collection"
         ),
-        pytest.param("GET", "/api/v1/namespaces/x", {}, Call(verb="get", resource="namespaces", name="x"), id="space"),
         pytest.param(
             "PUT",
             "/api/v1/namespaces/x/finalize",

@@ -69,8 +69,8 @@ def permits(permission: tuple[str, str, str, str], call: Call) -> bool:
     namespace, resource, verb, name = permission
     # Of what lies behind a proxy only the proxy counts.
     subresource = call.subresource.partition("/")[0]
-    asked = f"{call.resource}/{subresource}" if subresource else call.resource
-    return namespace in {"", call.namespace} and (resource, verb) == (asked, call.verb) and name in {"", call.name}
+    requested = f"{call.resource}/{subresource}" if subresource else call.resource
+    return namespace in {"", call.namespace} and (resource, verb) == (requested, call.verb) and name in {"", call.name}
 
 
 @pytest.mark.rule(

@@ -160,9 +160,9 @@ async def _check_repository(url: str) -> None:
         with pytest.raises(aiohttp.ClientError):
             await session.get(url.replace("{plan}", "demo") + "/harvester-iso/harvester-release.yaml")
         base = url.removesuffix("/{plan}")
-        async with session.head(f"{base}/iso/harvester-v1.8.0-amd64.iso") as answer:
-            assert answer.status == 200
-            assert int(answer.headers["Content-Length"]) > 0
+        async with session.head(f"{base}/iso/harvester-v1.8.0-amd64.iso") as response:
+            assert response.status == 200
+            assert int(response.headers["Content-Length"]) > 0
 
 
 @pytest.mark.full

@@ -58,13 +58,13 @@ class InterruptibleTransport:
         last = len(self.writes) == self._die_at
         if last and not self._after:
             await self._die()
-        answer = await self._inner.send(request)
+        response = await self._inner.send(request)
         if last:
             await self._die()
         if len(self.writes) == self._lose_at:
             raise Transient("the response was lost")
         self._check()
-        return answer
+        return response
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         """Forward it, unless the transport is cut."""

@@ -67,13 +67,13 @@ class RequestAudit:
         before = await self._now(call) if manager and call.name else None
         if not manager and call.verb == "delete" and call.resource == PLANS:
             self._plans.deleted(call.name)
-        answer = await self._inner.send(request)
-        if answer.status in _OK:
+        response = await self._inner.send(request)
+        if response.status in _OK:
             if call.resource == PLANS and call.subresource == "status":
-                self._status(call, answer, manager=manager)
+                self._status(call, response, manager=manager)
             if manager:
-                await self._check(request, call, answer, before)
-        return answer
+                await self._check(request, call, response, before)
+        return response
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         """Forward it."""
@@ -82,25 +82,25 @@ class RequestAudit:
     async def _now(self, call: Call) -> Object | None:
         """Read the object of a write."""
         path = call.path.removesuffix(f"/{call.subresource}") if call.subresource else call.path
-        answer = await self._inner.send(Request(method="GET", path=path, headers={"accept": "application/json"}))
-        found: Object | None = json.loads(answer.body) if answer.status in _OK else None
+        response = await self._inner.send(Request(method="GET", path=path, headers={"accept": "application/json"}))
+        found: Object | None = json.loads(response.body) if response.status in _OK else None
         return found
 
-    def _status(self, call: Call, answer: Response, *, manager: bool) -> None:
+    def _status(self, call: Call, response: Response, *, manager: bool) -> None:
         if not manager:
             self._broken(call, f"{call.user_agent} wrote the plan's status")
-        for violation in self._plans.status(json.loads(answer.body)):
+        for violation in self._plans.status(json.loads(response.body)):
             self._broken(call, violation)
 
-    async def _check(self, request: Request, call: Call, answer: Response, before: Object | None) -> None:
+    async def _check(self, request: Request, call: Call, response: Response, before: Object | None) -> None:
         if call.verb == "create":
-            self._creation(call, answer)
+            self._creation(call, response)
         elif call.verb == "deletecollection":
             self._removal(request, call)
         elif before is not None and call.resource not in _FREE:
             after = await self._now(call)
             if call.resource == PLANS and not call.subresource:
-                for violation in self._plans.changed(json.loads(answer.body)):
+                for violation in self._plans.changed(json.loads(response.body)):
                     self._broken(call, violation)
             self._change(call, before, after)
 
@@ -113,10 +113,10 @@ class RequestAudit:
                 return
         self._broken(call, f"deletes unowned objects: {selector}")
 
-    def _creation(self, call: Call, answer: Response) -> None:
-        if answer.status != _CREATED or not call.resource or call.resource.endswith(".k8s.io"):
+    def _creation(self, call: Call, response: Response) -> None:
+        if response.status != _CREATED or not call.resource or call.resource.endswith(".k8s.io"):
             return
-        made = json.loads(answer.body)
+        made = json.loads(response.body)
         title = f"{call.resource} {call.namespace}/{objects.name(made)}"
         # Another plan of the same name creates objects of the same names.
         self._created[f"{title} {objects.owner_uid(made)}"] += 1

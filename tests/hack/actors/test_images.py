@@ -69,17 +69,17 @@ async def test_image_import_reports_progress_and_labels_at_the_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         pytest.param({"url": "http://elsewhere.example.com/a.iso"}, "no such host", id="a wrong address"),
         pytest.param({"targetStorageClassName": "fast"}, "not found", id="a storage class that does not exist"),
     ],
 )
-async def test_permanent_import_failure_exceeds_the_limit(spec: dict[str, Any], said: str) -> None:
+async def test_permanent_import_failure_exceeds_the_limit(spec: dict[str, Any], message: str) -> None:
     async with importing(retry=1, **spec) as given:
         done = await given.until("RetryLimitExceeded")
         await asyncio.sleep(60)
         assert await given.now() == done
     assert done["status"]["failed"] == 2
     assert (objects.condition(done, "Imported") or {})["status"] == "False"
-    assert said in (objects.condition(done, "RetryLimitExceeded") or {})["message"]
+    assert message in (objects.condition(done, "RetryLimitExceeded") or {})["message"]

@@ -31,7 +31,7 @@ def _container(**changes: Any) -> Callable[[Object], None]:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         pytest.param(_container(image=""), "no image", id="no image"),
         pytest.param(_container(securityContext={}), "not privileged", id="no privileges"),
@@ -40,11 +40,11 @@ def _container(**changes: Any) -> Callable[[Object], None]:
         pytest.param(lambda given: given["spec"].update(containers=[]), "no container", id="no container"),
     ],
 )
-def test_pod_without_required_fields_cannot_start(spoil: Callable[[Object], None], said: str) -> None:
+def test_pod_without_required_fields_cannot_start(spoil: Callable[[Object], None], message: str) -> None:
     given = pod()
     assert missing_from(given) == ""
     spoil(given)
-    assert said in missing_from(given)
+    assert message in missing_from(given)
 
 
 def test_script_with_unset_variable_fails() -> None:

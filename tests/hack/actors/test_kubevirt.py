@@ -45,8 +45,8 @@ async def moved(simulation: Simulation) -> bool:
 
 
 async def order(simulation: Simulation, what: str, body: Object | None = None) -> None:
-    answer = await simulation.client().raw("PUT", PATH + what, body=body or {})
-    assert (answer.status, answer.body) == (202, b"")
+    response = await simulation.client().raw("PUT", PATH + what, body=body or {})
+    assert (response.status, response.body) == (202, b"")
 
 
 async def test_drain_taint_migrates_vm_and_its_volume() -> None:

@@ -50,17 +50,17 @@ class Cluster:
         owner = {objects.name(one): objects.labels(one)["rke.cattle.io/machine-name"] for one in listed}
         return {machines[owner[objects.name(one)]]["status"]["nodeRef"]["name"]: one for one in listed}
 
-    async def asked(self, question: str) -> dict[str, str]:
+    async def pending(self, hook: str) -> dict[str, str]:
         """Return the pending hook annotation of each node that has one."""
-        found = {node: objects.annotations_of(one).get(RKE + question) for node, one in (await self.secrets()).items()}
+        found = {node: objects.annotations_of(one).get(RKE + hook) for node, one in (await self.secrets()).items()}
         return {node: text for node, text in found.items() if text}
 
-    async def until_asked(self, question: str) -> tuple[str, str]:
-        asked: dict[str, str] = await eventually(lambda: self.asked(question))
-        ((node, text),) = asked.items()
+    async def until_pending(self, hook: str) -> tuple[str, str]:
+        pending: dict[str, str] = await eventually(lambda: self.pending(hook))
+        ((node, text),) = pending.items()
         return node, text
 
-    async def answer(self, node: str, hook: str, text: str) -> None:
+    async def acknowledge(self, node: str, hook: str, text: str) -> None:
         secret = (await self.secrets())[node]
         patch = MergePatch({"metadata": {"annotations": {hook: text}}})
         await self.client.patch(SECRETS, objects.name(secret), patch, namespace="fleet-local")
@@ -78,32 +78,32 @@ async def cluster() -> AsyncIterator[Cluster]:
         yield Cluster(simulation)
 
 
-@pytest.mark.parametrize("answer", ["", "{}", "something else"])
-async def test_only_identical_text_acknowledges_a_hook(cluster: Cluster, answer: str) -> None:
+@pytest.mark.parametrize("other", ["", "{}", "something else"])
+async def test_only_identical_text_acknowledges_a_hook(cluster: Cluster, other: str) -> None:
     await cluster.start()
-    node, text = await cluster.until_asked("pre-drain")
-    await cluster.answer(node, PRE_HOOK, answer)
-    await cluster.answer(node, POST_HOOK, text)
+    node, text = await cluster.until_pending("pre-drain")
+    await cluster.acknowledge(node, PRE_HOOK, other)
+    await cluster.acknowledge(node, POST_HOOK, text)
     await asyncio.sleep(20)
     assert RKE + "drain-done" not in await cluster.annotations(node)
 
 
 async def test_leftover_acknowledgement_counts_at_once(cluster: Cluster) -> None:
     await cluster.start()
-    node, text = await cluster.until_asked("pre-drain")
+    node, text = await cluster.until_pending("pre-drain")
     other = next(name for name in await cluster.secrets() if name != node)
-    await cluster.answer(other, PRE_HOOK, text)
-    await cluster.answer(node, PRE_HOOK, text)
-    await cluster.until_asked("post-drain")
-    await cluster.answer(node, POST_HOOK, text)
-    await eventually(lambda: cluster.asked("post-drain"))
+    await cluster.acknowledge(other, PRE_HOOK, text)
+    await cluster.acknowledge(node, PRE_HOOK, text)
+    await cluster.until_pending("post-drain")
+    await cluster.acknowledge(node, POST_HOOK, text)
+    await eventually(lambda: cluster.pending("post-drain"))
 
 
 async def test_manual_uncordon_is_reverted_during_a_hook(cluster: Cluster) -> None:
     await cluster.start()
-    node, _ = await cluster.until_asked("pre-drain")
+    node, _ = await cluster.until_pending("pre-drain")
     await cluster.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": None}}))
-    await cluster.answer(node, "unrelated", "x")
+    await cluster.acknowledge(node, "unrelated", "x")
 
     async def cordoned() -> bool:
         return bool((await cluster.node(node))["spec"].get("unschedulable"))
@@ -113,18 +113,18 @@ async def test_manual_uncordon_is_reverted_during_a_hook(cluster: Cluster) -> No
 
 async def test_changed_drain_options_restart_the_drain(cluster: Cluster) -> None:
     await cluster.start()
-    node, text = await cluster.until_asked("pre-drain")
+    node, text = await cluster.until_pending("pre-drain")
     await cluster.patch(RELEASE, upgradeStrategy={"controlPlaneDrainOptions": {"gracePeriod": 7}})
 
     async def renewed() -> str:
-        return (await cluster.asked("pre-drain")).get(node, text).replace(text, "")
+        return (await cluster.pending("pre-drain")).get(node, text).replace(text, "")
 
     assert '"gracePeriod":7' in await eventually(renewed)
 
 
 async def test_new_generation_drains_without_a_new_version(cluster: Cluster) -> None:
     await cluster.start(cluster.simulation.scenario.software.kubernetes)
-    await cluster.until_asked("pre-drain")
+    await cluster.until_pending("pre-drain")
 
 
 async def test_unknown_kubernetes_version_is_not_planned(cluster: Cluster) -> None:
@@ -139,7 +139,7 @@ async def test_undrainable_node_keeps_the_drain_waiting() -> None:
     async with Simulation(scenario) as simulation:
         cluster = Cluster(simulation)
         await cluster.start()
-        node, text = await cluster.until_asked("pre-drain")
-        await cluster.answer(node, PRE_HOOK, text)
+        node, text = await cluster.until_pending("pre-drain")
+        await cluster.acknowledge(node, PRE_HOOK, text)
         await asyncio.sleep(60)
         assert RKE + "drain-done" not in await cluster.annotations(node)

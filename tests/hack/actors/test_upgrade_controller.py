@@ -101,10 +101,10 @@ async def test_plan_without_nodes_is_complete(given: Given, spec: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("asked", "deadline"), [(..., 900), (-5, 900), (0, None), (5, 5)], ids=["absent", "negative", "zero", "given"]
+    ("seconds", "deadline"), [(..., 900), (-5, 900), (0, None), (5, 5)], ids=["absent", "negative", "zero", "given"]
 )
-async def test_job_deadline_rules(given: Given, asked: Any, deadline: int | None) -> None:
-    await given.create(jobActiveDeadlineSecs=asked)
+async def test_job_deadline_rules(given: Given, seconds: Any, deadline: int | None) -> None:
+    await given.create(jobActiveDeadlineSecs=seconds)
     await given.until("True", "Complete")
     assert {objects.spec(job).get("activeDeadlineSeconds") for job in await given.jobs()} == {deadline}
 

@@ -142,17 +142,17 @@ def _entry(event: str, obj: Object) -> dict[str, Any]:
 
 def _write(exchange: Exchange) -> dict[str, Any]:
     """Return an entry of a recording's writes."""
-    call, answer = call_of(exchange.request), json.loads(exchange.body or b"{}")
+    call, response = call_of(exchange.request), json.loads(exchange.body or b"{}")
     resource = call.resource.split(".")[0] + (f"/{call.subresource}" if call.subresource else "")
     entry: dict[str, Any] = {"verb": call.verb, "resource": resource, "code": exchange.status}
     if exchange.status not in WRITTEN or call.verb == "delete":
         return entry
-    complete = objects.condition(answer, "Complete") or {}
+    complete = objects.condition(response, "Complete") or {}
     return entry | {
-        "name": call.name or objects.name(answer),
-        "applying": objects.status(answer).get("applying", []),
+        "name": call.name or objects.name(response),
+        "applying": objects.status(response).get("applying", []),
         "complete": f"{complete.get('status')}/{complete.get('reason')}",
-        "parallelism": objects.spec(answer).get("parallelism"),
+        "parallelism": objects.spec(response).get("parallelism"),
     }
 
 

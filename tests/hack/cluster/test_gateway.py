@@ -66,21 +66,21 @@ async def session(authority: Authority, gateway: Gateway) -> AsyncIterator[aioht
         yield session
 
 
-async def _line(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+async def _line(response: aiohttp.ClientResponse) -> dict[str, Any]:
     async with asyncio.timeout(5):
-        event: dict[str, Any] = json.loads(await answer.content.readline())
+        event: dict[str, Any] = json.loads(await response.content.readline())
     return event
 
 
 async def test_watch_streams_until_its_client_disconnects(session: aiohttp.ClientSession, server: ApiServer) -> None:
     inside = RawClient(server)
     collection = server.storage.collection("configmaps")
-    async with session.get(MAPS, params={"watch": "1"}) as answer:
-        assert answer.headers["transfer-encoding"] == "chunked"
+    async with session.get(MAPS, params={"watch": "1"}) as response:
+        assert response.headers["transfer-encoding"] == "chunked"
         await inside.post(MAPS, {"metadata": {"name": "a"}})
-        assert (await _line(answer))["type"] == "ADDED"
+        assert (await _line(response))["type"] == "ADDED"
         await inside.delete(f"{MAPS}/a")
-        assert (await _line(answer))["type"] == "DELETED"
+        assert (await _line(response))["type"] == "DELETED"
         assert collection.wakers
     async with asyncio.timeout(5):
         while collection.wakers:  # noqa: ASYNC110  # the other end of a real connection reports nothing
@@ -93,8 +93,8 @@ async def test_broken_stream_breaks_the_connection(session: aiohttp.ClientSessio
         async with session.post(MAPS, json={"metadata": {"name": name}}):
             pass
     with pytest.raises(aiohttp.ClientError):
-        async with session.get(MAPS, params={"watch": "1"}) as answer:
-            await answer.read()
+        async with session.get(MAPS, params={"watch": "1"}) as response:
+            await response.read()
 
 
 async def test_lost_response_breaks_the_connection(
@@ -111,10 +111,10 @@ async def test_shutdown_ends_streams_properly(faults: Middleware, tls: ssl.SSLCo
     connector = aiohttp.TCPConnector(ssl=client_context(authority.certificate))
     async with aiohttp.ClientSession(connector=connector, headers=ALLOWED) as session:
         async with Gateway(faults, tls=tls) as gateway:
-            answer = await session.get(f"{gateway.url}{MAPS}?watch=1")
-            assert answer.status == 200
+            response = await session.get(f"{gateway.url}{MAPS}?watch=1")
+            assert response.status == 200
         async with asyncio.timeout(5):
-            assert await answer.read() == b""
+            assert await response.read() == b""
 
 
 def test_key_file_is_readable_by_owner_only(authority: Authority, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_custom_file_loads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param("nodes: {count: zero}", "nodes.count", id="a wrong type names its place"),
         pytest.param("nodez: {}", "nodez", id="a misspelt key is refused"),
@@ -43,12 +43,12 @@ def test_custom_file_loads(tmp_path: Path) -> None:
         pytest.param("- a", "not a mapping", id="a list"),
     ],
 )
-def test_invalid_file_gives_a_one_line_error(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_file_gives_a_one_line_error(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text(text)
     with pytest.raises(scenario.ScenarioError) as caught:
         scenario.load(str(path))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

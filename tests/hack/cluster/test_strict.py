@@ -27,9 +27,9 @@ def plan(**spec: Any) -> dict[str, Any]:
 
 
 async def test_unknown_field_is_refused(wire: RawClient) -> None:
-    answer = await wire.post(PLANS, plan(colour="red"))
-    assert answer.status == 400
-    assert 'unknown field "spec.colour"' in answer.body["message"]
+    response = await wire.post(PLANS, plan(colour="red"))
+    assert response.status == 400
+    assert 'unknown field "spec.colour"' in response.body["message"]
 
 
 async def test_patch_is_validated_strictly(wire: RawClient) -> None:

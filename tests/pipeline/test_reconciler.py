@@ -12,10 +12,9 @@ from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
 from tests.support.exactly_once import CreateCounter, assert_succeeds_once
-from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of
+from tests.support.upgrade import UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Waiting
@@ -57,17 +56,14 @@ class Meanwhile:
 async def test_unknown_phase_is_kept_and_reported() -> None:
     async with Simulation(actors=False) as simulation:
         stage = await UpgradeRun.set_up(simulation)
-        plan = await stage.create_plan(BY_VERSION)
+        plan = await stage.create_plan()
         status = {"currentPhase": "Polishing", "conditions": [], "shine": {"level": 3}}
-        await simulation.client().update(UPGRADE_PLANS, {**plan, "status": status}, subresource="status")
+        await stage.client.update(UPGRADE_PLANS, {**plan, "status": status}, subresource="status")
         async with stage.life():
             await asyncio.sleep(WHILE)
             plan = await stage.plan()
-    assert condition(plan, "Degraded") == (
-        "True",
-        "ReconcileError",
-        "unknown phase Polishing; run the manager version that recorded it",
-    )
+    message = "unknown phase Polishing; run the manager version that recorded it"
+    assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
     assert objects.status(plan)["currentPhase"] == "Polishing"
 
 
@@ -78,13 +74,10 @@ async def test_unknown_phase_is_kept_and_reported() -> None:
 async def test_ended_plan_observes_new_generations() -> None:
     """`kubectl wait` ignores conditions of an older generation."""
     days = {"management.harvesterhci.io/min-certs-expiration-in-day": "0"}
-    async with Simulation(actors=False) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION, annotations=days)
-            assert await stage.until_ended() == FAILED
-            await simulation.client().patch(UPGRADE_PLANS, stage.name, MergePatch({"spec": {"force": True}}))
-            await asyncio.sleep(WHILE)
+    async with Simulation(actors=False) as simulation, started(simulation, annotations=days) as stage:
+        assert await stage.until_ended() == FAILED
+        await stage.patch(spec={"force": True})
+        await asyncio.sleep(WHILE)
         plan = await stage.plan()
     assert objects.metadata(plan)["generation"] == 2
     assert {one["observedGeneration"] for one in objects.status(plan)["conditions"]} == {2}
@@ -96,17 +89,13 @@ async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.M
         raise ValueError("Traceback: /usr/lib/python/secret")
 
     async with Simulation() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
         with monkeypatch.context() as patched:
             patched.setattr(Initialize, "run", broken)
-            async with stage.life():
-                await stage.create_plan(BY_VERSION)
+            async with started(simulation) as stage:
                 await asyncio.sleep(WHILE)
-                plan = await stage.plan()
-        events = await stage.events("ReconcileError")
         message = f"internal error (ValueError), retrying. {LOGS}"
-        assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
-        assert [event["message"] for event in events] == [message]
+        assert condition(await stage.plan(), "Degraded") == ("True", "ReconcileError", message)
+        assert await stage.warnings() == [("ReconcileError", message)]
         async with stage.life(seed="repaired"):
             assert await stage.until_ended() == SUCCEEDED
         assert condition(await stage.plan(), "Degraded") == ("False", "ReconcileSuccess", "")
@@ -128,7 +117,7 @@ async def test_lasting_error_is_one_event_when_the_manager(
     counts: list[int] = []
     async with simulate(actors=False) as simulation:
         stage = await UpgradeRun.set_up(simulation)
-        await stage.create_plan(BY_VERSION)
+        await stage.create_plan()
         for seed in ("first", "second", "third"):
             already = len(tried)
             async with stage.life(seed=seed) as life:
@@ -176,10 +165,8 @@ async def test_error_is_recorded_when_status_writes_succeed_again() -> None:
         action=Refuse(status=500, reason="InternalError"),
     )
     async with Simulation(actors=False) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
         simulation.middleware.add(refusal)
-        async with stage.life():
-            await stage.create_plan({"version": "v9.9.9"})
+        async with started(simulation, {"version": "v9.9.9"}) as stage:
             await asyncio.sleep(WHILE)
             before = await stage.plan()
             simulation.middleware.remove(refusal)
@@ -213,7 +200,7 @@ async def test_informational_writes_are_throttled(
     async with Simulation(actors=False) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life() as life:
-            await stage.create_plan(BY_VERSION)
+            await stage.create_plan()
             await stage.until("Initializing")
             await asyncio.sleep(spacing)
             before = len(life.wire.writes)
@@ -228,22 +215,19 @@ async def test_informational_writes_are_throttled(
 @pytest.mark.parametrize("subresource", ["", "status"], ids=["before the finalizer", "before the first record"])
 async def test_plan_deleted_meanwhile_does_not_block_the_next(simulate: Simulate, subresource: str) -> None:
     async with simulate() as simulation:
-        client = simulation.client()
         stage = await UpgradeRun.set_up(simulation)
 
         async def vanish() -> None:
-            await client.delete(UPGRADE_PLANS, stage.name)
-            await client.patch(UPGRADE_PLANS, stage.name, MergePatch({"metadata": {"finalizers": None}}))
+            await stage.client.delete(UPGRADE_PLANS, stage.name)
+            if subresource:
+                await stage.patch(metadata={"finalizers": None})
 
-        async def delete() -> None:
-            await client.delete(UPGRADE_PLANS, stage.name)
-
-        simulation.middleware.hook = Meanwhile(vanish if subresource else delete, subresource=subresource)
+        simulation.middleware.hook = Meanwhile(vanish, subresource=subresource)
         following = replace(stage, name="next")
         async with stage.life():
-            await stage.create_plan(BY_VERSION)
+            await stage.create_plan()
             assert await stage.until("deleted") == "deleted"
-            await following.create_plan(BY_VERSION)
+            await following.create_plan()
             assert await following.until("Initialized", "ISODownloading")
 
 
@@ -252,23 +236,20 @@ async def test_plan_deleted_meanwhile_does_not_block_the_next(simulate: Simulate
 @pytest.mark.parametrize("subresource", ["", "status"], ids=["of the finalizer", "of the status"])
 async def test_conflict_is_retried_and_is_no_error(simulate: Simulate, subresource: str) -> None:
     async with simulate() as simulation:
-        client = simulation.client()
         stage = await UpgradeRun.set_up(simulation)
 
         async def overtake() -> None:
-            note = MergePatch({"metadata": {"annotations": {"note": "from a user"}}})
-            await client.patch(UPGRADE_PLANS, stage.name, note)
+            await stage.patch(metadata={"annotations": {"note": "from a user"}})
 
         simulation.middleware.hook = Meanwhile(overtake, subresource=subresource)
         async with stage.life():
-            await stage.create_plan(BY_VERSION)
+            await stage.create_plan()
             await stage.until("ISODownloading")
             plan = await stage.plan()
-        warnings = [event for event in await stage.events() if event["type"] == "Warning"]
+        assert await stage.warnings() == []
     assert len(stage.ledger.conflicts) == 1
     assert objects.annotations_of(plan)["note"] == "from a user"
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
-    assert warnings == []
 
 
 class Blinding(CreateCounter):
@@ -293,13 +274,11 @@ class Blinding(CreateCounter):
 
 async def test_stale_cache_repeats_no_write() -> None:
     async with Simulation("three-nodes") as simulation:
-        stage = await UpgradeRun.set_up(simulation)
         blinding = simulation.middleware.hook = Blinding(simulation)
         # An open watch would outlast it otherwise.
         cut = Rule(match=Match(verbs=("watch",), resource="upgradeplans.*"), action=Cut(seconds=0.5, clean=False))
         simulation.middleware.add(cut)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
+        async with started(simulation) as stage:
             await assert_succeeds_once(stage, blinding)
 
 
@@ -313,31 +292,29 @@ async def test_stopping_during_a_reconcile_is_no_error() -> None:
             await asyncio.sleep(3600)
 
         simulation.middleware.hook = Meanwhile(hang, subresource="status")
-        began = 0.0
         async with stage.life():
-            await stage.create_plan(BY_VERSION)
+            await stage.create_plan()
             await stopped.wait()
             began = asyncio.get_running_loop().time()
         assert asyncio.get_running_loop().time() - began < WHILE
         async with stage.life(seed="successor"):
             assert await stage.until_ended() == SUCCEEDED
-        assert [event for event in await stage.events() if event["type"] == "Warning"] == []
+        assert await stage.warnings() == []
 
 
 @pytest.mark.rule("pipeline: a blocked plan and its deletion change nothing")
 @pytest.mark.servers
 async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) -> None:
     async with simulate() as simulation:
-        client = simulation.client()
         stage = await UpgradeRun.set_up(simulation)
         blocked = replace(stage, name="blocked")
         async with stage.life() as life:
-            await stage.create_plan(BY_VERSION)
+            await stage.create_plan()
             await stage.until("ISODownloading")
-            await blocked.create_plan(BY_VERSION)
+            await blocked.create_plan()
             await blocked.until_decided()
             assert condition(await blocked.plan(), "Available")[:2] == ("False", "ConcurrentUpgradeBlocked")
-            await client.delete(UPGRADE_PLANS, "blocked")
+            await stage.client.delete(UPGRADE_PLANS, "blocked")
             assert await blocked.until("deleted") == "deleted"
             # Deletions select by label, which no path shows; those of the other plan come at its end.
             assert [write for write in life.wire.writes if write.startswith("DELETE")] == []
@@ -349,21 +326,17 @@ async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) 
 @pytest.mark.rule("pipeline: a new plan runs after the previous one has ended")
 @pytest.mark.servers
 async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulate) -> None:
-    async with simulate(scale=0.1) as simulation:
-        client = simulation.client()
-        stage = await UpgradeRun.set_up(simulation)
+    setting = "Setting longhorn-system/replica-replenishment-wait-interval"
+    async with simulate(scale=0.1) as simulation, started(simulation) as stage:
         following = replace(stage, name="next")
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            assert await stage.until_ended() == SUCCEEDED
-            await following.create_plan(BY_VERSION)
-            await following.until("NodeUpgrading")
-            before = await end_state(simulation)
-            await client.delete(UPGRADE_PLANS, stage.name)
-            assert await stage.until("deleted") == "deleted"
-            setting = "Setting longhorn-system/replica-replenishment-wait-interval"
-            assert (await end_state(simulation))[setting] == before[setting]
-            assert await following.until_ended() == SUCCEEDED
+        assert await stage.until_ended() == SUCCEEDED
+        await following.create_plan()
+        await following.until("NodeUpgrading")
+        before = await end_state(simulation)
+        await stage.client.delete(UPGRADE_PLANS, stage.name)
+        assert await stage.until("deleted") == "deleted"
+        assert (await end_state(simulation))[setting] == before[setting]
+        assert await following.until_ended() == SUCCEEDED
         assert objects.status(await following.plan())["provisionGeneration"] == 5
         assert stage.ledger.conflicts == []
 
@@ -371,18 +344,12 @@ async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulat
 @pytest.mark.parametrize(
     ("away", "repeated"), [pytest.param(1.0, True, id="a moment"), pytest.param(5400.0, False, id="an hour and a half")]
 )
-async def test_events_of_recent_phases_are_replayed_on_start(
-    away: float,
-    repeated: bool,  # noqa: FBT001  # a table
-) -> None:
+async def test_events_of_recent_phases_are_replayed_on_start(away: float, *, repeated: bool) -> None:
     async with Simulation() as simulation:
-        client = simulation.client()
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan({"version": "v9.9.9"})
+        async with started(simulation, {"version": "v9.9.9"}) as stage:
             await asyncio.sleep(1)
-        for event in (await client.list(EVENTS)).items:
-            await client.delete(EVENTS, objects.name(event), namespace=objects.namespace(event))
+        for event in (await stage.client.list(EVENTS)).items:
+            await stage.client.delete(EVENTS, objects.name(event), namespace=objects.namespace(event))
         await asyncio.sleep(away)
         async with stage.life(seed="successor"):
             await asyncio.sleep(1)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
 
+ANOTHER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}
 TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
 
 
@@ -84,11 +85,7 @@ class TestEnsure:
         ("references", "named"),
         [
             pytest.param([], "was not created by this plan", id="unowned"),
-            pytest.param(
-                [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}],
-                r"belongs to ConfigMap x \(uid u-9\)",
-                id="another owner",
-            ),
+            pytest.param([ANOTHER], r"belongs to ConfigMap x \(uid u-9\)", id="another owner"),
         ],
     )
     async def test_foreign_object_is_kept_and_its_owner_reported(

@@ -15,6 +15,7 @@ from upgrade_manager.pipeline.phases.base import Waiting
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
 
+row = pytest.param
 PLACE, NAME = "harvester-system", "up-x"
 JOB = f"Job {PLACE}/{NAME}"
 NOW, LONG_AGO = "2026-01-01T00:00:00Z", "2025-12-31T23:00:00Z"
@@ -45,10 +46,14 @@ def warning(message: str) -> dict[str, Any]:
     return {"metadata": metadata, "involvedObject": about, "type": "Warning", "reason": "Failed", "message": message}
 
 
-SLOW = pod(
-    phase="Pending",
-    conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}],
-)
+SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+SLOW = pod(phase="Pending", conditions=[SCHEDULED])
+UNSCHEDULABLE = "Pod up-x-1 is Pending (Unschedulable: 0/3 nodes)"
+DISK_FULL = failed_pod("disk full")
+FIRST, LAST = ": attempt 1 of 3", ": attempt 3 of 3"
+NO_POD, NOT_STARTED = "waiting for its Pod", "its Pod is starting"
+NODE_DOWN = ": failed (DeadlineExceeded), waiting for its Pod to terminate; check that its node is up"
+SUSPENDED = f""" is suspended. Resume it: kubectl patch job -n {PLACE} {NAME} -p '{{"spec":{{"suspend":false}}}}'"""
 FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}
 
 
@@ -56,75 +61,21 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
 @pytest.mark.parametrize(
     ("raw", "others", "message", "detail"),
     [
-        pytest.param(job(created=NOW), [], ": attempt 1 of 3", NO_POD, id="just created"),
-        pytest.param(job(created=NOW, active=1), [], ": attempt 1 of 3", "its Pod is starting", id="with a Pod"),
-        pytest.param(job(active=1, ready=1, startTime=NOW), [], ": attempt 1 of 3", f"running since {NOW}", id="runs"),
-        pytest.param(job(active=1, ready=1), [], ": attempt 1 of 3", "running", id="runs, without startTime"),
-        pytest.param(
-            job(succeeded=1),
-            [],
-            ": attempt 1 of 3",
-            "Pod finished; waiting for the Job to be marked complete",
-            id="Pod finished",
-        ),
-        pytest.param(
-            job(created=NOW, failed=1),
-            [],
-            ": attempt 2 of 3; the last attempt failed",
-            NO_POD,
-            id="retried",
-        ),
-        pytest.param(
-            job(active=1, ready=1, failed=2),
-            [failed_pod("no space left")],
-            ": attempt 3 of 3; last failure: no space left",
-            "running",
-            id="last attempt",
-        ),
-        pytest.param(
-            job(created=NOW, failed=3),
-            [],
-            ": attempt 3 of 3; the last attempt failed",
-            NO_POD,
-            id="all attempts failed",
-        ),
-        pytest.param(
-            job(created=NOW, spec={"backoffLimit": None}),
-            [],
-            ": attempt 1 of 7",
-            NO_POD,
-            id="default limit",
-        ),
-        pytest.param(
-            job(spec={"suspend": True}),
-            [],
-            f""" is suspended. Resume it: kubectl patch job -n {PLACE} {NAME} -p '{{"spec":{{"suspend":false}}}}'""",
-            "",
-            id="suspended",
-        ),
-        pytest.param(
-            job(conditions=[FAILURE_TARGET]),
-            [],
-            ": failed (DeadlineExceeded), waiting for its Pod to terminate; check that its node is up",
-            "",
-            id="node is down",
-        ),
-        pytest.param(job(), [], ": attempt 1 of 3", NO_POD, id="no Pod for a minute"),
-        pytest.param(
-            job(),
-            [warning("serviceaccount\n not found")],
-            ": attempt 1 of 3",
-            "waiting for its Pod (serviceaccount not found)",
-            id="no Pod for a minute, with a Warning event",
-        ),
-        pytest.param(
-            job(active=1),
-            [SLOW, warning("of the past")],
-            ": attempt 1 of 3",
-            "Pod up-x-1 is Pending (Unschedulable: 0/3 nodes)",
-            id="Pod not started for a minute",
-        ),
-        pytest.param(job(active=1), [], ": attempt 1 of 3", "its Pod is starting", id="Pod not found"),
+        row(job(created=NOW), [], FIRST, NO_POD, id="just created"),
+        row(job(created=NOW, active=1), [], FIRST, NOT_STARTED, id="with a Pod"),
+        row(job(active=1, ready=1, startTime=NOW), [], FIRST, f"running since {NOW}", id="runs"),
+        row(job(active=1, ready=1), [], FIRST, "running", id="runs, without startTime"),
+        row(job(succeeded=1), [], FIRST, "Pod finished; waiting for the Job to be marked complete", id="Pod finished"),
+        row(job(created=NOW, failed=1), [], ": attempt 2 of 3; the last attempt failed", NO_POD, id="retried"),
+        row(job(active=1, ready=1, failed=2), [DISK_FULL], f"{LAST}; last failure: disk full", "running", id="last"),
+        row(job(created=NOW, failed=3), [], f"{LAST}; the last attempt failed", NO_POD, id="all attempts failed"),
+        row(job(created=NOW, spec={"backoffLimit": None}), [], ": attempt 1 of 7", NO_POD, id="default limit"),
+        row(job(spec={"suspend": True}), [], SUSPENDED, "", id="suspended"),
+        row(job(conditions=[FAILURE_TARGET]), [], NODE_DOWN, "", id="node is down"),
+        row(job(), [], FIRST, NO_POD, id="no Pod for a minute"),
+        row(job(), [warning("SA\n not found")], FIRST, f"{NO_POD} (SA not found)", id="no Pod, a Warning event"),
+        row(job(active=1), [SLOW, warning("of the past")], FIRST, UNSCHEDULABLE, id="Pod not started for a minute"),
+        row(job(active=1), [], FIRST, NOT_STARTED, id="Pod not found"),
     ],
 )
 async def test_progress_of_a_job(

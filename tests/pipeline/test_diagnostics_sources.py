@@ -89,51 +89,32 @@ def waiting(reason: str, message: str = "") -> dict[str, Any]:
     return {"name": "apply", "state": {"waiting": {"reason": reason, "message": message}}}
 
 
-UNSCHEDULABLE = [
-    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
-]
+row = pytest.param
+UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]
+NO_IMAGE, INVALID = waiting("ImagePullBackOff", "no such image"), waiting("CreateContainerError")
+CRASH = waiting("CrashLoopBackOff", "back-off 10s")
+PENDING, RUNNING = {"phase": "Pending"}, {"phase": "Running"}
+NOT_READY = "running, but not ready"
 
 
 @pytest.mark.parametrize(
     ("status", "described"),
     [
-        pytest.param({}, "is Pending", id="no status"),
-        pytest.param(
-            {"phase": "Pending", "conditions": UNSCHEDULABLE},
-            "is Pending (Unschedulable: 0/3 nodes are available)",
-            id="unschedulable",
+        row({}, "Pending", id="no status"),
+        row({**PENDING, "conditions": UNSCHEDULABLE}, "Pending (Unschedulable: 0/3 nodes)", id="unschedulable"),
+        row({**PENDING, "containerStatuses": [NO_IMAGE]}, "Pending (ImagePullBackOff: no such image)", id="image"),
+        row({**PENDING, "initContainerStatuses": [INVALID]}, "Pending (CreateContainerError)", id="init container"),
+        row({**PENDING, "containerStatuses": [waiting("ContainerCreating")]}, "Pending", id="starting"),
+        row(
+            {**RUNNING, "containerStatuses": [CRASH]}, f"{NOT_READY} (CrashLoopBackOff: back-off 10s)", id="crash loop"
         ),
-        pytest.param(
-            {"phase": "Pending", "containerStatuses": [waiting("ImagePullBackOff", "no such image")]},
-            "is Pending (ImagePullBackOff: no such image)",
-            id="image not found",
-        ),
-        pytest.param(
-            {"phase": "Pending", "initContainerStatuses": [waiting("CreateContainerError")]},
-            "is Pending (CreateContainerError)",
-            id="init container",
-        ),
-        pytest.param(
-            {"phase": "Pending", "containerStatuses": [waiting("ContainerCreating")]}, "is Pending", id="starting"
-        ),
-        pytest.param(
-            {"phase": "Running", "containerStatuses": [waiting("CrashLoopBackOff", "back-off 10s")]},
-            "is running, but not ready (CrashLoopBackOff: back-off 10s)",
-            id="crash loop",
-        ),
-        pytest.param({"phase": "Running"}, "is running, but not ready", id="not ready"),
-        pytest.param(
-            {"phase": "Unknown", "reason": "NodeLost", "message": "node n1 is lost"},
-            "is Unknown (NodeLost: node n1 is lost)",
-            id="node lost",
-        ),
-        pytest.param(
-            {"phase": None, "containerStatuses": [{"state": None}], "conditions": None}, "is Pending", id="nulls"
-        ),
+        row(RUNNING, NOT_READY, id="not ready"),
+        row({"phase": "Unknown", "reason": "NodeLost", "message": "lost"}, "Unknown (NodeLost: lost)", id="node lost"),
+        row({"phase": None, "containerStatuses": [{"state": None}], "conditions": None}, "Pending", id="nulls"),
     ],
 )
 def test_pod_is_described_with_phase_and_reason(status: dict[str, Any], described: str) -> None:
-    assert describe_pod({"metadata": {"name": "p"}, "status": status}) == f"Pod p {described}"
+    assert describe_pod({"metadata": {"name": "p"}, "status": status}) == f"Pod p is {described}"
 
 
 async def not_ready(cluster: Harvester) -> str:
@@ -174,19 +155,14 @@ def event(message: str, *, at: int = 0, type_: str = "Warning", **subject: str) 
         pytest.param([event("fine", type_="Normal")], "", id="a Normal event"),
         pytest.param([event("else", name="other")], "", id="of another object"),
         pytest.param([event("past", uid="p-0")], "", id="of an earlier object of the name"),
-        pytest.param([event("a job's", kind="Job")], "", id="of another kind"),
+        pytest.param([event("another kind's", kind="Job")], "", id="of another kind"),
     ],
 )
 async def test_latest_warning(cluster: Harvester, events: list[dict[str, Any]], message: str) -> None:
-    for number, one in enumerate(events):
+    of_job = event("a job's", apiVersion="batch/v1", kind="Job", uid="j-1")
+    for number, one in enumerate([*events, of_job]):
         await cluster.put(EVENTS, {**one, "metadata": {"name": f"e{number}", "namespace": PLACE}})
     assert await latest_warning(cluster.client, PLAN, kind="Plan") == message
-
-
-async def test_latest_warning_of_a_job(cluster: Harvester) -> None:
-    of_job = event("a job's", apiVersion="batch/v1", kind="Job", uid="j-1")
-    for number, one in enumerate((event("a plan's"), of_job)):
-        await cluster.put(EVENTS, {**one, "metadata": {"name": f"e{number}", "namespace": PLACE}})
     job = {"metadata": {"name": "up-x", "namespace": PLACE, "uid": "j-1"}}
     assert await latest_warning(cluster.client, job, kind="Job") == "a job's"
 
@@ -203,11 +179,7 @@ async def put_everything(cluster: Harvester) -> None:
     assert await everything(cluster) == (f"{CAUSE}: bad", "Pod pending is Pending", "warned")
 
 
-@pytest.mark.parametrize(
-    "error",
-    [Transient("down"), Forbidden("no"), Throttled("later", retry_after=1.0)],
-    ids=["down", "forbidden", "throttled"],
-)
+@pytest.mark.parametrize("error", [Transient("down"), Forbidden("no"), Throttled("later", retry_after=1.0)], ids=str)
 async def test_failed_list_counts_as_empty(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch, error: KubeError
 ) -> None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
+VERSION, CHECKING = {"version": "v1.7.0"}, "and checking the nodes"
+RELEASE_FILE = "Reading http://up-repo.harvester-system/harvester-iso/harvester-release.yaml"
+DISK_FULL, NOT_ALLOWED = Failed(cause="disk full"), Failed(cause="not allowed")
 FIRST, SECOND = PhaseName.INITIALIZE, PhaseName.ISO_DOWNLOAD
 
 
@@ -90,9 +93,7 @@ async def test_advance_starts_at_the_recorded_phase(cluster: Harvester, recorded
 
 
 @pytest.mark.rule("pipeline: a phase runs until it completes or fails")
-@pytest.mark.parametrize(
-    "result", [Waiting(message="waiting for a Job"), Failed(cause="disk full")], ids=["waits", "has failed"]
-)
+@pytest.mark.parametrize("result", [Waiting(message="waiting for a Job"), DISK_FULL], ids=["waits", "has failed"])
 async def test_advance_stops_where_a_phase(cluster: Harvester, result: PhaseResult) -> None:
     calls: list[str] = []
     ctx = await context_at(cluster, "Initializing")
@@ -119,13 +120,9 @@ async def test_unfinished_exit_is_called_again(cluster: Harvester) -> None:
 @pytest.mark.parametrize(
     ("recorded", "result", "refusal", "message"),
     [
-        pytest.param(
-            "Initializing", Completed(), None, "Removing the objects of UpgradePlan up", id="after the last phase"
-        ),
-        pytest.param("Initialized", Failed(cause="disk full"), None, "Doing ISODownload", id="in a phase"),
-        pytest.param(
-            "Initializing", None, Failed(cause="not allowed"), "Starting phase ISODownload", id="between two phases"
-        ),
+        pytest.param("Initializing", None, None, "Removing the objects of UpgradePlan up", id="after the last phase"),
+        pytest.param("Initialized", DISK_FULL, None, "Doing ISODownload", id="in a phase"),
+        pytest.param("Initializing", None, NOT_ALLOWED, "Starting phase ISODownload", id="between two phases"),
     ],
 )
 async def test_progressing_has_a_message_before_the_first_run(
@@ -141,25 +138,10 @@ async def test_progressing_has_a_message_before_the_first_run(
 @pytest.mark.parametrize(
     ("phase", "spec", "message"),
     [
-        pytest.param(
-            "Initializing",
-            {"version": "v1.7.0"},
-            "Reading Version harvester-system/v1.7.0 and checking the nodes",
-            id="Initialize by version",
-        ),
-        pytest.param(
-            "Initializing",
-            {"image": "iso"},
-            "Reading Setting server-version and checking the nodes",
-            id="Initialize by image",
-        ),
-        pytest.param(
-            "MetadataPopulating",
-            {"version": "v1.7.0"},
-            "Reading http://up-repo.harvester-system/harvester-iso/harvester-release.yaml",
-            id="MetadataPopulate",
-        ),
-        pytest.param("NodeUpgrading", {"version": "v1.7.0"}, "Upgrading the nodes", id="another"),
+        pytest.param("Initializing", VERSION, f"Reading Version harvester-system/v1.7.0 {CHECKING}", id="by version"),
+        pytest.param("Initializing", {"image": "iso"}, f"Reading Setting server-version {CHECKING}", id="by image"),
+        pytest.param("MetadataPopulating", VERSION, RELEASE_FILE, id="MetadataPopulate"),
+        pytest.param("NodeUpgrading", VERSION, "Upgrading the nodes", id="another"),
     ],
 )
 async def test_initial_message_names_what_is_read_first(
@@ -173,8 +155,7 @@ async def test_initial_message_names_what_is_read_first(
 async def test_refused_phase_is_not_recorded(cluster: Harvester) -> None:
     calls: list[str] = []
     ctx = await context_at(cluster, "Initializing")
-    refusal = Failed(cause="not allowed")
-    assert await engine(calls, refusal=refusal).advance(ctx) == refusal
+    assert await engine(calls, refusal=NOT_ALLOWED).advance(ctx) == NOT_ALLOWED
     assert calls == WALK[:3]
     assert ctx.status.recorded_phases() == [FIRST.completed]
 

@@ -11,6 +11,7 @@ import pytest
 from upgrade_manager.api.keys import Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS
@@ -27,48 +28,40 @@ if TYPE_CHECKING:
 PLACE = "cattle-system"
 FAILED: Object = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}], "failed": 3}
 CLAIM = {"upgrade.cattle.io/controller": "system-upgrade-controller", "objectset.rio.cattle.io/hash": "h"}
-CONTAINER = {"name": "upgrade", "image": "i"}
 
 
-async def failed_job(cluster: Harvester, *, status: Object | None = None) -> tuple[ReconcileContext, Object]:
+async def put_job(
+    cluster: Harvester, name: str, namespace: str, status: Object | None, labels: Object, owner: Object
+) -> None:
+    metadata = {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "upgrade", "image": "i"}]}}
+    spec = {"ttlSecondsAfterFinished": 900, "template": pod}
+    await cluster.put(JOBS, {"metadata": metadata, "spec": spec}, status=status)
+
+
+async def failed_job(cluster: Harvester, *, status: Object | None = FAILED) -> tuple[ReconcileContext, Object]:
     """Create an upgrade and a Job of its Plan."""
     ctx = cluster.context(await cluster.plan())
     settings = PlanSettings(image=ToolkitImage(repository="r", tag="v1"), service_account="a")
     plan = await cluster.put(SUC_PLANS, image_preload_plan(ctx.owner, settings, concurrency=1))
-    reference = {
-        "apiVersion": SUC_PLANS.api_version,
-        "kind": "Plan",
-        "name": objects.name(plan),
-        "uid": objects.uid(plan),
-        "controller": True,
-    }
+    owner = {"apiVersion": SUC_PLANS.api_version, "kind": "Plan", "name": objects.name(plan), "uid": objects.uid(plan)}
     labels = {**ctx.owner.labels(Component.IMAGE_PRELOAD), **CLAIM, "upgrade.cattle.io/node": "n1"}
-    metadata = {"name": "apply", "namespace": PLACE, "labels": labels, "ownerReferences": [reference]}
-    pod = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
-    spec: dict[str, Any] = {"ttlSecondsAfterFinished": 900, "template": pod}
-    await cluster.put(JOBS, {"metadata": metadata, "spec": spec}, status=status)
+    await put_job(cluster, "apply", PLACE, status, labels, {**owner, "controller": True})
     return ctx, await cluster.find(JOBS, "apply", PLACE)
 
 
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
 async def test_failed_job_is_owned_by_the_plan(cluster: Harvester) -> None:
-    ctx, _ = await failed_job(cluster, status=FAILED)
-    await take_over(ctx, Component.IMAGE_PRELOAD)
-    await remove_ttl(ctx, Component.IMAGE_PRELOAD)
+    ctx, _ = await failed_job(cluster)
+    for _ in range(2):
+        await take_over(ctx, Component.IMAGE_PRELOAD)
+        await remove_ttl(ctx, Component.IMAGE_PRELOAD)
+    assert len([write for write in ctx.writes if write.resource == JOBS]) == 2
     job = await cluster.find(JOBS, "apply", PLACE)
     assert objects.owner_uid(job) == ctx.owner.uid
     assert CLAIM.keys().isdisjoint(objects.labels(job))
     assert objects.labels(job)["upgrade.cattle.io/node"] == "n1"
     assert "ttlSecondsAfterFinished" not in objects.spec(job)
-
-
-async def test_repetition_changes_nothing(cluster: Harvester) -> None:
-    ctx, _ = await failed_job(cluster, status=FAILED)
-    for _ in range(2):
-        await take_over(ctx, Component.IMAGE_PRELOAD)
-        await remove_ttl(ctx, Component.IMAGE_PRELOAD)
-    writes = [write for write in ctx.writes if write.resource == JOBS]
-    assert len(writes) == 2
 
 
 @pytest.mark.parametrize(
@@ -86,9 +79,8 @@ async def test_other_job_stays(cluster: Harvester, status: Object | None, compon
 
 
 async def test_job_that_is_claimed_again_is_taken_over_again(cluster: Harvester) -> None:
-    ctx, before = await failed_job(cluster, status=FAILED)
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    ctx, before = await failed_job(cluster)
+    began = loop_time()
 
     async def claim() -> None:
         await asyncio.sleep(1)
@@ -98,12 +90,12 @@ async def test_job_that_is_claimed_again_is_taken_over_again(cluster: Harvester)
     async with asyncio.TaskGroup() as group:
         group.create_task(claim())
         await take_over(ctx, Component.IMAGE_PRELOAD)
-    assert loop.time() - began == 2 * failed_jobs.REACTION_TIME
+    assert loop_time() - began == 2 * failed_jobs.REACTION_TIME
     assert objects.owner_uid(await cluster.find(JOBS, "apply", PLACE)) == ctx.owner.uid
 
 
 async def test_plan_stays_until_the_controller_has_reacted(cluster: Harvester) -> None:
-    ctx, _ = await failed_job(cluster, status=FAILED)
+    ctx, _ = await failed_job(cluster)
     patch = ctx.client.patch
 
     async def lose(*given: Any, **options: Any) -> Any:
@@ -114,17 +106,16 @@ async def test_plan_stays_until_the_controller_has_reacted(cluster: Harvester) -
     with pytest.raises(Transient):
         await take_over(ctx, Component.IMAGE_PRELOAD)
     ctx.client.patch = patch  # type: ignore[method-assign]
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    began = loop_time()
     await take_over(ctx, Component.IMAGE_PRELOAD)
-    assert loop.time() - began == failed_jobs.REACTION_TIME
+    assert loop_time() - began == failed_jobs.REACTION_TIME
     await cluster.client.delete(SUC_PLANS, component_name(ctx.owner.name, Component.IMAGE_PRELOAD), namespace=PLACE)
     await take_over(ctx, Component.IMAGE_PRELOAD)
-    assert loop.time() - began == failed_jobs.REACTION_TIME
+    assert loop_time() - began == failed_jobs.REACTION_TIME
 
 
 async def test_take_over_is_bounded(cluster: Harvester) -> None:
-    ctx, _ = await failed_job(cluster, status=FAILED)
+    ctx, _ = await failed_job(cluster)
 
     async def claim() -> None:
         while True:
@@ -136,11 +127,11 @@ async def test_take_over_is_bounded(cluster: Harvester) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-    assert asyncio.get_running_loop().time() == failed_jobs.MAX_ROUNDS * failed_jobs.REACTION_TIME
+    assert loop_time() == failed_jobs.MAX_ROUNDS * failed_jobs.REACTION_TIME
 
 
 async def test_deleted_job_is_ignored(cluster: Harvester) -> None:
-    ctx, _ = await failed_job(cluster, status=FAILED)
+    ctx, _ = await failed_job(cluster)
     lister = ctx.client.list
 
     async def list_and_lose(*given: Any, **options: Any) -> Any:
@@ -154,23 +145,13 @@ async def test_deleted_job_is_ignored(cluster: Harvester) -> None:
     assert await cluster.find(JOBS, "apply", PLACE) is None
 
 
-async def own_job(cluster: Harvester, ctx: ReconcileContext, name: str, *, status: Object | None = None) -> None:
-    """Create a Job of the manager's own."""
-    labels = ctx.owner.labels(Component.NODE_UPGRADE)
-    owners = [ctx.owner.reference()]
-    metadata = {"name": name, "namespace": "harvester-system", "labels": labels, "ownerReferences": owners}
-    pod = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
-    await cluster.put(
-        JOBS, {"metadata": metadata, "spec": {"ttlSecondsAfterFinished": 604800, "template": pod}}, status=status
-    )
-
-
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
 async def test_own_failed_job_is_kept_without_ttl(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan())
-    await own_job(cluster, ctx, "failed", status=FAILED)
-    await own_job(cluster, ctx, "done", status={"conditions": [{"type": "Complete", "status": "True"}]})
-    await own_job(cluster, ctx, "running")
+    complete = {"conditions": [{"type": "Complete", "status": "True"}]}
+    labels, owner = ctx.owner.labels(Component.NODE_UPGRADE), ctx.owner.reference()
+    for name, status in {"failed": FAILED, "done": complete, "running": None}.items():
+        await put_job(cluster, name, "harvester-system", status, labels, owner)
     for _ in range(2):
         await failed_jobs.keep_own(ctx)
     assert await cluster.names(JOBS, "harvester-system") == ["failed"]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
 DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"
+BOTH = {INTERVAL: "600", DESCHEDULER: "true"}
 
 
 async def settings(cluster: Harvester, *, value: str | None = "600", enabled: bool | None = True) -> None:
@@ -78,10 +79,7 @@ async def revert(ctx: ReconcileContext) -> None:
     ],
 )
 async def test_originals_are_recorded(
-    cluster: Harvester,
-    value: str | None,
-    enabled: bool | None,  # noqa: FBT001  # a table
-    annotations: dict[str, str],
+    cluster: Harvester, value: str | None, annotations: dict[str, str], *, enabled: bool | None
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
     ctx = single_node(cluster.context(await cluster.plan()))
@@ -93,55 +91,37 @@ async def test_originals_are_recorded(
     "nodes: Longhorn's replica-replenishment-wait-interval is raised to 1800",
     "nodes: an interval of 1800 or more is unchanged",
     "nodes: the descheduler addon is disabled if it was enabled",
-)
-@pytest.mark.parametrize(
-    ("annotations", "after"),
-    [
-        pytest.param({INTERVAL: "600", DESCHEDULER: "true"}, ("1800", False), id="both"),
-        pytest.param({INTERVAL: "600"}, ("1800", True), id="interval"),
-        pytest.param({DESCHEDULER: "true"}, ("600", False), id="descheduler"),
-        pytest.param({}, ("600", True), id="nothing recorded"),
-    ],
-)
-async def test_recorded_settings_are_changed(
-    cluster: Harvester, annotations: dict[str, str], after: tuple[Any, Any]
-) -> None:
-    await settings(cluster)
-    ctx = await recorded(cluster, annotations)
-    await overrides.apply_overrides(ctx)
-    await overrides.apply_overrides(ctx)
-    assert await now(cluster) == after
-
-
-@pytest.mark.rule(
     "nodes: setting and addon may be absent",
     "nodes: a crash neither loses an original value nor records the override as one",
 )
 @pytest.mark.parametrize(
-    ("value", "enabled", "after"),
+    ("value", "enabled", "annotations", "after"),
     [
-        pytest.param("3600", True, ("3600", False), id="raised by a user"),
-        pytest.param("300", True, ("300", False), id="lowered by a user"),
-        pytest.param("1800", False, ("1800", False), id="changed before a crash"),
-        pytest.param(None, None, (None, None), id="deleted"),
+        pytest.param("600", True, BOTH, ("1800", False), id="both recorded"),
+        pytest.param("600", True, {INTERVAL: "600"}, ("1800", True), id="interval recorded"),
+        pytest.param("600", True, {DESCHEDULER: "true"}, ("600", False), id="descheduler recorded"),
+        pytest.param("600", True, {}, ("600", True), id="nothing recorded"),
+        pytest.param("3600", True, BOTH, ("3600", False), id="raised by a user"),
+        pytest.param("300", True, BOTH, ("300", False), id="lowered by a user"),
+        pytest.param("1800", False, BOTH, ("1800", False), id="changed before a crash"),
+        pytest.param(None, None, BOTH, (None, None), id="deleted"),
     ],
 )
-async def test_setting_changed_since_the_record_stays(
-    cluster: Harvester,
-    value: str | None,
-    enabled: bool | None,  # noqa: FBT001  # a table
-    after: tuple[Any, Any],
+async def test_settings_that_still_have_the_recorded_value_change(
+    cluster: Harvester, value: str | None, annotations: dict[str, str], after: Any, *, enabled: bool | None
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    await overrides.apply_overrides(await recorded(cluster, {INTERVAL: "600", DESCHEDULER: "true"}))
+    ctx = await recorded(cluster, annotations)
+    for _ in range(2):
+        await overrides.apply_overrides(ctx)
     assert await now(cluster) == after
 
 
-@pytest.mark.parametrize("record", ["soon", "", "-1", "9" * 5000, "1800"])
-async def test_invalid_record_is_not_restored(cluster: Harvester, record: str) -> None:
-    await settings(cluster, value="1800")
-    await revert(await recorded(cluster, {INTERVAL: record}))
-    assert (await now(cluster))[0] == "1800"
+@pytest.mark.parametrize("record", [None, "soon", "", "-1", "9" * 5000, "1800"])
+async def test_missing_or_invalid_record_is_not_restored(cluster: Harvester, record: str | None) -> None:
+    await settings(cluster, value="1800", enabled=False)
+    await revert(await recorded(cluster, {} if record is None else {INTERVAL: record}))
+    assert await now(cluster) == ("1800", False)
     assert cluster.recorder.recorded == []
 
 
@@ -162,14 +142,10 @@ async def test_invalid_record_is_not_restored(cluster: Harvester, record: str) -
     ],
 )
 async def test_our_values_are_reverted(
-    cluster: Harvester,
-    value: str | None,
-    enabled: bool | None,  # noqa: FBT001  # a table
-    after: tuple[Any, Any],
-    events: int,
+    cluster: Harvester, value: str | None, after: tuple[Any, Any], events: int, *, enabled: bool | None
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    ctx = await recorded(cluster, {INTERVAL: "600", DESCHEDULER: "true"})
+    ctx = await recorded(cluster, BOTH)
     await revert(ctx)
     await revert(ctx)
     assert await now(cluster) == after
@@ -184,9 +160,3 @@ async def test_kinds_that_are_not_installed_are_skipped(cluster: Harvester) -> N
     await overrides.record_originals(ctx)
     await overrides.apply_overrides(ctx)
     assert objects.annotations_of(ctx.raw) == {}
-
-
-async def test_nothing_recorded_nothing_reverted(cluster: Harvester) -> None:
-    await settings(cluster, value="1800", enabled=False)
-    await revert(await recorded(cluster, {}))
-    assert await now(cluster) == ("1800", False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.harvester import RELEASE
+from tests.support.nodes import POST, PRE
 from upgrade_manager.api.keys import ANNOTATION_UPGRADE_STRATEGY
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import MergePatch
@@ -19,8 +20,12 @@ from upgrade_manager.pipeline.overrides import OVERRIDES
 from upgrade_manager.pipeline.rancher import generation, has_hooks, rke_config, upgrade_strategy, without_hooks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
+
+    Overtaken = Callable[[Object], None]
 
 STRATEGY = OVERRIDES[0]
 OTHERS = {"controlPlaneConcurrency": "2", "controlPlaneDrainOptions": {"enabled": False, "timeout": 60}}
@@ -35,10 +40,13 @@ async def now(cluster: Harvester) -> Any:
     return (await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))["spec"]
 
 
-async def recorded(cluster: Harvester) -> ReconcileContext:
-    """Return a plan on which the cluster is recorded."""
+async def recorded(
+    cluster: Harvester, rke: Object | None = None, *, stale: list[str] | None = None, **more: str
+) -> ReconcileContext:
+    """Create Rancher's cluster and a plan on which it is recorded."""
+    await local(cluster, rke=rke, **more)
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ctx.annotate(rancher.record_cluster(await rancher.read_cluster(ctx), stale=[]))
+    await ctx.annotate(rancher.record_cluster(await rancher.read_cluster(ctx), stale=stale or []))
     return ctx
 
 
@@ -60,17 +68,12 @@ async def again(cluster: Harvester) -> ReconcileContext:
         pytest.param({"provisionGeneration": 4}, 5, id="incremented"),
         pytest.param({}, 1, id="first"),
         pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, 5, id="with a strategy"),
-        pytest.param(
-            {"provisionGeneration": 4, "upgradeStrategy": upgrade_strategy({})},
-            5,
-            id="with hooks of an earlier upgrade",
-        ),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": upgrade_strategy({})}, 5, id="with stale hooks"),
     ],
 )
 @pytest.mark.parametrize("kubernetes", ["v1.32.4+rke2r1", RELEASE["kubernetes"]], ids=["another", "the same"])
 async def test_cluster_is_patched_once(cluster: Harvester, rke: Object, target: int, kubernetes: str) -> None:
-    await local(cluster, rke=rke, kubernetes=kubernetes)
-    assert await rancher.start_upgrade(await recorded(cluster)) == target
+    assert await rancher.start_upgrade(await recorded(cluster, rke, kubernetes=kubernetes)) == target
     spec = await now(cluster)
     assert spec["kubernetesVersion"] == RELEASE["kubernetes"]
     assert spec["rkeConfig"]["provisionGeneration"] == target
@@ -82,8 +85,8 @@ async def test_cluster_is_patched_once(cluster: Harvester, rke: Object, target: 
 
 
 async def test_start_keeps_other_fields(cluster: Harvester) -> None:
-    await local(cluster, rke={"upgradeStrategy": OTHERS, "registries": {"configs": {"x": {}}}})
-    await rancher.start_upgrade(await recorded(cluster))
+    rke = {"upgradeStrategy": OTHERS, "registries": {"configs": {"x": {}}}}
+    await rancher.start_upgrade(await recorded(cluster, rke))
     rke = (await now(cluster))["rkeConfig"]
     assert rke["upgradeStrategy"]["controlPlaneDrainOptions"]["timeout"] == 60
     assert rke["registries"] == {"configs": {"x": {}}}
@@ -100,18 +103,14 @@ async def test_start_keeps_other_fields(cluster: Harvester) -> None:
     ],
 )
 async def test_strategy_is_reverted_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
-    await local(cluster, rke=rke)
-    ctx = await recorded(cluster)
-    await rancher.start_upgrade(ctx)
+    await rancher.start_upgrade(await recorded(cluster, rke))
     for _ in range(2):
         await STRATEGY.revert(await again(cluster))
     assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": rke.get("provisionGeneration", 0) + 1}
 
 
 async def test_strategy_without_our_hooks_stays(cluster: Harvester) -> None:
-    await local(cluster, rke={"upgradeStrategy": OTHERS})
-    ctx = await recorded(cluster)
-    await STRATEGY.revert(ctx)
+    await STRATEGY.revert(await recorded(cluster, {"upgradeStrategy": OTHERS}))
     assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
 
 
@@ -123,10 +122,9 @@ async def test_strategy_without_our_hooks_stays(cluster: Harvester) -> None:
     ],
 )
 async def test_start_ignores_other_writes(cluster: Harvester, overtaken: Overtaken, touch: Object) -> None:
-    await local(cluster)
     ctx = await recorded(cluster)
     ctx.cluster = None
-    overtaken.by(touch)
+    overtaken(touch)
     assert await rancher.start_upgrade(ctx) == 5
     assert has_hooks({"spec": await now(cluster)})
 
@@ -141,7 +139,6 @@ async def test_start_ignores_other_writes(cluster: Harvester, overtaken: Overtak
     ],
 )
 async def test_start_conflicts_with_writes_to_its_fields(cluster: Harvester, touch: Object, kept: int | None) -> None:
-    await local(cluster)
     ctx = await recorded(cluster)
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
     with pytest.raises(Conflict):
@@ -155,7 +152,6 @@ async def test_start_conflicts_with_writes_to_its_fields(cluster: Harvester, tou
 async def test_refusal_for_another_reason_is_not_a_conflict(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await local(cluster)
     ctx = await recorded(cluster)
 
     async def refused(*_: Any, **__: Any) -> None:
@@ -171,9 +167,7 @@ async def test_refusal_for_another_reason_is_not_a_conflict(
     [pytest.param([], frozenset(), id="none"), pytest.param(["s1", "s2"], frozenset({"s1", "s2"}), id="two")],
 )
 async def test_stale_hooks_are_recorded(cluster: Harvester, stale: list[str], found: frozenset[str]) -> None:
-    await local(cluster)
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
-    await ctx.annotate(rancher.record_cluster(await rancher.read_cluster(ctx), stale=stale))
+    await recorded(cluster, stale=stale)
     assert rancher.stale_hooks(await again(cluster)) == found
 
 
@@ -184,45 +178,34 @@ async def test_invalid_list_of_stale_hooks_is_empty(cluster: Harvester, names: s
     assert rancher.stale_hooks(ctx) == frozenset()
 
 
-class Overtaken:
-    """Writes to the cluster right after it was read."""
-
-    def __init__(self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._cluster = cluster
-        self._find = ReconcileContext.find
-        self._monkeypatch = monkeypatch
-
-    def by(self, touch: Object) -> None:
-        """Apply the change after each read."""
-        find, client = self._find, self._cluster.client
-
-        async def overtaken(ctx: ReconcileContext, *args: Any, **more: Any) -> Any:
-            found = await find(ctx, *args, **more)
-            await client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(touch), namespace="fleet-local")
-            return found
-
-        self._monkeypatch.setattr(ReconcileContext, "find", overtaken)
-
-
 @pytest.fixture
 def overtaken(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
-    return Overtaken(cluster, monkeypatch)
+    """Return a function that lets each read of Rancher's cluster be followed by this patch."""
+    find = ReconcileContext.find
+
+    def overtake(touch: Object) -> None:
+        async def find_and_touch(ctx: ReconcileContext, *args: Any, **more: Any) -> Any:
+            found = await find(ctx, *args, **more)
+            await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(touch), namespace="fleet-local")
+            return found
+
+        monkeypatch.setattr(ReconcileContext, "find", find_and_touch)
+
+    return overtake
 
 
 async def test_revert_ignores_other_writes(cluster: Harvester, overtaken: Overtaken) -> None:
-    await local(cluster)
     ctx = await recorded(cluster)
     await rancher.start_upgrade(ctx)
-    overtaken.by({"metadata": {"labels": {"touched": "yes"}}})
+    overtaken({"metadata": {"labels": {"touched": "yes"}}})
     await STRATEGY.revert(ctx)
     assert "upgradeStrategy" not in (await now(cluster))["rkeConfig"]
 
 
 async def test_revert_conflicts_with_a_write_to_the_strategy(cluster: Harvester, overtaken: Overtaken) -> None:
-    await local(cluster)
     ctx = await recorded(cluster)
     await rancher.start_upgrade(ctx)
-    overtaken.by({"spec": {"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}})
+    overtaken({"spec": {"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}})
     with pytest.raises(Conflict):
         await STRATEGY.revert(ctx)
     assert (await now(cluster))["rkeConfig"]["upgradeStrategy"]["workerConcurrency"] == "7"
@@ -247,16 +230,11 @@ async def test_invalid_record_stops_nothing(cluster: Harvester, record: str) -> 
 
 
 def test_record_holds_generation_and_strategy() -> None:
-    note = rancher.record_cluster(
-        {"spec": {"rkeConfig": {"provisionGeneration": 4, "upgradeStrategy": {"b": 1, "a": 2}}}}, stale=[]
-    )
-    assert json.loads(note[ANNOTATION_UPGRADE_STRATEGY]) == {
-        "provisionGeneration": 4,
-        "upgradeStrategy": {"a": 2, "b": 1},
-    }
+    rke = {"provisionGeneration": 4, "upgradeStrategy": {"b": 1, "a": 2}}
+    note = rancher.record_cluster({"spec": {"rkeConfig": rke}}, stale=[])
+    assert json.loads(note[ANNOTATION_UPGRADE_STRATEGY]) == rke
 
 
-PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 DRAIN_OPTIONS = {
     "enabled": True,
     "force": True,
@@ -304,11 +282,11 @@ def test_other_hooks_stay(old: list[str], new: list[str]) -> None:
 def test_other_fields_of_the_strategy_stay() -> None:
     old = {"workerConcurrency": "3", "future": 1, "workerDrainOptions": {"timeout": 60, "force": False}}
     new = upgrade_strategy({"upgradeStrategy": old})
-    assert (new["workerConcurrency"], new["future"], new["workerDrainOptions"]) == (
-        "1",
-        1,
-        DRAIN_OPTIONS | {"timeout": 60},
-    )
+    assert (new["workerConcurrency"], new["future"]) == ("1", 1)
+    assert new["workerDrainOptions"] == DRAIN_OPTIONS | {"timeout": 60}
+
+
+OUR_HOOK = {"workerDrainOptions": {"postDrainHooks": [{"annotation": POST}], "force": True}}
 
 
 @pytest.mark.parametrize(
@@ -319,11 +297,7 @@ def test_other_fields_of_the_strategy_stay() -> None:
         pytest.param({"workerConcurrency": "2"}, {"workerConcurrency": "2"}, id="without hooks"),
         pytest.param(hooks("x"), hooks("x"), id="another hook"),
         pytest.param(hooks("x", PRE), hooks("x"), id="our hook and another"),
-        pytest.param(
-            {"workerDrainOptions": {"postDrainHooks": [{"annotation": POST}], "force": True}},
-            {"workerDrainOptions": {"force": True}},
-            id="our hook alone",
-        ),
+        pytest.param(OUR_HOOK, {"workerDrainOptions": {"force": True}}, id="our hook alone"),
         pytest.param({"workerDrainOptions": None}, {"workerDrainOptions": None}, id="null stays"),
     ],
 )
@@ -337,7 +311,7 @@ def test_null_strategy_counts_as_absent(rke: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "asks", "counted"),
+    ("cluster", "requested", "counted"),
     [
         pytest.param({}, False, 0, id="no spec"),
         pytest.param({"spec": {"rkeConfig": None}}, False, 0, id="rkeConfig null"),
@@ -347,7 +321,7 @@ def test_null_strategy_counts_as_absent(rke: dict[str, Any]) -> None:
         pytest.param({"spec": {"rkeConfig": {"upgradeStrategy": hooks("x", PRE)}}}, True, 0, id="our hook"),
     ],
 )
-def test_incomplete_cluster_is_read(cluster: dict[str, Any], asks: bool, counted: int) -> None:  # noqa: FBT001  # a table
-    assert has_hooks(cluster) is asks
+def test_incomplete_cluster_is_read(cluster: dict[str, Any], *, requested: bool, counted: int) -> None:
+    assert has_hooks(cluster) is requested
     assert generation(cluster) == counted
     assert isinstance(rke_config(cluster), dict)

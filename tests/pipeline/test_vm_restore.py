@@ -51,19 +51,13 @@ async def prepared(cluster: Harvester, *, listed: Object | None = None, restore:
         pytest.param(None, False, id="no ConfigMap"),
     ],
 )
-async def test_job_is_created_if_vms_are_listed(cluster: Harvester, listed: Object | None, *, made: bool) -> None:
+async def test_job_is_created_once_if_vms_are_listed(cluster: Harvester, listed: Object | None, *, made: bool) -> None:
     ctx = await prepared(cluster, listed=listed)
     await start(ctx, "n1")
+    first = await cluster.find(JOBS, NAME, PLACE)
+    await start(ctx, "n1")
+    assert await cluster.find(JOBS, NAME, PLACE) == first
     assert await cluster.names(JOBS, PLACE) == ([NAME] if made else [])
-    assert cluster.recorder.recorded == []
-
-
-async def test_repetition_creates_no_second_job(cluster: Harvester) -> None:
-    ctx = await prepared(cluster, listed={"data": {"n1": "default/db"}})
-    await start(ctx, "n1")
-    made = objects.uid(await cluster.find(JOBS, NAME, PLACE))
-    await start(ctx, "n1")
-    assert objects.uid(await cluster.find(JOBS, NAME, PLACE)) == made
     assert cluster.recorder.recorded == []
 
 

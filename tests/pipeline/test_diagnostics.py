@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.kube.resources import EVENTS, PODS
-from upgrade_manager.pipeline.diagnostics import NO_POD, job_progress, new_job_progress
+from upgrade_manager.pipeline.diagnostics import job_progress, new_job_progress
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL, TTLCache
 from upgrade_manager.pipeline.phases.base import Waiting
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PLACE = "harvester-system"
 JOB = JobState(namespace=PLACE, name="up-x", progress=Progress.FAILED, reason="BackoffLimitExceeded")
 CAUSE = "Job harvester-system/up-x failed: BackoffLimitExceeded"
+LOG = "; log: kubectl logs -n harvester-system job/up-x"
 SUBJECT = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "name": "up-x", "namespace": PLACE, "uid": "p-1"}
 PLAN: Object = {"metadata": {"name": "up-x", "namespace": PLACE, "uid": "p-1"}}
 
@@ -67,7 +68,7 @@ async def test_failure_message_ends_with_the_termination_message(
 ) -> None:
     await failed_pod(cluster, "p1", *statuses)
     await failed_pod(cluster, "other", terminated(1, "another Job's"), job="up-y")
-    assert await job_failure_message(cluster.client, JOB) == CAUSE + message
+    assert await job_failure_message(cluster.client, JOB) == CAUSE + message + LOG
 
 
 @pytest.mark.rule("nodes: of several failed Pods the latest one's termination message is used")
@@ -77,12 +78,12 @@ async def test_latest_pods_termination_message_is_used(cluster: Harvester, first
     await failed_pod(cluster, first, terminated(1, "the first attempt"))
     await asyncio.sleep(10)
     await failed_pod(cluster, second, terminated(1, "the last attempt"))
-    assert await job_failure_message(cluster.client, JOB) == f"{CAUSE}: the last attempt"
+    assert await job_failure_message(cluster.client, JOB) == f"{CAUSE}: the last attempt{LOG}"
 
 
 @pytest.mark.rule("nodes: CAUSE ends with the last line of the failed Pod's termination message")
 async def test_failure_message_without_pods_is_the_cause(cluster: Harvester) -> None:
-    assert await job_failure_message(cluster.client, JOB) == CAUSE
+    assert await job_failure_message(cluster.client, JOB) == CAUSE + LOG
 
 
 def waiting(reason: str, message: str = "") -> dict[str, Any]:
@@ -176,7 +177,7 @@ async def put_everything(cluster: Harvester) -> None:
     await failed_pod(cluster, "failed", terminated(1, "bad"))
     await put_pod(cluster, "pending", {"app": "x"}, phase="Pending")
     await cluster.put(EVENTS, {**event("warned"), "metadata": {"name": "e", "namespace": PLACE}})
-    assert await everything(cluster) == (f"{CAUSE}: bad", "Pod pending is Pending", "warned")
+    assert await everything(cluster) == (f"{CAUSE}: bad{LOG}", "Pod pending is Pending", "warned")
 
 
 @pytest.mark.parametrize("error", [Transient("down"), Forbidden("no"), Throttled("later", retry_after=1.0)], ids=str)
@@ -189,7 +190,7 @@ async def test_failed_list_counts_as_empty(
         raise error
 
     monkeypatch.setattr(cluster.client, "list", refuse)
-    assert await everything(cluster) == (CAUSE, "", "")
+    assert await everything(cluster) == (CAUSE + LOG, "", "")
 
 
 async def test_slow_list_counts_as_empty(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,5 +201,5 @@ async def test_slow_list_counts_as_empty(cluster: Harvester, monkeypatch: pytest
 
     monkeypatch.setattr(cluster.client, "list", hang)
     began = loop_time()
-    assert await everything(cluster) == (CAUSE, "", "")
+    assert await everything(cluster) == (CAUSE + LOG, "", "")
     assert loop_time() - began == pytest.approx(3 * LIST_TIMEOUT)

@@ -34,10 +34,7 @@ class AddonController:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for addon in self._addons.store.list():
-            self._loop.add(objects.key(addon))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._addons, objects.key)
 
     def _addon_changed(self, change: Change) -> None:
         self._loop.add(objects.key(change.obj))

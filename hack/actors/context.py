@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.client import Client
@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from hack.actors.caches import Caches
+    from hack.actors.caches import Cache, Caches
+    from hack.actors.controller_loop import ControllerLoop
     from hack.actors.hosts import Hosts
     from hack.cluster.scenario import Scenario
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
+
+K = TypeVar("K")
 
 
 class Actor(Protocol):
@@ -57,6 +61,13 @@ class ActorContext:
         """Return a duration of the scenario with scale and jitter applied."""
         jitter = self.scenario.jitter
         return duration * self.scale * (1 + self.random.uniform(-jitter, jitter))
+
+    async def run_loop(self, loop: ControllerLoop[K], cache: Cache, key: Callable[[Object], K]) -> None:
+        """Run a loop until cancelled; it starts with the objects of one cache, when all caches are synced."""
+        await self.caches.synced()
+        for obj in cache.store.list():
+            loop.add(key(obj))
+        await loop.run()
 
     def timestamp(self) -> str:
         """Return the wall time in RFC 3339."""

@@ -39,10 +39,7 @@ class DeploymentController:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for deployment in self._deployments.store.list():
-            self._loop.add(objects.key(deployment))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._deployments, objects.key)
 
     def _deployment_changed(self, change: Change) -> None:
         self._loop.add(objects.key(change.obj))

@@ -13,7 +13,7 @@ from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_
 from hack.actors.placement import is_final
 from hack.actors.planner import SECRET_SELECTOR
 from hack.actors.pod_status import is_over
-from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
+from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
@@ -50,10 +50,7 @@ class Drainer:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for secret in self._secrets.store.list():
-            self._loop.add(objects.name(secret))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._secrets, objects.name)
 
     def _secret_changed(self, change: Change) -> None:
         if objects.namespace(change.obj) == FLEET_LOCAL:
@@ -64,7 +61,8 @@ class Drainer:
         if secret is None:
             return None
         annotations = objects.annotations_of(secret)
-        text, node = annotations.get(DRAIN_OPTIONS), self._node_of(secret)
+        text = annotations.get(DRAIN_OPTIONS)
+        node = self._nodes.store.get(plans.node_name(secret, self._machines.store))
         if not text or node is None:
             return None
         if annotations.get(UNCORDON):
@@ -72,11 +70,6 @@ class Drainer:
         if annotations.get(DRAIN_DONE) == text:
             return None
         return await self._drain(secret, node, text)
-
-    def _node_of(self, secret: Object) -> Object | None:
-        machine = self._machines.store.get(objects.labels(secret).get(RKE_MACHINE_NAME) or "", FLEET_LOCAL)
-        reference = objects.status(machine or {}).get("nodeRef") or {}
-        return self._nodes.store.get(reference.get("name") or "")
 
     async def _drain(self, secret: Object, node: Object, text: str) -> RequeueAfter:
         await self._cordon(node, on=True)

@@ -40,10 +40,7 @@ class EndpointSliceController:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for service in self._services.store.list():
-            self._loop.add(objects.key(service))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._services, objects.key)
 
     def _service_changed(self, change: Change) -> None:
         self._loop.add(objects.key(change.obj))

@@ -49,10 +49,7 @@ class ImageController:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for image in self._images.store.list():
-            self._loop.add(objects.key(image))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._images, objects.key)
 
     def _image_changed(self, change: Change) -> None:
         self._loop.add(objects.key(change.obj))

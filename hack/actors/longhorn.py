@@ -49,10 +49,7 @@ class LonghornManager:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for volume in self._volumes.store.list():
-            self._loop.add(objects.name(volume))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._volumes, objects.name)
 
     def _volume_changed(self, change: Change) -> None:
         claim = objects.status(change.obj).get("kubernetesStatus") or {}

@@ -9,10 +9,12 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
 
 DRAIN_OPTIONS = "rke.cattle.io/drain-options"
 DRAIN_DONE = "rke.cattle.io/drain-done"
@@ -41,6 +43,12 @@ _ALWAYS = {
     "timeout": 0,
 }
 _WHEN_SET = ("ignoreDaemonSets", "ignoreErrors", "postDrainHooks", "preDrainHooks")
+
+
+def node_name(secret: Object, machines: Store) -> str:
+    """Return the name of the node of a machine-plan Secret, or an empty string."""
+    machine = machines.get(objects.labels(secret).get(RKE_MACHINE_NAME) or "", FLEET_LOCAL)
+    return (objects.status(machine or {}).get("nodeRef") or {}).get("name") or ""
 
 
 def drain_text(options: Object | None, *, single: bool) -> str:

@@ -43,10 +43,7 @@ class MachineController:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for node in self._nodes.store.list():
-            self._loop.add(objects.name(node))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._nodes, objects.name)
 
     def _node_changed(self, change: Change) -> None:
         old = objects.status(change.old or {}).get("nodeInfo")

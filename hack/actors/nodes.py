@@ -40,10 +40,7 @@ class NodeKeeper:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for node in self._nodes.store.list():
-            self._loop.add(objects.name(node))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._nodes, objects.name)
 
     def _node_changed(self, change: Change) -> None:
         if change.kind.value != "deleted":

@@ -43,10 +43,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for pod in self._pods.store.list():
-            self._loop.add(objects.key(pod))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._pods, objects.key)
 
     def _pod_changed(self, change: Change) -> None:
         if not objects.spec(change.obj).get("nodeName"):

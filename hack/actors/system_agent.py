@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hack.actors import machine_plan as plans
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.planner import SECRET_SELECTOR
-from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
+from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, SECRETS
@@ -41,10 +41,7 @@ class SystemAgent:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for secret in self._secrets.store.list():
-            self._loop.add(objects.name(secret))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._secrets, objects.name)
 
     def _secret_changed(self, change: Change) -> None:
         if objects.namespace(change.obj) == FLEET_LOCAL:
@@ -63,7 +60,7 @@ class SystemAgent:
         return await self._apply(secret, plan, checksum)
 
     async def _apply(self, secret: Object, plan: bytes, checksum: str) -> RequeueAfter:
-        node = self._node_of(secret)
+        node = plans.node_name(secret, self._machines.store)
         if not self._context.hosts.of(node).up:
             return _LOOK
         seconds = self._context.seconds(self._context.scenario.durations.kubelet_upgrade)
@@ -81,11 +78,6 @@ class SystemAgent:
         patch = MergePatch({"data": {key: plans.encoded(value) for key, value in data.items()}})
         await self._seen(await self._client.patch(SECRETS, objects.name(secret), patch, namespace=FLEET_LOCAL))
         return None
-
-    def _node_of(self, secret: Object) -> str:
-        machine = self._machines.store.get(objects.labels(secret).get(RKE_MACHINE_NAME) or "", FLEET_LOCAL)
-        reference = objects.status(machine or {}).get("nodeRef") or {}
-        return reference.get("name") or ""
 
     async def _seen(self, written: Object) -> None:
         await self._secrets.seen(written)

@@ -44,10 +44,7 @@ class VirtualMachineController:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.caches.synced()
-        for machine in self._machines.store.list():
-            self._loop.add(objects.key(machine))
-        await self._loop.run()
+        await self._context.run_loop(self._loop, self._machines, objects.key)
 
     def _changed(self, change: Change) -> None:
         self._loop.add(objects.key(change.obj))

@@ -46,12 +46,8 @@ class GarbageCollector:
         self._places: dict[str, Place] = {}
         #: UID of an owner, existing or not -> its dependents in insertion order.
         self._dependents: dict[str, dict[Place, None]] = {}
-        self._worker: Worker[Place] = Worker(self._handle)
+        self.worker: Worker[Place] = Worker(self._handle)
         storage.observers.append(self._observe)
-
-    async def run(self) -> None:
-        """Collect until cancelled."""
-        await self._worker.run()
 
     def _observe(self, collection: str, entry: Entry) -> None:
         stored = entry.stored
@@ -68,7 +64,7 @@ class GarbageCollector:
             return
         self._places[uid] = place
         if (after and before != after) or _collecting(stored.object):
-            self._worker.add(place)
+            self.worker.add(place)
 
     def _index(self, place: Place, before: list[str], after: list[str]) -> None:
         for owner in before:
@@ -81,7 +77,7 @@ class GarbageCollector:
 
     def _add_all(self, places: list[Place]) -> None:
         for place in places:
-            self._worker.add(place)
+            self.worker.add(place)
 
     def _waiting_owners(self, uids: list[str]) -> list[Place]:
         """Return the owners that are deleted in the foreground."""

@@ -95,16 +95,12 @@ class DefinitionController:
         self._now = now
         #: Names of definitions that are being deleted, which are also the names of their collections.
         self._going: set[str] = set()
-        self._worker: Worker[str] = Worker(self._clean)
+        self.worker: Worker[str] = Worker(self._clean)
         storage.observers.append(self._observe)
-
-    async def run(self) -> None:
-        """Clean up after deleted definitions until cancelled; all else is done synchronously."""
-        await self._worker.run()
 
     def _observe(self, collection: str, entry: Entry) -> None:
         if collection in self._going and entry.kind == "DELETED":
-            self._worker.add(collection)
+            self.worker.add(collection)
         if collection != DEFINITIONS.name:
             return
         definition = entry.stored.object
@@ -118,7 +114,7 @@ class DefinitionController:
             self._table.replace(*kind, rows(definition))
         if "deletionTimestamp" in definition["metadata"]:
             self._going.add(entry.stored.name)
-            self._worker.add(entry.stored.name)
+            self.worker.add(entry.stored.name)
         elif self._status(definition) != definition.get("status"):
             settled = definition | {"status": self._status(definition)}
             self._storage.write(DEFINITIONS.name, ("", entry.stored.name), settled)

@@ -32,26 +32,22 @@ class NamespaceController:
         self._writer = writer
         #: The namespaces that are terminating.
         self._terminating: set[str] = set()
-        self._worker: Worker[str] = Worker(self._empty)
+        self.worker: Worker[str] = Worker(self._empty)
         storage.observers.append(self._observe)
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._worker.run()
 
     def _observe(self, collection: str, entry: Entry) -> None:
         stored = entry.stored
         if collection == NAMESPACES.name:
             self._observe_namespace(stored.name, entry)
         elif entry.kind == "DELETED" and stored.namespace in self._terminating:
-            self._worker.add(stored.namespace)
+            self.worker.add(stored.namespace)
 
     def _observe_namespace(self, name: str, entry: Entry) -> None:
         if entry.kind == "DELETED":
             self._terminating.discard(name)
         elif "deletionTimestamp" in entry.stored.object["metadata"]:
             self._terminating.add(name)
-            self._worker.add(name)
+            self.worker.add(name)
 
     async def _empty(self, name: str) -> None:
         remaining = 0

@@ -81,7 +81,7 @@ class ApiServer:
         """Run the garbage collector, the namespace controller and the definition controller until cancelled."""
         async with asyncio.TaskGroup() as group:
             for controller in self._controllers:
-                group.create_task(controller.run(), name=type(controller).__name__)
+                group.create_task(controller.worker.run(), name=type(controller).__name__)
 
     async def send(self, request: Request) -> Response:
         """Return the response to a request; a watch is collected until it ends. Raises Transient at the time-out."""

@@ -76,27 +76,11 @@ async def test_create_generates_a_name(cluster: Cluster) -> None:
     assert len(rest.split()[0]) == len("hvst-upgrade-") + 5
 
 
-async def test_create_refuses_an_existing_name(cluster: Cluster) -> None:
-    await cluster.plan()
-    outcome = await cluster.kubectl("create", "-f", "-", stdin=manifest())
-    assert outcome.code == 1
-    assert 'upgradeplans.management.harvesterhci.io "demo" already exists' in outcome.err
-
-
 async def test_replace_accepts_the_object_as_read(cluster: Cluster) -> None:
     plan = await cluster.plan()
     plan["spec"]["restoreVM"] = True
     outcome = await cluster.succeed("replace", "-f", "-", stdin=plan)
     assert outcome.out == "upgradeplan.management.harvesterhci.io/demo replaced\n"
-
-
-async def test_replace_refuses_an_object_changed_meanwhile(cluster: Cluster) -> None:
-    plan = await cluster.plan()
-    await cluster.succeed("label", "up", "demo", "a=b")
-    outcome = await cluster.kubectl("replace", "-f", "-", stdin=plan)
-    assert outcome.code == 1
-    assert "Operation cannot be fulfilled" in outcome.err
-    assert "the object has been modified" in outcome.err
 
 
 async def test_apply_creates_all_objects_of_a_list(cluster: Cluster) -> None:

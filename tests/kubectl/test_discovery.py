@@ -33,15 +33,6 @@ async def test_versions_are_listed(cluster: Cluster) -> None:
     assert lines == sorted(lines)
 
 
-async def test_server_version_is_shown(cluster: Cluster) -> None:
-    version = (await cluster.succeed("version", "-o", "json")).json["serverVersion"]
-    assert (version["major"], version["minor"], version["gitVersion"]) == ("1", "35", "v1.35.4")
-
-
-async def test_readiness_is_shown(cluster: Cluster) -> None:
-    assert (await cluster.succeed("get", "--raw", "/readyz")).out == "ok"
-
-
 @pytest.mark.rule("api: the kind is UpgradePlan, with the names upgradeplans, up and ups")
 @pytest.mark.parametrize("name", ["upgradeplans", "upgradeplan", "up", "ups", "UpgradePlan"])
 async def test_plans_are_found_by_every_name(cluster: Cluster, name: str) -> None:
@@ -75,9 +66,3 @@ async def test_explain_shows_all_fields(cluster: Cluster) -> None:
 
 async def test_explain_shows_a_built_in_kind(cluster: Cluster) -> None:
     assert "KIND:       Job" in (await cluster.succeed("explain", "jobs")).lines
-
-
-async def test_explain_refuses_an_unknown_field(cluster: Cluster) -> None:
-    outcome = await cluster.kubectl("explain", "upgradeplans.spec.nosuch")
-    assert outcome.code == 1
-    assert 'field "nosuch" does not exist' in outcome.err

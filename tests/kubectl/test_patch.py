@@ -33,21 +33,6 @@ async def test_no_op_patch_is_reported(cluster: Cluster) -> None:
     assert outcome.out == "upgradeplan.management.harvesterhci.io/demo patched (no change)\n"
 
 
-async def test_custom_kind_refuses_a_strategic_merge_patch(cluster: Cluster) -> None:
-    await cluster.plan()
-    outcome = await cluster.kubectl("patch", "up", "demo", "-p", '{"spec":{"force":true}}')
-    assert outcome.code == 1
-    assert "application/strategic-merge-patch+json is not supported" in outcome.err
-
-
-async def test_json_patch_with_a_failing_test_is_refused(cluster: Cluster) -> None:
-    await cluster.plan()
-    patch = '[{"op":"test","path":"/spec/version","value":"v9"},{"op":"add","path":"/spec/force","value":true}]'
-    outcome = await cluster.kubectl("patch", "up", "demo", "--type=json", "-p", patch)
-    assert outcome.code == 1
-    assert "the server rejected our request due to an error in our request" in outcome.err
-
-
 @pytest.mark.rule("api: pauseNodes may change while the plan runs")
 async def test_pause_list_can_change_while_a_plan_runs(cluster: Cluster) -> None:
     await cluster.plan(version="v1.8.0", nodeUpgradeOption={"pauseNodes": ["node-0", "node-1"]})
@@ -88,16 +73,9 @@ async def test_annotations_and_labels_are_set_and_removed(cluster: Cluster) -> N
 async def test_label_is_overwritten_only_with_the_flag(cluster: Cluster) -> None:
     await cluster.plan()
     await cluster.succeed("label", "up", "demo", "team=blue")
-    outcome = await cluster.kubectl("label", "up", "demo", "team=red")
-    assert outcome.code == 1
-    assert "already has a value (blue), and --overwrite is false" in outcome.err
+    message = await cluster.fail("label", "up", "demo", "team=red")
+    assert "already has a value (blue), and --overwrite is false" in message
     await cluster.succeed("label", "up", "demo", "team=red", "--overwrite")
-
-
-async def test_label_change_keeps_the_generation(cluster: Cluster) -> None:
-    await cluster.plan()
-    await cluster.succeed("label", "up", "demo", "team=blue")
-    assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata.generation}")).out == "1"
 
 
 async def test_edit_changes_a_plan(cluster: Cluster) -> None:
@@ -117,9 +95,8 @@ async def test_edit_without_changes_is_cancelled(cluster: Cluster) -> None:
 @pytest.mark.rule("api: CEL rules of the schema enforce this without a webhook")
 async def test_edit_that_violates_a_rule_is_refused(cluster: Cluster) -> None:
     await cluster.plan()
-    outcome = await cluster.kubectl("edit", "up", "demo", EDITOR="sed -i 's/version: v1.8.0/version: v1.9.0/'")
-    assert outcome.code == 1
-    assert 'upgradeplans.management.harvesterhci.io "demo" is invalid' in outcome.err
+    message = await cluster.fail("edit", "up", "demo", EDITOR="sed -i 's/version: v1.8.0/version: v1.9.0/'")
+    assert 'upgradeplans.management.harvesterhci.io "demo" is invalid' in message
 
 
 async def test_node_is_cordoned_and_uncordoned(cluster: Cluster) -> None:

@@ -13,12 +13,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
-
-async def refused(cluster: Cluster, verb: str, document: dict[str, Any], *options: str) -> str:
-    outcome = await cluster.kubectl(verb, "-f", "-", *options, stdin=document)
-    assert outcome.code == 1
-    assert outcome.out == ""
-    return outcome.err
+SHORT = 'Invalid value: "": spec.{field} in body should be at least 1 chars long'
+TYPE = 'Invalid value: "string": spec.{field} in body must be of type %s: "string"'
 
 
 @pytest.mark.rule(
@@ -29,72 +25,60 @@ async def refused(cluster: Cluster, verb: str, document: dict[str, Any], *option
     "api: version or image is required",
 )
 @pytest.mark.parametrize(
-    ("spec", "expected"),
+    ("spec", "field", "problem"),
     [
-        pytest.param(
-            {"version": ""},
-            'spec.version: Invalid value: "": spec.version in body should be at least 1 chars long',
-            id="an empty version",
-        ),
-        pytest.param(
-            {"image": ""},
-            'spec.image: Invalid value: "": spec.image in body should be at least 1 chars long',
-            id="an empty image",
-        ),
-        pytest.param(
-            {"version": "v1", "upgrade": ""},
-            'spec.upgrade: Invalid value: "": spec.upgrade in body should be at least 1 chars long',
-            id="an empty tag",
-        ),
+        pytest.param({"version": ""}, "version", SHORT, id="an empty version"),
+        pytest.param({"image": ""}, "image", SHORT, id="an empty image"),
+        pytest.param({"version": "v1", "upgrade": ""}, "upgrade", SHORT, id="an empty tag"),
         pytest.param(
             {"version": "v1", "nodeUpgradeOption": {"pauseNodes": [""]}},
-            'spec.nodeUpgradeOption.pauseNodes[0]: Invalid value: "": '
-            "spec.nodeUpgradeOption.pauseNodes[0] in body should be at least 1 chars long",
+            "nodeUpgradeOption.pauseNodes[0]",
+            SHORT,
             id="an empty node name",
         ),
         pytest.param(
             {"version": "v1", "nodeUpgradeOption": {"pauseNodes": ["a", "a"]}},
-            'spec.nodeUpgradeOption.pauseNodes[1]: Duplicate value: "a"',
+            "nodeUpgradeOption.pauseNodes[1]",
+            'Duplicate value: "a"',
             id="a node twice",
         ),
-        pytest.param(
-            {"version": "v1", "force": "yes"},
-            'spec.force: Invalid value: "string": spec.force in body must be of type boolean: "string"',
-            id="a string for a boolean",
-        ),
+        pytest.param({"version": "v1", "force": "yes"}, "force", TYPE % "boolean", id="a string for a boolean"),
         pytest.param(
             {"version": "v1", "imagePreloadOption": {"concurrency": "2"}},
-            'spec.imagePreloadOption.concurrency: Invalid value: "string": '
-            'spec.imagePreloadOption.concurrency in body must be of type integer: "string"',
+            "imagePreloadOption.concurrency",
+            TYPE % "integer",
             id="a string for a number",
         ),
         pytest.param(
             {"force": True},
-            "spec.version: Required value: set spec.version to the name of a Version",
+            "version",
+            "Required value: set spec.version to the name of a Version",
             id="no version and no image",
         ),
     ],
 )
-async def test_plan_that_violates_its_schema_is_refused(cluster: Cluster, spec: dict[str, Any], expected: str) -> None:
-    message = await refused(cluster, "create", manifest(**spec))
+async def test_plan_that_violates_its_schema_is_refused(
+    cluster: Cluster, spec: dict[str, Any], field: str, problem: str
+) -> None:
+    message = await cluster.fail("create", "-f", "-", stdin=manifest(**spec))
     assert message.startswith('The UpgradePlan "demo" is invalid: ')
-    assert expected in message
+    assert f"spec.{field}: {problem.format(field=field)}" in message
 
 
 async def test_all_violations_are_reported(cluster: Cluster) -> None:
-    message = await refused(cluster, "create", manifest(version="", image=""))
+    message = await cluster.fail("create", "-f", "-", stdin=manifest(version="", image=""))
     assert {line.partition(":")[0] for line in message.splitlines()[1:]} == {"* spec.version", "* spec.image"}
 
 
 async def test_skipped_rules_are_reported_after_a_type_error(cluster: Cluster) -> None:
-    message = await refused(cluster, "create", manifest(force="yes"))
+    message = await cluster.fail("create", "-f", "-", stdin=manifest(force="yes"))
     assert "some validation rules were not checked because the object was invalid" in message
 
 
 async def test_plan_without_a_spec_is_refused(cluster: Cluster) -> None:
     plan = manifest()
     del plan["spec"]
-    assert "spec: Required value" in await refused(cluster, "create", plan)
+    assert "spec: Required value" in await cluster.fail("create", "-f", "-", stdin=plan)
 
 
 @pytest.mark.rule(
@@ -116,26 +100,15 @@ async def test_immutable_field_cannot_change(
     cluster: Cluster, before: dict[str, Any], after: dict[str, Any], field: str
 ) -> None:
     await cluster.succeed("apply", "-f", "-", stdin=manifest(**before))
-    message = await refused(cluster, "apply", manifest(**after))
+    message = await cluster.fail("apply", "-f", "-", stdin=manifest(**after))
     assert message.startswith(f'The UpgradePlan "demo" is invalid: spec.{field}: Forbidden: spec.{field} is immutable')
 
 
 @pytest.mark.rule("api: the spec has seven fields")
 async def test_unknown_field_is_refused(cluster: Cluster) -> None:
-    message = await refused(cluster, "apply", manifest(version="v1", pauseNode=["a"]))
+    message = await cluster.fail("apply", "-f", "-", stdin=manifest(version="v1", pauseNode=["a"]))
     assert "(BadRequest)" in message
     assert 'strict decoding error: unknown field "spec.pauseNode"' in message
-
-
-async def test_all_unknown_fields_are_reported(cluster: Cluster) -> None:
-    plan = manifest(version="v1", pauseNode=["a"])
-    plan["metadata"]["lables"] = {}
-    plan["extra"] = 1
-    message = await refused(cluster, "create", plan)
-    assert (
-        'UpgradePlan in version "v1beta1" cannot be handled as a UpgradePlan: strict decoding error: '
-        'unknown field "metadata.lables", unknown field "extra", unknown field "spec.pauseNode"'
-    ) in message
 
 
 async def test_unknown_field_can_be_a_warning(cluster: Cluster) -> None:
@@ -143,12 +116,6 @@ async def test_unknown_field_can_be_a_warning(cluster: Cluster) -> None:
     outcome = await cluster.succeed("create", "--validate=warn", "-f", "-", stdin=plan)
     assert outcome.err == 'Warning: unknown field "spec.pauseNode"\n'
     assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec}")).json == {"version": "v1"}
-
-
-async def test_unknown_field_can_be_ignored(cluster: Cluster) -> None:
-    plan = manifest(version="v1", pauseNode=["a"])
-    outcome = await cluster.succeed("create", "--validate=ignore", "-f", "-", stdin=plan)
-    assert outcome.err == ""
 
 
 @pytest.mark.rule("api: status fields of a newer version survive every write")
@@ -160,30 +127,13 @@ async def test_unknown_status_field_is_kept(cluster: Cluster) -> None:
     assert kept.json == {"a": 1}
 
 
-async def test_invalid_name_is_refused(cluster: Cluster) -> None:
-    message = await refused(cluster, "create", manifest("Demo_1"))
-    assert (
-        'metadata.name: Invalid value: "Demo_1": a lowercase RFC 1123 subdomain must consist of lower case '
-        "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
-        "'example.com', regex used for validation is "
-        "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-    ) in message
-
-
-async def test_overlong_label_value_is_refused(cluster: Cluster) -> None:
-    plan = manifest()
-    plan["metadata"]["labels"] = {"a": "x" * 64}
-    message = await refused(cluster, "create", plan)
-    assert f'metadata.labels: Invalid value: "{"x" * 64}": must be no more than 63 bytes' in message
-
-
 async def test_non_string_label_value_is_refused(cluster: Cluster) -> None:
     plan = manifest()
     plan["metadata"]["labels"] = {"a": 1}
-    message = await refused(cluster, "create", plan, "--validate=false")
+    message = await cluster.fail("create", "-f", "-", "--validate=false", stdin=plan)
     assert "cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string" in message
 
 
 async def test_unknown_kind_is_refused(cluster: Cluster) -> None:
-    message = await refused(cluster, "apply", manifest() | {"kind": "UpgradePlam"})
+    message = await cluster.fail("apply", "-f", "-", stdin=manifest() | {"kind": "UpgradePlam"})
     assert 'no matches for kind "UpgradePlam" in version "management.harvesterhci.io/v1beta1"' in message

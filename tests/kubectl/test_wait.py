@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
+#: The waits for the end of an upgrade.
+FINISHED = ["--for=condition=Progressing=False", "--for=jsonpath={.status.currentPhase}=Succeeded"]
+
+
 def progressing(status: str) -> dict[str, Any]:
     condition = {
         "type": "Progressing",
@@ -27,13 +31,7 @@ def progressing(status: str) -> dict[str, Any]:
 
 
 @pytest.mark.rule("api: kubectl wait for Progressing=False works", "api: kubectl wait for currentPhase=Succeeded works")
-@pytest.mark.parametrize(
-    "what",
-    [
-        pytest.param("--for=condition=Progressing=False", id="a condition"),
-        pytest.param("--for=jsonpath={.status.currentPhase}=Succeeded", id="a field"),
-    ],
-)
+@pytest.mark.parametrize("what", FINISHED)
 async def test_wait_returns_when_the_condition_is_met(cluster: Cluster, what: str) -> None:
     await cluster.plan()
     await cluster.wire.patch(f"{PLANS}/demo/status", progressing("True"))
@@ -42,24 +40,16 @@ async def test_wait_returns_when_the_condition_is_met(cluster: Cluster, what: st
         assert await output.readline() == b"upgradeplan.management.harvesterhci.io/demo condition met\n"
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        pytest.param("--for=condition=Progressing=False", id="a condition"),
-        pytest.param("--for=jsonpath={.status.currentPhase}=Succeeded", id="a field"),
-    ],
-)
+@pytest.mark.parametrize("what", FINISHED)
 async def test_wait_times_out(cluster: Cluster, what: str) -> None:
     await cluster.plan()
-    outcome = await cluster.kubectl("wait", what, "up/demo", "--timeout=1s")
-    assert outcome.code == 1
-    assert outcome.err == "error: timed out waiting for the condition on upgradeplans/demo\n"
+    message = await cluster.fail("wait", what, "up/demo", "--timeout=1s")
+    assert message == "error: timed out waiting for the condition on upgradeplans/demo\n"
 
 
 async def test_wait_for_a_missing_plan_is_refused(cluster: Cluster) -> None:
-    outcome = await cluster.kubectl("wait", "--for=condition=Available", "up/demo", "--timeout=1s")
-    assert outcome.code == 1
-    assert 'upgradeplans.management.harvesterhci.io "demo" not found' in outcome.err
+    message = await cluster.fail("wait", "--for=condition=Available", "up/demo", "--timeout=1s")
+    assert 'upgradeplans.management.harvesterhci.io "demo" not found' in message
 
 
 async def test_wait_returns_after_a_deletion(cluster: Cluster) -> None:

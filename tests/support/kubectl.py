@@ -102,6 +102,12 @@ class Cluster:
         assert outcome.code == 0, outcome.err
         return outcome
 
+    async def fail(self, *arguments: str, stdin: str | dict[str, Any] = "", **environment: str) -> str:
+        """Run kubectl, check that it fails without output, and return its error."""
+        outcome = await self.kubectl(*arguments, stdin=stdin, **environment)
+        assert (outcome.code, outcome.out) == (1, "")
+        return outcome.err
+
     async def plan(self, name: str = "demo", *, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
         """Create an UpgradePlan without kubectl, with a status if one is given."""
         answer = await self.wire.post(PLANS, manifest(name, **spec))

@@ -15,11 +15,9 @@ from hack.simulation import Simulation
 from tests.support.manager_restarts import InClusterManager
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
 from tests.support.write_hooks import NoopWrites
-from upgrade_manager.api.phases import SUCCEEDED
-from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,23 +34,16 @@ ENOUGH = 10
 EACH_NODE, FLAT = 40, 1.1
 
 
-def three_nodes() -> Scenario:
-    return scenarios.load("three-nodes")
-
-
-def with_a_fixed_machine() -> Scenario:
-    return scenarios.load("three-nodes").changed(vms={"count": 0, "machines": [FIXED]})
-
-
+THREE, ONE, TWO, WITNESS = (scenarios.load(name) for name in ("three-nodes", "one-node", "two-nodes", "witness"))
 RUNS = [
-    pytest.param(three_nodes(), BY_VERSION, id="three nodes by version"),
-    pytest.param(three_nodes(), BY_IMAGE, id="three nodes by image"),
-    pytest.param(scenarios.load("one-node"), BY_VERSION, id="one node by version"),
-    pytest.param(scenarios.load("one-node"), BY_IMAGE, id="one node by image"),
-    pytest.param(scenarios.load("two-nodes"), BY_VERSION, id="two nodes"),
-    pytest.param(scenarios.load("witness"), BY_VERSION, id="two nodes and a witness"),
-    pytest.param(three_nodes(), PAUSED, id="a node held back and let go"),
-    pytest.param(with_a_fixed_machine(), RESTORING, id="VMs started again"),
+    pytest.param(THREE, BY_VERSION, id="three nodes by version"),
+    pytest.param(THREE, BY_IMAGE, id="three nodes by image"),
+    pytest.param(ONE, BY_VERSION, id="one node by version"),
+    pytest.param(ONE, BY_IMAGE, id="one node by image"),
+    pytest.param(TWO, BY_VERSION, id="two nodes"),
+    pytest.param(WITNESS, BY_VERSION, id="two nodes and a witness"),
+    pytest.param(THREE, PAUSED, id="a paused node"),
+    pytest.param(THREE.changed(vms={"count": 0, "machines": [FIXED]}), RESTORING, id="VMs started again"),
 ]
 
 
@@ -67,30 +58,24 @@ async def living(stage: UpgradeRun) -> AsyncIterator[None]:
             yield
 
 
-async def let_go(stage: UpgradeRun) -> None:
-    """Wait until nothing moves any more, then take all nodes off the list."""
-    while "UpgradePaused" not in states(await stage.plan()):
-        await stage.settle()
-    patch = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": []}}})
-    await stage.simulation.client().patch(UPGRADE_PLANS, stage.name, patch)
-
-
-def states(plan: dict[str, Any]) -> set[str]:
-    return {entry["state"] for entry in objects.status(plan).get("nodeUpgradeStatuses", {}).values()}
+async def resume(stage: UpgradeRun) -> None:
+    """Resume the node when it is paused and the cluster has settled."""
+    await stage.until_node("UpgradePaused")
+    await stage.settle()
+    await stage.patch(spec={"nodeUpgradeOption": {"pauseNodes": []}})
 
 
 @pytest.mark.parametrize(("scenario", "spec"), RUNS)
 @pytest.mark.thin
 async def test_every_write_changes_something_without_conflict(scenario: Scenario, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
-        stage, writes = await UpgradeRun.set_up(simulation), NoopWrites(simulation)
-        simulation.middleware.hook = writes
+        stage = await UpgradeRun.set_up(simulation)
+        writes = simulation.middleware.hook = NoopWrites(simulation)
         async with living(stage):
             await stage.create_plan(spec)
             if spec is PAUSED:
-                await let_go(stage)
-            assert await stage.until_ended() == SUCCEEDED
-            await stage.settle()
+                await resume(stage)
+            await stage.succeed()
     assert writes.compared > ENOUGH
     assert writes.unchanged == []
     # A restarted manager replays events; the API server refuses those that exist.
@@ -108,7 +93,7 @@ async def test_write_that_changes_nothing_is_detected() -> None:
 
 
 async def _requests(nodes: int) -> int:
-    scenario = three_nodes().changed(nodes={"count": nodes, "management": 3})
+    scenario = THREE.changed(nodes={"count": nodes, "management": 3})
     async with upgraded(scenario) as upgrade:
         return len(upgrade.recorder.of(MANAGER))
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.actors import suc_plan
-from tests.support.upgrade import BY_VERSION, UpgradeRun
-from upgrade_manager.api.phases import SUCCEEDED
+from tests.support.upgrade import started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, NODES
@@ -31,18 +30,15 @@ async def test_labels_of_an_earlier_plan_skip_no_node(simulate: Simulate) -> Non
         labels = {f"plan.upgrade.cattle.io/{plan}": mark for plan in PLANS}
         for node in nodes:
             await client.patch(NODES, node, MergePatch({"metadata": {"labels": labels}}))
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
-            assert await stage.until_ended() == SUCCEEDED
-            await stage.settle()
+        async with started(simulation) as stage:
+            await stage.succeed()
         events = (await client.list(EVENTS)).items
         left = [key for node in (await client.list(NODES)).items for key in objects.labels(node)]
-    said = {(event["involvedObject"]["name"], event["reason"], event.get("message", "")) for event in events}
+    found = {(event["involvedObject"]["name"], event["reason"], event.get("message", "")) for event in events}
     for plan in PLANS:
         done = {f"Job completed on Node {node}" for node in nodes}
-        assert done <= {message for name, reason, message in said if (name, reason) == (plan, "JobComplete")}
-        synced = [message for name, reason, message in said if (name, reason) == (plan, "SyncJob")]
+        assert done <= {message for name, reason, message in found if (name, reason) == (plan, "JobComplete")}
+        synced = [message for name, reason, message in found if (name, reason) == (plan, "SyncJob")]
         assert synced
         assert all(message.endswith(f"Hash: {mark}") for message in synced), "the marks were not those of these Plans"
     assert not any(key.startswith("plan.upgrade.cattle.io/") for key in left)

@@ -9,23 +9,14 @@ import pytest
 
 from hack.cluster import scenario
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of
+from tests.support.cluster_state import end_state
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, condition, node_states, started
 from upgrade_manager.api.keys import LABEL_PLAN
-from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    JOBS,
-    NODES,
-    SECRETS,
-    SERVICES,
-    SUC_PLANS,
-    VIRTUAL_MACHINE_IMAGES,
-)
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate
+    from tests.support.upgrade import UpgradeRun
 
 #: 253 characters, with a dot before, at and behind every place where a name is cut.
 LONGEST = "v1.8.0-" + "a." * 123
@@ -43,25 +34,19 @@ NODE_NAMES = {
     "63 characters with dots": ("rack-", ".r" * 28 + "z"),
     "a shared first label": ("node.rack-", ""),
 }
-KINDS = (DEPLOYMENTS, SERVICES, JOBS, SUC_PLANS, SECRETS, VIRTUAL_MACHINE_IMAGES, CONFIG_MAPS)
 
 
 async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> UpgradeRun:
-    """Let the plan succeed, in a healthy run without a trace left."""
-    stage = await UpgradeRun.set_up(simulation, name=name)
-    async with stage.life():
-        await stage.create_plan(spec)
-        assert await stage.until_ended() == SUCCEEDED
-        await stage.settle()
-    plan, client = await stage.plan(), simulation.client()
-    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+    """Check that the plan succeeds without warnings, and that its objects are removed."""
+    async with started(simulation, spec, name=name) as stage:
+        plan = await stage.succeed()
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
-    assert {entry["state"] for entry in objects.status(plan)["nodeUpgradeStatuses"].values()} == {"ImageCleaned"}
+    assert set(node_states(plan).values()) == {"ImageCleaned"}
     assert {event["type"] for event in await stage.events()} == {"Normal"}
-    left = [obj for kind in KINDS for obj in (await client.list(kind)).items if LABEL_PLAN in objects.labels(obj)]
-    assert left == []
-    marks = [key for node in (await client.list(NODES)).items for key in objects.labels(node) if "plan.upgrade" in key]
-    assert marks == []
+    state = await end_state(simulation)
+    assert [title for title, obj in state.items() if LABEL_PLAN in objects.labels(obj)] == []
+    nodes = [obj for obj in state.values() if obj["kind"] == "Node"]
+    assert [key for node in nodes for key in objects.labels(node) if "plan.upgrade" in key] == []
     assert stage.ledger.conflicts == []
     return stage
 
@@ -80,7 +65,7 @@ async def test_upgrade_succeeds_for_any_node_name(prefix: str, suffix: str) -> N
     assert len(named.nodes.names[0]) <= 63
     async with Simulation(named, scale=0) as simulation:
         stage = await upgraded(simulation, LONGEST, BY_VERSION)
-        assert set(objects.status(await stage.plan())["nodeUpgradeStatuses"]) == set(named.nodes.names)
+        assert set(node_states(await stage.plan())) == set(named.nodes.names)
 
 
 def long_list() -> str:
@@ -98,4 +83,4 @@ async def test_longest_names_and_list(simulate: Simulate) -> None:
     changes = {"nodes": {"prefix": prefix, "suffix": suffix}, "repository": {"files": {old: long_list()}}}
     async with simulate(scenario.load("three-nodes").changed(**changes)) as simulation:
         stage = await upgraded(simulation, LONGEST, BY_VERSION)
-    assert len([name for path, name in stage.ledger.created if path.endswith("/secrets")]) == 2
+    assert len(stage.ledger.names("secrets")) == 2

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.upgrade import BY_VERSION, UpgradeRun, condition
-from upgrade_manager.api.phases import SUCCEEDED
+from tests.support.upgrade import condition, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
@@ -16,12 +15,14 @@ from upgrade_manager.kube.resources import (
     JOBS,
     SERVICES,
     SUC_PLANS,
-    UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
 
 if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
     from tests.support.simulate import Simulate
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
@@ -46,53 +47,34 @@ class Foreign:
     namespace: str = "harvester-system"
 
 
+def foreign(
+    resource: Resource, name: str, phase: str, spec: dict[str, Any], namespace: str = "harvester-system"
+) -> ParameterSet:
+    row = Foreign(resource=resource, name=name, phase=phase, spec=spec, namespace=namespace)
+    return pytest.param(row, id=f"{resource.kind} {name}")
+
+
+DEPLOYMENT = {"replicas": 0, "selector": {"matchLabels": LABELS}, "template": POD}
 OBJECTS = [
-    Foreign(resource=VIRTUAL_MACHINE_IMAGES, name="upgrade-iso", spec=IMAGE, phase="ISODownloading"),
-    Foreign(
-        resource=DEPLOYMENTS,
-        name="upgrade-repo",
-        spec={"replicas": 0, "selector": {"matchLabels": LABELS}, "template": POD},
-        phase="RepoCreating",
-    ),
-    Foreign(resource=SERVICES, name="upgrade-repo", spec={"ports": [{"port": 81}]}, phase="RepoCreating"),
-    Foreign(
-        resource=SUC_PLANS,
-        name="upgrade-image-preload",
-        spec=SUC,
-        phase="ImagePreloading",
-        namespace="cattle-system",
-    ),
-    Foreign(resource=JOBS, name="upgrade-cluster-upgrade", spec=JOB, phase="ClusterUpgrading"),
-    Foreign(resource=JOBS, name="upgrade-node-upgrade-pre-drain-node-2", spec=JOB, phase="NodeUpgrading"),
-    Foreign(resource=JOBS, name="upgrade-node-upgrade-post-drain-node-0", spec=JOB, phase="NodeUpgrading"),
-    Foreign(resource=SUC_PLANS, name="upgrade-image-cleanup", spec=SUC, phase="CleaningUp", namespace="cattle-system"),
+    foreign(VIRTUAL_MACHINE_IMAGES, "upgrade-iso", "ISODownloading", IMAGE),
+    foreign(DEPLOYMENTS, "upgrade-repo", "RepoCreating", DEPLOYMENT),
+    foreign(SERVICES, "upgrade-repo", "RepoCreating", {"ports": [{"port": 81}]}),
+    foreign(SUC_PLANS, "upgrade-image-preload", "ImagePreloading", SUC, "cattle-system"),
+    foreign(JOBS, "upgrade-cluster-upgrade", "ClusterUpgrading", JOB),
+    foreign(JOBS, "upgrade-node-upgrade-pre-drain-node-2", "NodeUpgrading", JOB),
+    foreign(JOBS, "upgrade-node-upgrade-post-drain-node-0", "NodeUpgrading", JOB),
+    foreign(SUC_PLANS, "upgrade-image-cleanup", "CleaningUp", SUC, "cattle-system"),
 ]
 
 
-async def place(stage: UpgradeRun, foreign: Foreign) -> tuple[Object, Object]:
-    """Create it, owned by a ConfigMap; both."""
-    client = stage.simulation.client()
-    owner = await client.create(
-        CONFIG_MAPS,
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "its-owner", "namespace": foreign.namespace},
-        },
-    )
+async def place(client: Client, foreign: Foreign) -> tuple[Object, Object]:
+    """Create a ConfigMap and the object that it owns."""
+    owner = await client.create(CONFIG_MAPS, {"metadata": {"name": "its-owner", "namespace": foreign.namespace}})
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "its-owner", "uid": objects.uid(owner)}
-    metadata = {
-        "name": foreign.name,
-        "namespace": foreign.namespace,
-        "ownerReferences": [{**reference, "controller": True}],
-    }
-    body = {
-        "apiVersion": foreign.resource.api_version,
-        "kind": foreign.resource.kind,
-        "metadata": metadata,
-        "spec": foreign.spec,
-    }
-    return owner, await client.create(foreign.resource, body)
+    owners = [{**reference, "controller": True}]
+    metadata = {"name": foreign.name, "namespace": foreign.namespace, "ownerReferences": owners}
+    head = {"apiVersion": foreign.resource.api_version, "kind": foreign.resource.kind}
+    return owner, await client.create(foreign.resource, {**head, "metadata": metadata, "spec": foreign.spec})
 
 
 def essence(found: Object) -> Any:
@@ -107,41 +89,32 @@ def essence(found: Object) -> Any:
     "workloads: an object that another owner controls is never adopted",
     "workloads: an object of another owner makes the plan Degraded with both owners named",
 )
-@pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
+@pytest.mark.parametrize("foreign", OBJECTS)
 @pytest.mark.thin
 async def test_foreign_object_is_reported_with_owners_and_kept(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
-        client = simulation.client()
-        stage = await UpgradeRun.set_up(simulation)
-        owner, before = await place(stage, foreign)
-        async with stage.life():
-            plan = await stage.create_plan(BY_VERSION)
+        owner, before = await place(simulation.client(), foreign)
+        async with started(simulation) as stage:
             plan = await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
             status, reason, message = condition(plan, "Degraded")
             assert (await stage.phase(), status, reason) == (foreign.phase, "True", "ReconcileError")
             assert message.startswith(f"{foreign.resource.kind} {foreign.namespace}/{foreign.name} already exists and ")
             assert f"ConfigMap its-owner (uid {objects.uid(owner)})" in message
             assert f"this plan (uid {objects.uid(plan)})" in message
-            found = await client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
+            found = await stage.client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
             assert essence(found) == essence(before)
-            await client.delete(foreign.resource, foreign.name, namespace=foreign.namespace)
-            assert await stage.until_ended() == SUCCEEDED
-        assert condition(await stage.plan(), "Degraded")[0] == "False"
+            await stage.client.delete(foreign.resource, foreign.name, namespace=foreign.namespace)
+            assert condition(await stage.succeed(), "Degraded")[0] == "False"
 
 
 @pytest.mark.rule("workloads: cleanup does not remove an object of another owner")
-@pytest.mark.parametrize("foreign", [pytest.param(one, id=f"{one.resource.kind} {one.name}") for one in OBJECTS])
+@pytest.mark.parametrize("foreign", OBJECTS)
 @pytest.mark.full
 async def test_deletion_keeps_foreign_objects(simulate: Simulate, foreign: Foreign) -> None:
     async with simulate(scale=0.2) as simulation:
-        client = simulation.client()
-        stage = await UpgradeRun.set_up(simulation)
-        _, before = await place(stage, foreign)
-        async with stage.life():
-            await stage.create_plan(BY_VERSION)
+        _, before = await place(simulation.client(), foreign)
+        async with started(simulation) as stage:
             await stage.until(foreign.phase)
-            await client.delete(UPGRADE_PLANS, stage.name)
-            assert await stage.until("deleted") == "deleted"
-            await stage.settle()
-            found = await client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
+            await stage.delete()
+            found = await stage.client.get(foreign.resource, foreign.name, namespace=foreign.namespace)
         assert essence(found) == essence(before)

@@ -12,7 +12,6 @@ from hack.simulation import Simulation
 from tests.support.cluster_state import title
 from tests.support.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager import __version__
-from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VERSIONS
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response
 
-DEFAULT = "rancher/harvester-upgrade-toolkit"
 ANNOTATION = "management.harvesterhci.io/upgrade-toolkit-image"
+DEFAULTS = RunOptions()
 ACCOUNTS = RunOptions(job_service_account="worker", plan_service_account="planner")
 _CREATED = 201
 
 
 class Creations:
-    """A hook of the middleware's that keeps what the manager creates, less its events."""
+    """A hook of the middleware that keeps the created objects, except events."""
 
     def __init__(self) -> None:
         self.made: list[Object] = []
@@ -44,15 +43,15 @@ class Creations:
             self.made.append(json.loads(response.body))
 
 
-async def created(spec: dict[str, Any], *, options: RunOptions, annotations: dict[str, str]) -> list[Object]:
-    """By an upgrade of three nodes."""
+async def created(*, options: RunOptions = DEFAULTS, annotations: Any = None, **spec: Any) -> list[Object]:
+    """Return the objects that an upgrade of three nodes creates."""
     async with Simulation("three-nodes") as simulation:
         stage = await UpgradeRun.set_up(simulation)
         stage.options = options
         creations = simulation.middleware.hook = Creations()
         async with stage.life():
-            await stage.create_plan(spec, annotations=annotations)
-            assert await stage.until_ended() == SUCCEEDED
+            await stage.create_plan({**BY_VERSION, **spec}, annotations=annotations or {})
+            await stage.succeed()
     return creations.made
 
 
@@ -61,7 +60,7 @@ async def created(spec: dict[str, Any], *, options: RunOptions, annotations: dic
     "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
 )
 async def test_upgrade_creates_exactly_these_objects() -> None:
-    made = [title(obj) for obj in await created(BY_VERSION, options=RunOptions(), annotations={})]
+    made = [title(obj) for obj in await created()]
     steps = [f"{step}-node-{number}" for number in range(3) for step in ("pre-drain", "post-drain")]
     assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title) for title in made) == sorted(
         [
@@ -87,21 +86,17 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
     "workloads: Plans use the service account system-upgrade-controller or UPGRADE_PLAN_SERVICE_ACCOUNT",
 )
 @pytest.mark.parametrize(
-    ("spec", "annotations", "options", "repository", "tags", "accounts"),
+    ("values", "repository", "tags", "accounts"),
     [
         pytest.param(
             {},
-            {},
-            RunOptions(),
-            DEFAULT,
+            "rancher/harvester-upgrade-toolkit",
             {"Deployment": __version__, "Job": "v1.8.0", "Plan": "v1.8.0"},
             {"Job": "harvester", "Plan": "system-upgrade-controller"},
-            id="nothing said: the manager's own tag, and the release's once it is known",
+            id="defaults: the manager's own tag, and the release's once it is known",
         ),
         pytest.param(
-            {"upgrade": "fix"},
-            {ANNOTATION: "registry:5000/mine/toolkit"},
-            ACCOUNTS,
+            {"upgrade": "fix", "annotations": {ANNOTATION: "registry:5000/mine/toolkit"}, "options": ACCOUNTS},
             "registry:5000/mine/toolkit",
             {"Deployment": "fix", "Job": "fix", "Plan": "fix"},
             {"Job": "worker", "Plan": "planner"},
@@ -110,14 +105,9 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
     ],
 )
 async def test_jobs_have_the_toolkit_image_and_service_account(
-    spec: dict[str, Any],
-    annotations: dict[str, str],
-    options: RunOptions,
-    repository: str,
-    tags: dict[str, str],
-    accounts: dict[str, str],
+    values: dict[str, Any], repository: str, tags: dict[str, str], accounts: dict[str, str]
 ) -> None:
-    made = await created({**BY_VERSION, **spec}, options=options, annotations=annotations)
+    made = await created(**values)
     for obj in made:
         kind, described = obj["kind"], objects.spec(obj)
         if kind == "Plan":
@@ -136,9 +126,8 @@ async def test_jobs_have_the_toolkit_image_and_service_account(
 )
 async def test_image_has_url_and_checksum_of_the_version() -> None:
     async with Simulation("three-nodes") as simulation:
-        client = simulation.client()
-        (version,) = (await client.list(VERSIONS)).items
-    made = await created(BY_VERSION, options=RunOptions(), annotations={})
+        (version,) = (await simulation.client().list(VERSIONS)).items
+    made = await created()
     (image,) = [objects.spec(obj) for obj in made if obj["kind"] == "VirtualMachineImage"]
     assert version["spec"]["isoURL"]
     assert version["spec"]["isoChecksum"]

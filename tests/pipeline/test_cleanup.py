@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from unittest.mock import AsyncMock
 
 import pytest
 
-from hack.actors.kinds import CRDS
 from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY, JobType
-from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
+from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import NotFound, Transient
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     ADDONS,
@@ -61,7 +59,7 @@ async def everything(
     cluster: Harvester, name: str = "up", *, reached: str = "CleanedUp", failed: str = ""
 ) -> ReconcileContext:
     """Create all objects of a plan that reached that phase; `failed` names its failed Job."""
-    phases = [*PHASE_VALUES[: PHASE_VALUES.index(reached) + 1]]
+    phases = PHASE_VALUES[: PHASE_VALUES.index(reached) + 1]
     entries = [{"phase": value, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"} for value in phases]
     plan = await cluster.plan(name, status={"currentPhase": reached, "phaseTransitionTimestamps": entries})
     owner = Owner(name=name, uid=objects.uid(plan))
@@ -130,10 +128,7 @@ async def test_other_plans_and_a_users_image_stay(cluster: Harvester) -> None:
 
 @pytest.mark.rule("pipeline: an image that spec.image names is never removed")
 @pytest.mark.parametrize("keep_failed_jobs", [True, False])
-async def test_image_that_the_plan_names_stays(
-    cluster: Harvester,
-    keep_failed_jobs: bool,  # noqa: FBT001  # a table
-) -> None:
+async def test_image_that_the_plan_names_stays(cluster: Harvester, *, keep_failed_jobs: bool) -> None:
     plan = await cluster.plan(spec={"image": "users"}, status={"currentPhase": "CleanedUp", "isoImageID": "users"})
     image = iso_image(Owner(name="up", uid="copied"), version="v1", url="https://x", checksum="ab" * 64)
     image["metadata"] |= {"name": "users", "ownerReferences": []}
@@ -148,30 +143,21 @@ async def test_image_that_the_plan_names_stays(
     "workloads: cleanup removes the system-upgrade-controller's labels from the nodes",
 )
 @pytest.mark.parametrize(
-    ("phase", "failed", "kept"),
+    ("phase", "failed"),
     [
-        pytest.param(PhaseName.ISO_DOWNLOAD, "", {}, id="nothing of a failed download"),
-        pytest.param(PhaseName.IMAGE_PRELOAD, "", {}, id="a Plan without a failed Job"),
-        pytest.param(
-            PhaseName.CLUSTER_UPGRADE, "up-cluster-upgrade", {"Job": ["up-cluster-upgrade"]}, id="the cluster's Job"
-        ),
-        pytest.param(
-            PhaseName.NODE_UPGRADE,
-            "up-node-upgrade-pre-drain-n1",
-            {"Job": ["up-node-upgrade-pre-drain-n1"]},
-            id="the node's Job, not those that succeeded",
-        ),
+        pytest.param("ISODownloading", "", id="nothing of a failed download"),
+        pytest.param("ImagePreloading", "", id="a Plan without a failed Job"),
+        pytest.param("ClusterUpgrading", "up-cluster-upgrade", id="the cluster's Job"),
+        pytest.param("NodeUpgrading", "up-node-upgrade-pre-drain-n1", id="the node's Job, not those that succeeded"),
     ],
 )
-async def test_failure_keeps_failed_jobs_until_deletion(
-    cluster: Harvester, phase: PhaseName, failed: str, kept: dict[str, list[str]]
-) -> None:
+async def test_failure_keeps_failed_jobs_until_deletion(cluster: Harvester, phase: str, failed: str) -> None:
     await cluster.nodes("n1", **MARKS)
-    ctx = await everything(cluster, reached=phase.active, failed=failed)
+    ctx = await everything(cluster, reached=phase, failed=failed)
     ctx.status.fail("because")
     for _ in range(2):
         await clean_up(ctx, keep_failed_jobs=True)
-    assert await left(cluster) == kept
+    assert await left(cluster) == ({"Job": [failed]} if failed else {})
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
     await clean_up(ctx, keep_failed_jobs=False)
     assert await left(cluster) == {}
@@ -210,7 +196,7 @@ async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
     "pipeline: pendingOSImage annotations are removed",
 )
 @pytest.mark.parametrize("keep_failed_jobs", [True, False])
-async def test_overrides_are_reverted(cluster: Harvester, keep_failed_jobs: bool) -> None:  # noqa: FBT001  # a table
+async def test_overrides_are_reverted(cluster: Harvester, *, keep_failed_jobs: bool) -> None:
     await cluster.nodes("n1")
     ctx = await everything(cluster, reached="NodeUpgrading")
     await changed(cluster, ctx)
@@ -233,73 +219,38 @@ async def test_deleting_an_ended_plan_does_not_disturb_the_next(cluster: Harvest
     assert await left(cluster) == {}
 
 
-@pytest.mark.rule(
-    "pipeline: missing kinds do not block deletion",
-    "pipeline: an API group that was never installed does not block deletion",
-)
-async def test_missing_kinds_do_not_block_deletion(cluster: Harvester) -> None:
-    plan = await cluster.plan(status={"currentPhase": "NodeUpgrading"})
-    ctx = cluster.context(plan)
-    await ctx.annotate(
-        {
-            ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":4,"upgradeStrategy":null}',
-            "management.harvesterhci.io/descheduler-was-enabled": "true",
-            "management.harvesterhci.io/replica-replenishment-wait-interval": "600",
-        }
-    )
-    for definition in (
-        "virtualmachineimages.harvesterhci.io",
-        "plans.upgrade.cattle.io",
-        "clusters.provisioning.cattle.io",
-        "settings.longhorn.io",
-        "addons.harvesterhci.io",
-    ):
-        await cluster.client.delete(CRDS, definition)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(1):
-            await cluster.server.run()
-    with pytest.raises(NotFound):
-        await cluster.names(SUC_PLANS)
-    await clean_up(ctx, keep_failed_jobs=False)
-    for _ in range(2):
-        await clean_up(ctx, keep_failed_jobs=True)
-
-
-@pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
-async def test_succeeded_step_is_not_repeated(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
-    ctx = await everything(cluster)
-    removed: list[str] = []
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Let the removal of Services fail twice, and count the removals by kind."""
+    removals: Counter[str] = Counter()
     delete = Client.delete_collection
 
-    async def some(self: Client, resource: Resource, **more: Any) -> None:
-        removed.append(resource.plural)
-        if resource == SERVICES and removed.count("services") < 3:
+    async def fail_twice(self: Client, resource: Resource, **more: Any) -> None:
+        removals[resource.plural] += 1
+        if resource == SERVICES and removals["services"] < 3:
             raise Transient("no answer")
         await delete(self, resource, **more)
 
-    monkeypatch.setattr(Client, "delete_collection", some)
+    monkeypatch.setattr(Client, "delete_collection", fail_twice)
+    return removals
+
+
+@pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
+async def test_succeeded_step_is_not_repeated(cluster: Harvester, failing: Counter[str]) -> None:
+    ctx = await everything(cluster)
     for _ in range(2):
         with pytest.raises(Transient):
             await clean_up(ctx, keep_failed_jobs=False)
     await clean_up(ctx, keep_failed_jobs=False)
     assert await left(cluster) == {}
-    assert {kind: removed.count(kind) for kind in removed} == dict.fromkeys(removed, 1) | {"services": 3}
+    assert failing == dict.fromkeys(failing, 1) | {"services": 3}
 
 
-async def test_deletion_removes_kept_jobs_after_an_interrupted_end(
-    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("failing")
+async def test_deletion_removes_kept_jobs_after_an_interrupted_end(cluster: Harvester) -> None:
     ctx = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
     ctx.status.fail("because")
-    delete = Client.delete_collection
-
-    async def cut_off(self: Client, resource: Resource, **more: Any) -> None:
-        if resource == SERVICES:
-            raise Transient("no answer")
-        await delete(self, resource, **more)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Client, "delete_collection", cut_off)
+    for _ in range(2):
         with pytest.raises(Transient):
             await clean_up(ctx, keep_failed_jobs=True)
     assert (await left(cluster))["Job"] == ["up-cluster-upgrade"]

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_VERSION, UpgradeRun, phases_of
-from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from tests.support.polling import eventually
+from tests.support.upgrade import UpgradeRun, started
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -17,7 +17,6 @@ from upgrade_manager.kube.resources import LEASES, UPGRADE_PLANS
 if TYPE_CHECKING:
     from tests.support.manager_process import ManagerProcess
     from tests.support.simulate import Simulate
-    from upgrade_manager.kube.objects import Object
 
 ELECTED = RunOptions(leader_elect=True)
 #: Virtual seconds until a standby writes after its leader has stopped or was killed.
@@ -37,24 +36,21 @@ def writes_of(life: ManagerProcess) -> list[str]:
 
 async def elected(simulation: Simulation) -> None:
     """Wait until a manager leads."""
-    async with asyncio.timeout(60):
-        while not any(objects.spec(lease).get("holderIdentity") for lease in await leases(simulation)):  # noqa: ASYNC110  # of another process
-            await asyncio.sleep(POLL_INTERVAL)
 
+    async def holders() -> list[str]:
+        leases = (await simulation.client().list(LEASES, namespace="harvester-system")).items
+        return [holder for lease in leases if (holder := objects.spec(lease).get("holderIdentity"))]
 
-async def leases(simulation: Simulation) -> list[Object]:
-    """Return the managers' leases."""
-    return (await simulation.client().list(LEASES, namespace="harvester-system")).items
+    await eventually(holders)
 
 
 async def first_write(life: ManagerProcess) -> float:
     """Return the seconds until the manager's first write."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    began = asyncio.get_running_loop().time()
     async with asyncio.timeout(600):
         while not writes_of(life):  # noqa: ASYNC110  # of another process
             await asyncio.sleep(POLL_INTERVAL)
-    return loop.time() - began
+    return asyncio.get_running_loop().time() - began
 
 
 @pytest.mark.rule("pipeline: only the reconciler writes a plan's status")
@@ -64,8 +60,8 @@ async def test_only_the_leader_writes(simulate: Simulate) -> None:
         stage = await UpgradeRun.set_up(simulation)
         async with candidate(stage, "one") as one, candidate(stage, "two") as two:
             await elected(simulation)
-            await stage.create_plan(BY_VERSION)
-            assert await stage.until_ended() == SUCCEEDED
+            await stage.create_plan()
+            await stage.succeed()
             acted = [life for life in (one, two) if writes_of(life)]
         assert len(acted) == 1
         # Both may have tried to create the lease.
@@ -77,17 +73,13 @@ async def test_only_the_leader_writes(simulate: Simulate) -> None:
     ("kill", "within"),
     [pytest.param(False, CLEAN, id="stopped"), pytest.param(True, KILLED, id="was killed")],
 )
-async def test_standby_takes_over_from_a_leader_that(
-    simulate: Simulate,
-    kill: bool,  # noqa: FBT001  # a table
-    within: float,
-) -> None:
+async def test_standby_takes_over_from_a_leader_that(simulate: Simulate, *, kill: bool, within: float) -> None:
     async with simulate() as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with candidate(stage, "one") as leader:
             await elected(simulation)
             async with candidate(stage, "two") as standby:
-                await stage.create_plan(BY_VERSION)
+                await stage.create_plan()
                 await stage.until("NodeUpgrading")
                 assert writes_of(standby) == []
                 if kill:
@@ -95,38 +87,26 @@ async def test_standby_takes_over_from_a_leader_that(
                 else:
                     await leader.__aexit__(None, None, None)
                 assert await first_write(standby) <= within
-                assert await stage.until_ended() == SUCCEEDED
-        plan = await stage.plan()
-    assert phases_of(plan) == [*PHASE_VALUES, SUCCEEDED]
+                plan = await stage.succeed()
     assert objects.status(plan)["provisionGeneration"] == 4
 
 
-async def test_change_by_a_user_triggers_a_reconcile() -> None:
-    async with Simulation(actors=False) as simulation:
-        client = simulation.client()
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan({"version": "v9.9.9"})
-            # Retried every ten seconds by now, for the Version does not exist.
-            await asyncio.sleep(120)
-            counts = simulation.middleware.counts
-            counts.clear()
-            await client.patch(UPGRADE_PLANS, stage.name, MergePatch({"metadata": {"annotations": {"a": "b"}}}))
+@pytest.mark.parametrize(
+    ("changes", "subresource", "least"),
+    [
+        pytest.param([{"metadata": {"annotations": {"a": "b"}}}], "", 1, id="an annotation: one"),
+        pytest.param(
+            [{"status": {"previousVersion": f"v{step}"}} for step in range(5)], "status", 0, id="the status: none"
+        ),
+    ],
+)
+async def test_only_changes_by_users_trigger_a_reconcile(changes: list[Any], subresource: str, least: int) -> None:
+    async with Simulation(actors=False) as simulation, started(simulation, {"version": "v9.9.9"}) as stage:
+        # The Version does not exist: retried every ten seconds by now.
+        await asyncio.sleep(120)
+        counts = simulation.middleware.counts
+        counts.clear()
+        for change in changes:
+            await stage.client.patch(UPGRADE_PLANS, stage.name, MergePatch(change), subresource=subresource)
             await asyncio.sleep(POLL_INTERVAL)
-            assert counts.total(verb="get", resource="versions.harvesterhci.io") == 1
-
-
-async def test_status_change_triggers_no_reconcile() -> None:
-    async with Simulation(actors=False) as simulation:
-        client = simulation.client()
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan({"version": "v9.9.9"})
-            await asyncio.sleep(120)
-            counts = simulation.middleware.counts
-            counts.clear()
-            for step in range(5):
-                status = MergePatch({"status": {"previousVersion": f"v{step}"}})
-                await client.patch(UPGRADE_PLANS, stage.name, status, subresource="status")
-                await asyncio.sleep(POLL_INTERVAL)
-            assert counts.total(verb="get", resource="versions.harvesterhci.io") <= 1
+        assert least <= counts.total(verb="get", resource="versions.harvesterhci.io") <= 1

@@ -21,102 +21,85 @@ from upgrade_manager.pipeline.informers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator
 
     from tests.support.harvester import Harvester
 
 ALL_NODES, ALL_JOBS = InformerSpec(resource=NODES), InformerSpec(resource=JOBS, namespace="harvester-system")
 
 
-def starter(cluster: Harvester) -> Callable[[InformerSpec], Informer]:
-    def start(spec: InformerSpec) -> Informer:
-        return Informer(cluster.client, spec, random=Random(1))
+@pytest.fixture
+async def informers(cluster: Harvester) -> AsyncIterator[PlanInformers]:
+    async with asyncio.TaskGroup() as group:
+        informers = PlanInformers(group, lambda spec: Informer(cluster.client, spec, random=Random(1)))
+        yield informers
+        await informers.stop()
 
-    return start
 
-
-async def test_watched_store_is_current_and_shared(cluster: Harvester) -> None:
+async def test_watched_store_is_current_and_shared(cluster: Harvester, informers: PlanInformers) -> None:
     await cluster.nodes("n1")
-    async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, starter(cluster))
-        store = await informers.watch(ALL_NODES)
-        await cluster.nodes("n2")
-        await asyncio.sleep(1)
-        assert [node["metadata"]["name"] for node in store.list()] == ["n1", "n2"]
-        assert await informers.watch(InformerSpec(resource=NODES)) is store
-        await informers.stop()
+    store = await informers.watch(ALL_NODES)
+    await cluster.nodes("n2")
+    await asyncio.sleep(1)
+    assert [node["metadata"]["name"] for node in store.list()] == ["n1", "n2"]
+    assert await informers.watch(InformerSpec(resource=NODES)) is store
 
 
-async def test_unused_informers_are_pruned(cluster: Harvester) -> None:
-    async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, starter(cluster))
-        await informers.watch(ALL_NODES)
-        await informers.watch(ALL_JOBS)
-        await informers.prune()
-        assert informers.specs == {ALL_NODES, ALL_JOBS}
-        await informers.watch(ALL_JOBS)
-        await informers.prune()
-        assert informers.specs == {ALL_JOBS}
-        await informers.prune()
-        assert informers.specs == frozenset()
+async def test_unused_informers_are_pruned(informers: PlanInformers) -> None:
+    await informers.watch(ALL_NODES)
+    await informers.watch(ALL_JOBS)
+    await informers.prune()
+    assert informers.specs == {ALL_NODES, ALL_JOBS}
+    await informers.watch(ALL_JOBS)
+    await informers.prune()
+    assert informers.specs == {ALL_JOBS}
+    await informers.prune()
+    assert informers.specs == frozenset()
 
 
-async def test_permanent_informer_is_kept_until_stop(cluster: Harvester) -> None:
+async def test_permanent_informer_is_kept_until_stop(informers: PlanInformers) -> None:
     permanent = InformerSpec(resource=NODES, permanent=True)
-    async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, starter(cluster))
-        await informers.watch(permanent)
-        for _ in range(2):
-            await informers.prune()
-        assert informers.specs == {permanent}
-        await informers.stop()
-        assert informers.specs == frozenset()
+    await informers.watch(permanent)
+    for _ in range(2):
+        await informers.prune()
+    assert informers.specs == {permanent}
+    await informers.stop()
+    assert informers.specs == frozenset()
 
 
-async def test_failed_list_is_reported_after_the_timeout(cluster: Harvester) -> None:
-    missing = InformerSpec(
-        resource=Resource(group="example.org", version="v1", plural="things", kind="Thing"), namespace="x"
-    )
+async def test_failed_list_is_reported_after_the_timeout(informers: PlanInformers) -> None:
+    things = Resource(group="example.org", version="v1", plural="things", kind="Thing")
     began = asyncio.get_running_loop().time()
-    async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, starter(cluster))
-        with pytest.raises(Transient, match=r"cannot list things\.example\.org in namespace x: .*404"):
-            await informers.watch(missing)
-        await informers.stop()
+    with pytest.raises(Transient, match=r"cannot list things\.example\.org in namespace x: .*404"):
+        await informers.watch(InformerSpec(resource=things, namespace="x"))
     assert asyncio.get_running_loop().time() - began == pytest.approx(SYNC_TIMEOUT)
 
 
-async def test_wait_for_returns_when_the_store_has_the_write(cluster: Harvester) -> None:
-    async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, starter(cluster))
-        store = await informers.watch(ALL_NODES)
-        await cluster.nodes("n1")
-        version = (await cluster.find(NODES, "n1"))["metadata"]["resourceVersion"]
-        await informers.wait_for([Write(resource=NODES, namespace="", resource_version=version)])
-        found = store.get("n1")
-        assert found is not None
-        assert found["metadata"]["resourceVersion"] == version
-        await informers.stop()
+async def test_wait_for_returns_when_the_store_has_the_write(cluster: Harvester, informers: PlanInformers) -> None:
+    store = await informers.watch(ALL_NODES)
+    await cluster.nodes("n1")
+    version = (await cluster.find(NODES, "n1"))["metadata"]["resourceVersion"]
+    await informers.wait_for([Write(resource=NODES, namespace="", resource_version=version)])
+    found = store.get("n1")
+    assert found is not None
+    assert found["metadata"]["resourceVersion"] == version
 
 
-async def test_wait_for_is_bounded_and_skips_unwatched_writes(cluster: Harvester) -> None:
+async def test_wait_for_is_bounded_and_skips_unwatched_writes(informers: PlanInformers) -> None:
     never = Write(resource=NODES, namespace="", resource_version="999999999")
     other = Write(resource=JOBS, namespace="cattle-system", resource_version="999999999")
-    async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, starter(cluster))
-        await informers.watch(ALL_NODES)
-        await informers.watch(ALL_JOBS)
-        began = asyncio.get_running_loop().time()
-        await informers.wait_for([other])
-        assert asyncio.get_running_loop().time() == began
-        await informers.wait_for([never])
-        assert asyncio.get_running_loop().time() - began <= WRITE_TIMEOUT + 0.1
-        await informers.stop()
+    await informers.watch(ALL_NODES)
+    await informers.watch(ALL_JOBS)
+    began = asyncio.get_running_loop().time()
+    await informers.wait_for([other])
+    assert asyncio.get_running_loop().time() == began
+    await informers.wait_for([never])
+    assert asyncio.get_running_loop().time() - began <= WRITE_TIMEOUT + 0.1
 
 
 async def test_dropping_a_plan_keeps_informers_of_others(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
-        plans = Informers(group, lambda _, spec: starter(cluster)(spec))
+        plans = Informers(group, lambda _, spec: Informer(cluster.client, spec, random=Random(1)))
         await plans.of("a").watch(ALL_NODES)
         await plans.of("b").watch(ALL_NODES)
         await plans.drop("a")
@@ -137,10 +120,7 @@ async def test_dropping_a_plan_keeps_informers_of_others(cluster: Harvester) -> 
     ],
 )
 def test_spec_covers_its_kind_in_its_namespace(
-    spec: InformerSpec,
-    resource: Any,
-    namespace: str,
-    covered: bool,  # noqa: FBT001  # a table
+    spec: InformerSpec, resource: Any, namespace: str, *, covered: bool
 ) -> None:
     assert spec.covers(resource, namespace) is covered
 
@@ -189,11 +169,7 @@ def test_slim_job_keeps_what_decisions_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("component", "kept"),
-    [
-        pytest.param("cluster-upgrade", {"active", "ready", "startTime"}, id="cluster upgrade"),
-        pytest.param("node-upgrade", set(), id="node upgrade"),
-    ],
+    ("component", "kept"), [("cluster-upgrade", {"active", "ready", "startTime"}), ("node-upgrade", set())]
 )
 def test_slim_job_keeps_pod_fields_of_the_cluster_job(component: str, kept: set[str]) -> None:
     labels = {"management.harvesterhci.io/upgrade-component": component}

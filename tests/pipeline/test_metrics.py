@@ -16,24 +16,18 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 def plan(*phases: tuple[str, Any], name: str = "up", **status: Any) -> dict[str, Any]:
     """Build a plan that reached those phase values so many seconds after the epoch."""
-    entries = [
-        {
-            "phase": value,
-            "phaseTransitionTimestamp": (EPOCH + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
-            if isinstance(seconds, int)
-            else seconds,
-        }
-        for value, seconds in phases
-    ]
+    entries = [{"phase": value, "phaseTransitionTimestamp": _timestamp(seconds)} for value, seconds in phases]
+    current = phases[-1][0] if phases else None
     return {
         "metadata": {"name": name, "uid": name},
         "spec": {"version": "v1.7.0"},
-        "status": {
-            "phaseTransitionTimestamps": entries,
-            "currentPhase": phases[-1][0] if phases else None,
-            **status,
-        },
+        "status": {"phaseTransitionTimestamps": entries, "currentPhase": current, **status},
     }
+
+
+def _timestamp(seconds: int | str) -> str:
+    """Return the time as Kubernetes writes it; a text stays."""
+    return f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}" if isinstance(seconds, int) else seconds
 
 
 class Reading:
@@ -51,13 +45,12 @@ class Reading:
         labels = {"phase": phase, "outcome": outcome}
         return self.value("phase_duration_seconds_count", **labels), self.value("phase_duration_seconds_sum", **labels)
 
-    def plans(self, *plans: dict[str, Any]) -> PlanCollector:
+    def plans(self, *plans: dict[str, Any]) -> None:
         store = Store()
         store.replace(plans, "1")
         collector = PlanCollector(store, now=lambda: self.now)
         collector.refresh()
         self.metrics.registry.register(collector)
-        return collector
 
 
 @pytest.fixture
@@ -71,34 +64,23 @@ def test_metrics_exist_at_zero(reading: Reading) -> None:
     assert reading.value("plans_total", outcome="failed") == 0
 
 
+STARTED = [("Initializing", 0), ("Initialized", 7)]
+
+
 @pytest.mark.parametrize(
-    ("phases", "recorded", "phase", "outcome", "seconds"),
+    ("phases", "phase", "outcome", "seconds"),
     [
+        pytest.param(STARTED, "Initialize", "completed", 7, id="a phase ended"),
+        pytest.param([*STARTED, ("ISODownloading", 7), ("Failed", 20)], "ISODownload", "failed", 13, id="it failed"),
         pytest.param(
-            [("Initializing", 0), ("Initialized", 7)], ["Initialized"], "Initialize", "completed", 7, id="a phase ended"
-        ),
-        pytest.param(
-            [("Initializing", 0), ("Initialized", 7), ("ISODownloading", 7), ("Failed", 20)],
-            ["Failed"],
-            "ISODownload",
-            "failed",
-            13,
-            id="a phase failed",
-        ),
-        pytest.param(
-            [("Initializing", 9), ("Initialized", 2)],
-            ["Initialized"],
-            "Initialize",
-            "completed",
-            0,
-            id="a clock that goes back takes no time",
+            [("Initializing", 9), ("Initialized", 2)], "Initialize", "completed", 0, id="a clock that goes back"
         ),
     ],
 )
 def test_phase_duration_is_observed_at_its_end(
-    reading: Reading, phases: list[tuple[str, int]], recorded: list[str], phase: str, outcome: str, seconds: int
+    reading: Reading, phases: list[tuple[str, int]], phase: str, outcome: str, seconds: int
 ) -> None:
-    reading.upgrades.recorded(plan(*phases), recorded)
+    reading.upgrades.recorded(plan(*phases), [phases[-1][0]])
     assert reading.durations(phase, outcome) == (1, seconds)
 
 
@@ -134,51 +116,56 @@ def test_whole_run_counts_each_phase_once(reading: Reading) -> None:
     assert reading.value("plans_total", outcome="succeeded") == 1
 
 
-class TestGauges:
-    def test_phase_seconds_run_until_the_end_of_the_phase(self, reading: Reading) -> None:
-        reading.plans(plan(("Initializing", 0), ("Initialized", 7), ("ISODownloading", 7)))
-        assert reading.value("phase_seconds", plan="up", phase="Initialize") == 7
-        assert reading.value("phase_seconds", plan="up", phase="ISODownload") == 3593
-        assert reading.value("phase_seconds", plan="up", phase="RepoCreate") is None
+DOWNLOADING = plan(*STARTED, ("ISODownloading", 7))
+FAILED = plan(("Initializing", 0), ("Failed", 9))
+STARTING = plan(("Initializing", 0))
+VERSIONED = plan(previousVersion="v1.6.1", releaseMetadata={"harvester": "v1.7.0-rc1"})
+NODES = plan(nodeUpgradeStatuses={"n1": {"state": "PreDraining"}, "n2": {"state": "Polishing"}, "n3": {}})
+DEGRADED = plan(conditions=[{"type": "Degraded", "status": "True"}])
 
-    def test_phase_seconds_stop_at_a_failure(self, reading: Reading) -> None:
-        reading.plans(plan(("Initializing", 0), ("Failed", 9)))
-        assert reading.value("phase_seconds", plan="up", phase="Initialize") == 9
 
-    def test_only_the_current_phase_is_one(self, reading: Reading) -> None:
-        reading.plans(plan(("Initializing", 0)))
-        assert reading.value("phase", plan="up", phase="Initializing") == 1
-        assert reading.value("phase", plan="up", phase="Failed") == 0
+@pytest.mark.parametrize(
+    ("observed", "name", "labels", "value"),
+    [
+        pytest.param(DOWNLOADING, "phase_seconds", {"phase": "Initialize"}, 7, id="seconds of an ended phase"),
+        pytest.param(DOWNLOADING, "phase_seconds", {"phase": "ISODownload"}, 3593, id="seconds of a running phase"),
+        pytest.param(DOWNLOADING, "phase_seconds", {"phase": "RepoCreate"}, None, id="seconds of a later phase"),
+        pytest.param(FAILED, "phase_seconds", {"phase": "Initialize"}, 9, id="seconds until a failure"),
+        pytest.param(STARTING, "phase", {"phase": "Initializing"}, 1, id="the current phase"),
+        pytest.param(STARTING, "phase", {"phase": "Failed"}, 0, id="another phase"),
+        pytest.param(
+            VERSIONED,
+            "info",
+            {"version": "v1.7.0-rc1", "previous_version": "v1.6.1", "image": ""},
+            1,
+            id="the versions",
+        ),
+        pytest.param(NODES, "node_state", {"node": "n1", "state": "PreDraining"}, 1, id="a node's state"),
+        pytest.param(NODES, "node_state", {"node": "n1", "state": "PreDrained"}, 0, id="a state it is not in"),
+        pytest.param(NODES, "node_state", {"node": "n2", "state": "PreDraining"}, 0, id="a node in an unknown state"),
+        pytest.param(DEGRADED, "condition", {"type": "Degraded", "status": "True"}, 1, id="a condition's status"),
+        pytest.param(DEGRADED, "condition", {"type": "Degraded", "status": "False"}, 0, id="another status"),
+        pytest.param(DEGRADED, "condition", {"type": "Available", "status": "True"}, 0, id="an absent condition"),
+    ],
+)
+def test_plan_has_gauges(
+    reading: Reading, observed: Any, name: str, labels: dict[str, str], value: float | None
+) -> None:
+    reading.plans(observed)
+    assert reading.value(name, plan="up", **labels) == value
 
-    def test_info_has_the_versions(self, reading: Reading) -> None:
-        reading.plans(plan(previousVersion="v1.6.1", releaseMetadata={"harvester": "v1.7.0-rc1"}))
-        labels = {"plan": "up", "version": "v1.7.0-rc1", "previous_version": "v1.6.1", "image": ""}
-        assert reading.value("info", **labels) == 1
 
-    def test_each_node_has_one_state(self, reading: Reading) -> None:
-        reading.plans(
-            plan(nodeUpgradeStatuses={"n1": {"state": "PreDraining"}, "n2": {"state": "Polishing"}, "n3": {}})
-        )
-        assert reading.value("node_state", plan="up", node="n1", state="PreDraining") == 1
-        assert reading.value("node_state", plan="up", node="n1", state="PreDrained") == 0
-        assert reading.value("node_state", plan="up", node="n2", state="PreDraining") == 0
+def test_empty_plan_is_collected(reading: Reading) -> None:
+    reading.plans({"metadata": {"name": "bare", "uid": "b"}})
+    assert b'plan="bare"' in generate_latest(reading.metrics.registry)
 
-    def test_each_condition_has_one_status(self, reading: Reading) -> None:
-        reading.plans(plan(conditions=[{"type": "Degraded", "status": "True"}]))
-        assert reading.value("condition", plan="up", type="Degraded", status="True") == 1
-        assert reading.value("condition", plan="up", type="Degraded", status="False") == 0
-        assert reading.value("condition", plan="up", type="Available", status="True") == 0
 
-    def test_empty_plan_is_collected(self, reading: Reading) -> None:
-        reading.plans({"metadata": {"name": "bare", "uid": "b"}})
-        assert b'plan="bare"' in generate_latest(reading.metrics.registry)
-
-    def test_deleted_plan_has_no_series(self, reading: Reading) -> None:
-        store = Store()
-        store.replace([plan(("Initializing", 0))], "1")
-        collector = PlanCollector(store, now=lambda: EPOCH)
-        collector.refresh()
-        reading.metrics.registry.register(collector)
-        store.replace([], "2")
-        collector.refresh()
-        assert b'plan="up"' not in generate_latest(reading.metrics.registry)
+def test_deleted_plan_has_no_series(reading: Reading) -> None:
+    store = Store()
+    store.replace([STARTING], "1")
+    collector = PlanCollector(store, now=lambda: EPOCH)
+    collector.refresh()
+    reading.metrics.registry.register(collector)
+    store.replace([], "2")
+    collector.refresh()
+    assert b'plan="up"' not in generate_latest(reading.metrics.registry)

@@ -77,7 +77,7 @@ def test_byte_order_mark_and_crlf_are_accepted() -> None:
 
 @pytest.mark.rule("pipeline: invalid YAML is Degraded with the cause")
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "cause"),
     [
         pytest.param("", "is empty", id="empty"),
         pytest.param("# nothing\n", "is empty", id="a comment only"),
@@ -94,23 +94,23 @@ def test_byte_order_mark_and_crlf_are_accepted() -> None:
         pytest.param("a: &a [*a]\n", "is not YAML (line 1)", id="a list that holds itself"),
     ],
 )
-def test_invalid_file_is_refused(text: str | bytes, fault: str) -> None:
-    said = refusal(text)
-    assert said.startswith(WHERE)
-    assert fault in said
+def test_invalid_file_is_refused(text: str | bytes, cause: str) -> None:
+    message = refusal(text)
+    assert message.startswith(WHERE)
+    assert cause in message
 
 
+def replaced(key: str, *lines: str) -> str:
+    """Return a valid file with other lines for a key."""
+    return "\n".join([*(line for line in GOOD.splitlines() if not line.startswith(f"{key}:")), *lines])
+
+
+@pytest.mark.rule("pipeline: incomplete YAML is Degraded with the cause")
 @pytest.mark.parametrize("key", ["harvester", "os", "kubernetes", "rancher"])
-class TestNeeded:
-    @pytest.mark.rule("pipeline: incomplete YAML is Degraded with the cause")
-    def test_missing_key_is_refused(self, key: str) -> None:
-        lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
-        assert f": {key} is missing; the ISO is corrupt" in refusal("\n".join(lines))
-
-    @pytest.mark.parametrize("empty", ["", "~", "null", "''", '""'])
-    def test_empty_value_counts_as_missing(self, key: str, empty: str) -> None:
-        lines = [f"{key}: {empty}" if line.startswith(f"{key}:") else line for line in GOOD.splitlines()]
-        assert f"{key} is missing" in refusal("\n".join(lines))
+@pytest.mark.parametrize("values", [[], [""], ["~"], ["null"], ["''"], ['""']], ids=str)
+def test_missing_or_empty_key_is_refused(key: str, values: list[str]) -> None:
+    lines = [f"{key}: {value}" for value in values]
+    assert f": {key} is missing; the ISO is corrupt" in refusal(replaced(key, *lines))
 
 
 BAD_VALUES = {
@@ -143,19 +143,16 @@ BAD_VALUES = {
 @pytest.mark.parametrize("key", ["harvester", "kubernetes", "rancher", "harvesterChart", "minUpgradableVersion"])
 @pytest.mark.parametrize("value", BAD_VALUES.values(), ids=BAD_VALUES)
 def test_invalid_version_is_refused(key: str, value: str) -> None:
-    lines = [line for line in GOOD.splitlines() if not line.startswith(f"{key}:")]
-    said = refusal("\n".join([*lines, f"{key}: {value}"]))
-    assert f"{key} is " in said
-    assert "not a valid version" in said
-    assert len(said) < 400
-    assert one_line(said) == said
+    message = refusal(replaced(key, f"{key}: {value}"))
+    assert f"{key} is " in message
+    assert "not a valid version" in message
+    assert len(message) < 400
+    assert one_line(message) == message
 
 
-def test_os_name_may_have_spaces_only() -> None:
-    assert read(GOOD.replace("os: Harvester v1.7.0", "os: Harvester v1.7.0 (dev)"))["os"] == "Harvester v1.7.0 (dev)"
-    assert "os is 'Harvester {{ x }}', not a valid name" in refusal(
-        GOOD.replace("os: Harvester v1.7.0", "os: 'Harvester {{ x }}'")
-    )
+def test_os_name_may_have_spaces_but_no_template() -> None:
+    assert read(replaced("os", "os: Harvester v1.7.0 (dev)"))["os"] == "Harvester v1.7.0 (dev)"
+    assert "os is 'Harvester {{ x }}', not a valid name" in refusal(replaced("os", "os: 'Harvester {{ x }}'"))
 
 
 def test_duplicate_key_is_refused() -> None:
@@ -163,8 +160,8 @@ def test_duplicate_key_is_refused() -> None:
 
 
 def test_all_errors_are_reported_at_once() -> None:
-    said = refusal("harvester: 1.7\nos: a/b\n")
-    assert [part in said for part in ("harvester is '1.7'", "os is 'a/b'", "kubernetes is missing")] == [True] * 3
+    message = refusal("harvester: 1.7\nos: a/b\n")
+    assert [part in message for part in ("harvester is '1.7'", "os is 'a/b'", "kubernetes is missing")] == [True] * 3
 
 
 def bomb(join: str) -> str:
@@ -173,13 +170,7 @@ def bomb(join: str) -> str:
     return NEEDED + "\n".join(["a0: &a0 {x: y}", *levels])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(bomb("[%s]"), id="references in lists"),
-        pytest.param(bomb("{<<: [%s]}"), id="references that are merged"),
-    ],
-)
+@pytest.mark.parametrize("text", [bomb("[%s]"), bomb("{<<: [%s]}")], ids=["in lists", "merged"])
 def test_aliases_are_refused_before_expansion(text: str) -> None:
     assert "is not YAML (line 6)" in refusal(text)
 

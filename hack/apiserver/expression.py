@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import cel
 from cel import stdlib
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
 class ExpressionError(Exception):
     """The expression cannot be parsed or has no value for this object."""
 
 
-#: Functions that Kubernetes adds to CEL and the library lacks.
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "isSorted": lambda items: all(a <= b for a, b in pairwise(items)),
-}
 #: Names outside of the core language; binding them costs more than most expressions.
-_NAMES = frozenset(FUNCTIONS) | {name.rpartition(".")[2] for name in stdlib.STDLIB_FUNCTIONS}
+_NAMES = frozenset(name.rpartition(".")[2] for name in stdlib.STDLIB_FUNCTIONS)
 
 
 @lru_cache(maxsize=1024)
@@ -40,8 +35,6 @@ def evaluate(source: str, variables: Mapping[str, Any]) -> Any:
     context = cel.Context(variables=dict(variables))
     if not _NAMES.isdisjoint(program.functions()):
         stdlib.add_stdlib_to_context(context)
-        for name, function in FUNCTIONS.items():
-            context.add_function(name, function)
     try:
         return program.execute(context)
     except KeyError as error:

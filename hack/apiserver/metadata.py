@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.json_text import json_type
 from hack.apiserver.schema.field_error import invalid as field_invalid
 from hack.apiserver.schema.field_error import required
-from hack.apiserver.schema.go_types import is_builtin
-from hack.apiserver.status import StatusError, bad_request, conflict, invalid, invalid_patch, modified
+from hack.apiserver.status import StatusError, bad_request, conflict, invalid, modified
 from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
@@ -54,31 +51,15 @@ def decoded(body: Any, route: Route) -> Object:
     row = route.row
     if not all(isinstance(body.get(key) or "", str) for key in ("kind", "apiVersion")):
         raise bad_request("kind and apiVersion must be strings")
-    message = "" if row.custom else _foreign(row, body)
-    if message and route.verb == "patch":
-        raise invalid_patch(json.dumps(body, separators=(",", ":")), message)
-    if message:
-        number = str(body.get("apiVersion") or "v1").rpartition("/")[2]
-        kind = body.get("kind") or row.resource.kind
-        raise bad_request(f'{kind} in version "{number}" cannot be handled as a {row.resource.kind}: {message}')
+    given = (body.get("kind") or row.resource.kind, body.get("apiVersion") or row.resource.api_version)
+    if not row.custom and given != (row.resource.kind, row.resource.api_version):
+        raise bad_request(f"{given[0]} in version {given[1]} cannot be handled as a {row.resource.kind}")
     if row.custom and (body.get("apiVersion") or "") != row.resource.api_version and route.verb != "patch":
         raise bad_request(
             f"the API version in the data ({body.get('apiVersion') or ''}) does not match the expected API version "
             f"({row.resource.api_version})"
         )
     return _ordered(body, row) | {"metadata": _metadata(body.get("metadata"), route)}
-
-
-def _foreign(row: Row, body: Object) -> str:
-    """Return an error for an object of another kind; built-in kinds may omit kind and apiVersion."""
-    kind, version = body.get("kind") or row.resource.kind, body.get("apiVersion") or row.resource.api_version
-    if (kind, version) == (row.resource.kind, row.resource.api_version):
-        return ""
-    group, _, number = str(version).rpartition("/")
-    if is_builtin(group, str(kind)) and number == "v1":
-        internal_name = f"{row.resource.group.partition('.')[0] or 'core'}.{row.resource.kind}"
-        return f"converting ({number}.{kind}) to ({internal_name}): unknown conversion"
-    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
 def _ordered(body: Object, row: Row) -> Object:
@@ -91,7 +72,7 @@ def _ordered(body: Object, row: Row) -> Object:
 
 def _metadata(given: Any, route: Route) -> Object:
     if given is not None and not isinstance(given, dict):
-        raise _shapeless(given, route.row)
+        raise bad_request("metadata must be an object")
     metadata = dict(given or {})
     namespace = metadata.get("namespace") or ""
     if route.row.resource.namespaced:
@@ -101,13 +82,6 @@ def _metadata(given: Any, route: Route) -> Object:
     else:
         metadata.pop("namespace", None)
     return metadata
-
-
-def _shapeless(given: Any, row: Row) -> StatusError:
-    kind = row.resource.kind
-    where = "value" if row.custom else f"struct field {kind}.metadata"
-    message = f"json: cannot unmarshal {json_type(given)} into Go {where} of type v1.ObjectMeta"
-    return bad_request(f'{kind} in version "{row.resource.version}" cannot be handled as a {kind}: {message}')
 
 
 def tidy(metadata: Object) -> Object:

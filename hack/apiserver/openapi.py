@@ -57,10 +57,7 @@ def respond(request: Request, table: ResourceTable) -> Response:
     body = documents.get(path.removeprefix(_ROOT + "/"))
     if body is None or not path.startswith(_ROOT):
         raise no_such_path()
-    etag = f'"{_hash(body)}"'
-    if request.headers.get("if-none-match") == etag:
-        return Response(status=304, headers={"etag": etag})
-    return Response(status=200, headers=JSON_HEADERS | {"etag": etag, "vary": "Accept"}, body=body)
+    return Response(status=200, headers=JSON_HEADERS, body=body)
 
 
 def _version_2(request: Request) -> Response:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver import table
-from hack.apiserver.status import bad_request, not_acceptable
+from hack.apiserver.status import not_acceptable
 from hack.apiserver.stored import encode
 
 if TYPE_CHECKING:
@@ -27,14 +27,13 @@ class Form(Enum):
 
     OBJECT = "object"
     METADATA = "metadata"
-    METADATA_LIST = "metadata list"
     TABLE = "table"
 
 
 _FORMS = {
     "Table": Form.TABLE,
     "PartialObjectMetadata": Form.METADATA,
-    "PartialObjectMetadataList": Form.METADATA_LIST,
+    "PartialObjectMetadataList": Form.METADATA,
 }
 
 
@@ -51,25 +50,6 @@ def negotiate(accept: str) -> Form:
         if expected in _FORMS and parameters.get("v") == "v1" and parameters.get("g") == "meta.k8s.io":
             return _FORMS[expected]
     raise not_acceptable("only the following media types are accepted: application/json")
-
-
-def fitting(form: Form, *, many: bool) -> Form:
-    """Return the form if the response, one object or a list, can have it. Raises StatusError 406."""
-    if form is Form.METADATA and many:
-        raise not_acceptable("you requested PartialObjectMetadata, but the requested object is a list")
-    if form is not Form.METADATA_LIST:
-        return form
-    if many:
-        return Form.METADATA
-    raise not_acceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
-
-
-def included(form: Form, include: str) -> str:
-    """Return the valid includeObject parameter of a Table. Raises StatusError 400."""
-    if form is Form.TABLE and include not in {"", "None", "Metadata", "Object"}:
-        message = f"Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
-        raise bad_request(f"Unable to convert to Table as requested: includeObject: {message}")
-    return include
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

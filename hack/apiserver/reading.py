@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.apiserver.list_options import ListOptions, list_options
-from hack.apiserver.presentation import View, fitting, included, negotiate
+from hack.apiserver.presentation import View, negotiate
 from hack.apiserver.status import JSON_HEADERS, StatusError, not_a_version, not_found, too_large_version
 from hack.apiserver.watch import Watch, WatchOptions
 from upgrade_manager.kube.transport import Response
@@ -27,9 +27,8 @@ LEAST_WATCH_SECONDS = 1800.0
 
 def view(route: Route, request: Request, now: Callable[[], datetime]) -> View:
     """Return the form in which the client wants objects. Raises StatusError 406."""
-    form = fitting(negotiate(request.headers.get("accept", "")), many=route.verb in {"list", "deletecollection"})
-    include = included(form, dict(request.query).get("includeObject", ""))
-    return View(row=route.row, form=form, include_object=include, now=now)
+    form = negotiate(request.headers.get("accept", ""))
+    return View(row=route.row, form=form, include_object=dict(request.query).get("includeObject", ""), now=now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from hack.apiserver.status import (
-    bad_request,
     method_not_allowed,
-    method_not_supported,
     no_such_path,
     no_such_resource,
     not_found,
@@ -105,13 +103,6 @@ def _verb(request: Request, row: Row, name: str, subresource: str) -> str:
     verb = (_ITEM_VERBS if name else _COLLECTION_VERBS).get(request.method, "")
     if verb == "list" and flag(request, "watch"):
         verb = "watch"
-    if row.custom and subresource and request.method in {"POST", "DELETE"}:
-        raise method_not_supported(row.resource, "create" if request.method == "POST" else "delete")
-    if row.custom and not name and request.method in {"PUT", "PATCH"}:
-        raise bad_request("name must be provided")
-    if row.custom and name and request.method == "POST":
-        # kube-apiserver does not validate the name here.
-        verb = "create"
     allowed = _SUBRESOURCE_VERBS if subresource else row.verbs
     needs_namespace = verb in {"create", "deletecollection"} and row.resource.namespaced
     if verb not in allowed or (needs_namespace and "/namespaces/" not in request.path):

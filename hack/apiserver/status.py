@@ -108,12 +108,6 @@ def invalid_patch(shown: str, message: str) -> StatusError:
     return StatusError(code=422, reason="Invalid", message=message, details={"causes": [error.cause()]})
 
 
-def method_not_supported(resource: Resource, verb: str) -> StatusError:
-    """Return the error for a verb that the subresource does not support."""
-    message = f'{verb} is not supported on resources of kind "{resource.name}"'
-    return StatusError(code=405, reason="MethodNotAllowed", message=message, details=about(resource, ""))
-
-
 def already_exists(resource: Resource, name: str, *, deleting: bool = False) -> StatusError:
     """Return the error for a name that exists, perhaps with its deletion pending."""
     message = f'{"object is being deleted: " if deleting else ""}{resource.name} "{name}" already exists'

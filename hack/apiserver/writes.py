@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Retries of a write without a resourceVersion after a concurrent change.
 MOST_TRIES = 5
-#: Attempts to generate a unique name.
-MOST_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +55,8 @@ class Writer:
             check_namespace(self.storage, route, known)
         check_definition(self.storage, row)
         sent = self.chain.mutate(row, sent, None, "CREATE", options)
-        for attempt in range(MOST_NAMES):
-            new = metadata.initialized(
-                row, sent | {"metadata": dict(sent["metadata"])}, now=self.now(), random=self.random
-            )
-            key = (route.namespace, new["metadata"]["name"])
-            taken = self.storage.get(row.storage, key) is not None
-            if not taken or sent["metadata"].get("name") or attempt == MOST_NAMES - 1:
-                break
+        new = metadata.initialized(row, sent, now=self.now(), random=self.random)
+        key = (route.namespace, new["metadata"]["name"])
         new = self.chain.validate(row, new, None, "CREATE", options)
         await self.webhooks.admit(route, new=new, old=None, operation="CREATE", options=options)
         there = self.storage.get(row.storage, key)

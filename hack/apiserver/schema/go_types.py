@@ -130,12 +130,6 @@ def type_of(resource: str) -> Type | None:
 
 
 @cache
-def is_builtin(group: str, kind: str) -> bool:
-    """Return whether a kind is built in."""
-    return f"{group.partition('.')[0] or 'core'}.{kind}" in _types().kinds.values()
-
-
-@cache
 def delete_options_type() -> Type:
     """Return the type of DeleteOptions."""
     return _types().make("meta.DeleteOptions")

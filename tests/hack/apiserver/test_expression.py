@@ -11,7 +11,6 @@ from hack.apiserver.expression import ExpressionError, compiled, evaluate, uses
         ("self.a + 1", 2),
         ("self.l.map(x, x * 2)", [2, 4]),
         ("self.s.lowerAscii().split(',')", ["a", "b"]),
-        ("self.l.isSorted()", True),
         ("math.greatest(1, 2)", 2),
         ("has(self.nosuch)", False),
     ],

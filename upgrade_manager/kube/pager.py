@@ -20,7 +20,7 @@ PAGE_SIZE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of a resource to list and watch, and how much of each."""
+    """The objects of a resource to list and watch, and the part of each that is returned."""
 
     resource: Resource
     namespace: str = ""
@@ -41,7 +41,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
-    """Which page to list, and from which state."""
+    """The page to list, and its state."""
 
     #: "" reads the latest state, "0" any cached state, a number a state that is not older.
     resource_version: str = ""

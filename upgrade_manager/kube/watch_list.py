@@ -46,7 +46,7 @@ class WatchListSupport:
         self._probe_at = 0.0
 
     def is_assumed(self) -> bool:
-        """Return True if the next list is a streaming list."""
+        """Return True if the server is assumed to support streaming lists."""
         return loop_time() >= self._probe_at
 
     def mark_unsupported(self) -> None:

@@ -155,7 +155,7 @@ def _unfinished(times: Mapping[str, datetime]) -> PhaseName | None:
 
 
 def _times(plan: Object) -> dict[str, datetime]:
-    """Return when each phase value was reached, in order."""
+    """Return the time of each phase value, in order."""
     entries = objects.status(plan).get("phaseTransitionTimestamps") or []
     read = ((entry.get("phase") or "", parse_time(entry.get("phaseTransitionTimestamp"))) for entry in entries)
     return {phase: time for phase, time in read if time is not None}

@@ -78,8 +78,8 @@ class PlanReconciler:
         ctx.events.replay(plan)
         try:
             result = await self._step_with_timeout(ctx)
-        except Conflict:
-            log.info("plan changed concurrently, requeued")
+        except Conflict as error:
+            log.info("object changed concurrently, requeued", error=str(error))
             result = Requeue()
         except (KubeError, RetryError) as error:
             await self._degrade(ctx, str(error))

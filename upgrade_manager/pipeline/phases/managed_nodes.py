@@ -23,7 +23,7 @@ def single_node(nodes: Sequence[Object]) -> str | None:
 
 
 def unmanaged(node: str | None = None) -> BadCluster:
-    """Return the error about the managed label that this node lacks, or all nodes."""
+    """Return the error for a node, or a cluster, without the managed label."""
     lacking = f"Node {node} does not exist or lacks" if node else "All nodes lack"
     label = f"{MANAGED_LABEL}=true"
     return BadCluster(f"{lacking} the label {label}. Add it: kubectl label node {node or 'NAME'} {label}")

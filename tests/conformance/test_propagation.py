@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import operator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +10,8 @@ import pytest
 from tests.support.polling import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
@@ -34,15 +36,20 @@ async def _metadata(api: BareApi, plural: str, name: str) -> dict[str, Any] | No
     return answer.body["metadata"] if answer.status == 200 else None
 
 
-async def _dependent_until(api: BareApi, wanted: str) -> dict[str, Any]:
-    """Return the dependent's metadata once it is `terminating` or `deleted`."""
-    async with asyncio.timeout(20):
-        while True:
-            found = await _metadata(api, "secrets", "dependent")
-            state = "deleted" if found is None else "terminating" if "deletionTimestamp" in found else "alive"
-            if state == wanted:
-                return found or {}
-            await asyncio.sleep(0.05)
+async def _dependent_when(api: BareApi, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Return the dependent's metadata, empty without a dependent, once it is as wanted."""
+
+    async def poll() -> list[dict[str, Any]]:
+        found = await _metadata(api, "secrets", "dependent") or {}
+        return [found] if is_so(found) else []
+
+    (metadata,) = await eventually(poll, seconds=20)
+    found: dict[str, Any] = metadata
+    return found
+
+
+async def _dependent_deleted(api: BareApi) -> None:
+    await _dependent_when(api, operator.not_)
 
 
 async def _delete(api: BareApi, propagation: str) -> dict[str, Any]:
@@ -63,7 +70,7 @@ async def test_background_deletes_the_owner_first(api: BareApi) -> None:
     await _dependent(api, await _owner(api))
     assert (await _delete(api, "Background"))["status"] == "Success"
     assert await _metadata(api, "configmaps", "owner") is None
-    await _dependent_until(api, "deleted")
+    await _dependent_deleted(api)
 
 
 async def test_foreground_deletes_blocking_dependents_first(api: BareApi) -> None:
@@ -71,7 +78,7 @@ async def test_foreground_deletes_blocking_dependents_first(api: BareApi) -> Non
     terminating = await _delete(api, "Foreground")
     assert terminating["metadata"]["finalizers"] == ["foregroundDeletion"]
     assert terminating["metadata"]["deletionGracePeriodSeconds"] == 0
-    await _dependent_until(api, "terminating")
+    await _dependent_when(api, lambda found: "deletionTimestamp" in found)
     owner = await _metadata(api, "configmaps", "owner")
     assert owner is not None
     assert owner["finalizers"] == ["foregroundDeletion"]
@@ -83,17 +90,13 @@ async def test_foreground_ignores_dependents_that_do_not_block(api: BareApi) -> 
     await _dependent(api, await _owner(api), held=True)
     await _delete(api, "Foreground")
     await _owner_deleted(api)
-    assert HOLD in (await _dependent_until(api, "terminating"))["finalizers"]
+    assert HOLD in (await _dependent_when(api, lambda found: "deletionTimestamp" in found))["finalizers"]
 
 
-async def test_dependent_of_a_missing_owner_is_deleted(api: BareApi) -> None:
-    await _dependent(api, {"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "u-never"})
-    await _dependent_until(api, "deleted")
-
-
-async def test_dependent_of_an_owner_with_another_uid_is_deleted(api: BareApi) -> None:
-    await _dependent(api, await _owner(api) | {"uid": "u-other"})
-    await _dependent_until(api, "deleted")
+@pytest.mark.parametrize("change", [{"name": "never"}, {"uid": "u-other"}], ids=["missing owner", "another uid"])
+async def test_dependent_without_its_owner_is_deleted(api: BareApi, change: dict[str, str]) -> None:
+    await _dependent(api, await _owner(api) | change)
+    await _dependent_deleted(api)
 
 
 async def test_dependent_keeps_its_remaining_owner(api: BareApi) -> None:
@@ -101,11 +104,5 @@ async def test_dependent_keeps_its_remaining_owner(api: BareApi) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "u-never"}
     metadata = {"name": "dependent", "ownerReferences": [owner, other]}
     assert (await api.admin.post(api.path("secrets"), {"metadata": metadata})).status == 201
-    async with asyncio.timeout(20):
-        while True:
-            found = await _metadata(api, "secrets", "dependent")
-            assert found is not None
-            if len(found["ownerReferences"]) == 1:
-                break
-            await asyncio.sleep(0.05)
+    found = await _dependent_when(api, lambda found: len(found["ownerReferences"]) == 1)
     assert found["ownerReferences"][0]["uid"] == owner["uid"]

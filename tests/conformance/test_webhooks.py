@@ -122,8 +122,9 @@ async def test_denial_has_details_and_warnings(api: BareApi, hook: WebhookServer
     assert (answer.body["details"], answer.headers["warning"]) == (details, '299 - "w"')
 
 
-def failures() -> list[Any]:
-    return [
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
         pytest.param(
             FixedResponse(status=500, body="boom"),
             f'{CALL}an error on the server ("boom") has prevented the request from succeeding',
@@ -147,10 +148,8 @@ def failures() -> list[Any]:
             review(response={"uid": "other", "allowed": True}), f'{INVALID}expected response.uid="', id="another uid"
         ),
         pytest.param(other("Pod", "v1"), CALL, id="another kind"),
-    ]
-
-
-@pytest.mark.parametrize(("answer", "message"), failures())
+    ],
+)
 async def test_invalid_review_fails_the_request(api: BareApi, hook: WebhookServer, answer: Any, message: str) -> None:
     hook.answers["/invalid"] = answer
     async with hook.configured(api, "/invalid", failurePolicy="Fail"):
@@ -259,38 +258,23 @@ async def test_selectors_select_objects(
     assert [one["operation"] for one in hook.reviews if one["name"] == "a"] == seen
 
 
+TIMEOUT = "the timeout value must be between 1 and 30 seconds"
+
+
 @pytest.mark.parametrize(
-    ("more", "field", "message"),
+    ("field", "value", "message"),
     [
-        (
-            {"sideEffects": "Unknown"},
-            "sideEffects",
-            'Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun"',
-        ),
-        ({"sideEffects": None}, "sideEffects", "Required value: must specify one of None, NoneOnDryRun"),
-        ({"clientConfig": {}}, "clientConfig", "Required value: exactly one of url or service is required"),
-        (
-            {"timeoutSeconds": 31},
-            "timeoutSeconds",
-            "Invalid value: 31: the timeout value must be between 1 and 30 seconds",
-        ),
-        (
-            {"timeoutSeconds": 0},
-            "timeoutSeconds",
-            "Invalid value: 0: the timeout value must be between 1 and 30 seconds",
-        ),
-        (
-            {"name": "x"},
-            "name",
-            'Invalid value: "x": should be a domain with at least three segments separated by dots',
-        ),
-        ({"failurePolicy": "Foo"}, "failurePolicy", 'Unsupported value: "Foo": supported values: "Fail", "Ignore"'),
-        ({"admissionReviewVersions": []}, "admissionReviewVersions", "Required value: must specify one of v1, v1beta1"),
+        ("sideEffects", "Unknown", 'Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun"'),
+        ("sideEffects", None, "Required value: must specify one of None, NoneOnDryRun"),
+        ("clientConfig", {}, "Required value: exactly one of url or service is required"),
+        ("timeoutSeconds", 31, f"Invalid value: 31: {TIMEOUT}"),
+        ("timeoutSeconds", 0, f"Invalid value: 0: {TIMEOUT}"),
+        ("name", "x", 'Invalid value: "x": should be a domain with at least three segments separated by dots'),
+        ("failurePolicy", "Foo", 'Unsupported value: "Foo": supported values: "Fail", "Ignore"'),
+        ("admissionReviewVersions", [], "Required value: must specify one of v1, v1beta1"),
     ],
 )
-async def test_invalid_webhook_configuration_is_refused(
-    api: BareApi, more: dict[str, Any], field: str, message: str
-) -> None:
+async def test_invalid_webhook_configuration_is_refused(api: BareApi, field: str, value: Any, message: str) -> None:
     hook = {
         "name": hooks.NAME,
         "clientConfig": {"url": "https://127.0.0.1/x"},
@@ -298,7 +282,7 @@ async def test_invalid_webhook_configuration_is_refused(
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
-    body = {"metadata": {"name": api.word}, "webhooks": [hook | more]}
+    body = {"metadata": {"name": api.word}, "webhooks": [hook | {field: value}]}
     answer = await api.admin.post(VALIDATING, body)
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
     (cause,) = answer.body["details"]["causes"]

@@ -242,32 +242,9 @@ def _refusal(answer: JsonResponse) -> dict[str, Any]:
         return {"code": answer.status, "text": body.decode("utf-8", "replace")}
     seen = {"code": answer.status, "reason": body.get("reason", ""), "message": body.get("message", "")}
     seen["details"] = body.get("details")
-    seen = {key: _terse(item) for key, item in seen.items()}
     _ordered(seen)
     assert (body.get("status"), body.get("code")) == ("Failure", answer.status), body
     return seen
-
-
-def _terse(value: Any) -> Any:
-    """Mask Go values and diffs in messages, which differ between servers."""
-    if isinstance(value, dict):
-        return {key: _terse(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_terse(item) for item in value]
-    if not isinstance(value, str):
-        return value
-    value = re.sub(r"(may not change fields other than [^\n]*)\n.*", r"\1", value, flags=re.DOTALL)
-    for match in reversed(list(re.finditer(r"value: (?=[\[{])", value))):
-        try:
-            found, end = json.JSONDecoder().raw_decode(value, match.end())
-        except ValueError:
-            continue
-        if any(
-            isinstance(item, dict | list) or (item is None)
-            for item in (found.values() if isinstance(found, dict) else found)
-        ):
-            value = f"{value[: match.end()]}$value{value[end:]}"
-    return value
 
 
 def _ordered(seen: dict[str, Any]) -> None:

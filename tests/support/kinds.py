@@ -21,20 +21,15 @@ _NOT_FOUND = 404
 _POLLS, _INTERVAL = 200, 0.05
 
 
-async def define(
-    api: BareApi, *, schema: dict[str, Any] | None = None, scope: str = "Namespaced", **version: Any
-) -> str:
+async def define(api: BareApi, *, schema: dict[str, Any] = _ANYTHING, **version: Any) -> str:
     """Create a kind Widget in the test's group with these fields of its version; return the path of its objects."""
     group = f"{api.word}.example.io"
-    is_namespaced = scope == "Namespaced"
-    definition = apiserver.definition(
-        "widgets", "Widget", schema or _ANYTHING, group=group, namespaced=is_namespaced, **version
-    )
+    definition = apiserver.definition("widgets", "Widget", schema, group=group, **version)
     definition["spec"]["names"] |= {"shortNames": ["wd"], "categories": ["things"]}
     answer = await api.admin.post(apiserver.DEFINITIONS, definition)
     assert answer.status == _CREATED, answer.body
     await until(api, f"{apiserver.DEFINITIONS}/widgets.{group}", _is_established)
-    path = api.path("widgets", group=group) if is_namespaced else f"/apis/{group}/v1/widgets"
+    path = api.path("widgets", group=group)
     await until(api, path, lambda answer: answer.status == _OK)
     return path
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ANOTHER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}
 TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
+DEFAULT, MINE = "rancher/harvester-upgrade-toolkit", {TOOLKIT: "registry:5000/mine/toolkit:ignored"}
+RELEASED = {"releaseMetadata": RELEASE}
 
 
 async def annotated(cluster: Harvester, annotations: dict[str, str], **plan: Any) -> ReconcileContext:
@@ -32,39 +34,28 @@ async def annotated(cluster: Harvester, annotations: dict[str, str], **plan: Any
 class TestToolkit:
     @pytest.mark.rule(
         "api: upgrade overrides the toolkit image's tag",
+        "api: upgrade-toolkit-image replaces rancher/harvester-upgrade-toolkit",
+        "api: with upgrade-toolkit-image the tag still follows spec.upgrade",
         "workloads: the toolkit image is rancher/harvester-upgrade-toolkit",
         "workloads: the toolkit's tag is spec.upgrade",
         "workloads: without spec.upgrade the toolkit's tag is the release's Harvester version",
         "workloads: before the release is known the toolkit's tag is the manager's version",
     )
     @pytest.mark.parametrize(
-        ("spec", "status", "tag"),
+        ("spec", "status", "annotations", "image"),
         [
-            pytest.param({"upgrade": "fix"}, {"releaseMetadata": RELEASE}, "fix", id="spec.upgrade"),
-            pytest.param({}, {"releaseMetadata": RELEASE}, "v1.7.0", id="release"),
-            pytest.param({}, {}, "v0.0.0", id="manager"),
+            pytest.param({"upgrade": "fix"}, RELEASED, {}, f"{DEFAULT}:fix", id="spec.upgrade"),
+            pytest.param({}, RELEASED, {}, f"{DEFAULT}:v1.7.0", id="release"),
+            pytest.param({}, {}, {}, f"{DEFAULT}:v0.0.0", id="manager"),
+            pytest.param({}, {}, MINE, "registry:5000/mine/toolkit:v0.0.0", id="annotation"),
+            pytest.param({"upgrade": "fix"}, {}, MINE, "registry:5000/mine/toolkit:fix", id="annotation and tag"),
         ],
     )
-    async def test_toolkit_tag_precedence(
-        self, cluster: Harvester, spec: dict[str, Any], status: dict[str, Any], tag: str
+    async def test_toolkit_image_by_precedence(
+        self, cluster: Harvester, spec: dict[str, Any], status: dict[str, Any], annotations: dict[str, str], image: str
     ) -> None:
-        ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", **spec}, status=status))
-        assert ctx.toolkit.tag == tag
-        assert ctx.toolkit.repository == "rancher/harvester-upgrade-toolkit"
-
-    @pytest.mark.rule(
-        "api: upgrade-toolkit-image replaces rancher/harvester-upgrade-toolkit",
-        "api: with upgrade-toolkit-image the tag still follows spec.upgrade",
-    )
-    @pytest.mark.parametrize(
-        ("spec", "tag"), [pytest.param({}, "v0.0.0", id="no tag"), pytest.param({"upgrade": "fix"}, "fix", id="a tag")]
-    )
-    async def test_annotation_replaces_the_image_but_not_the_tag(
-        self, cluster: Harvester, spec: dict[str, Any], tag: str
-    ) -> None:
-        annotations = {TOOLKIT: "registry:5000/mine/toolkit:ignored"}
-        ctx = await annotated(cluster, annotations, spec={"version": "v1.7.0", **spec})
-        assert str(ctx.toolkit) == f"registry:5000/mine/toolkit:{tag}"
+        ctx = await annotated(cluster, annotations, spec={"version": "v1.7.0", **spec}, status=status)
+        assert str(ctx.toolkit) == image
 
     async def test_invalid_image_annotation_is_an_error(self, cluster: Harvester) -> None:
         ctx = await annotated(cluster, {TOOLKIT: "$(reboot)"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -185,11 +186,7 @@ async def test_failed_list_counts_as_empty(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch, error: KubeError
 ) -> None:
     await put_everything(cluster)
-
-    async def refuse(*_: Any, **__: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(cluster.client, "list", refuse)
+    monkeypatch.setattr(cluster.client, "list", AsyncMock(side_effect=error))
     assert await everything(cluster) == (CAUSE + LOG, "", "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -153,11 +154,7 @@ async def test_refusal_for_another_reason_is_not_a_conflict(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ctx = await recorded(cluster)
-
-    async def refused(*_: Any, **__: Any) -> None:
-        raise Invalid("an admission webhook says no")
-
-    monkeypatch.setattr(ReconcileContext, "patch", refused)
+    monkeypatch.setattr(ReconcileContext, "patch", AsyncMock(side_effect=Invalid("an admission webhook says no")))
     with pytest.raises(Invalid, match="says no"):
         await rancher.start_upgrade(ctx)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest.mock import AsyncMock
 
 import pytest
 
+from hack.faults.middleware import NoHook
 from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 WHILE = 30.0
 
 
-class Meanwhile:
+class Meanwhile(NoHook):
     """Calls an action right before the first write of a plan."""
 
     def __init__(self, action: Callable[[], Awaitable[object]], *, subresource: str) -> None:
@@ -48,9 +50,6 @@ class Meanwhile:
         if not self._done and call.resource.startswith("upgradeplans") and call.subresource == self._subresource:
             self._done = True
             await self._action()
-
-    async def after(self, number: int, call: Call, response: Response) -> None:
-        """Do nothing."""
 
 
 async def test_unknown_phase_is_kept_and_reported() -> None:
@@ -85,12 +84,9 @@ async def test_ended_plan_observes_new_generations() -> None:
 
 @pytest.mark.rule("api: Degraded becomes False when the error is resolved")
 async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(_self: Initialize, _ctx: ReconcileContext) -> None:
-        raise ValueError("Traceback: /usr/lib/python/secret")
-
     async with Simulation() as simulation:
         with monkeypatch.context() as patched:
-            patched.setattr(Initialize, "run", broken)
+            patched.setattr(Initialize, "run", AsyncMock(side_effect=ValueError("Traceback: /usr/lib/secret")))
             async with started(simulation) as stage:
                 await asyncio.sleep(WHILE)
         message = f"internal error (ValueError), retrying. {LOGS}"

@@ -252,22 +252,20 @@ class TestNodes:
     @pytest.mark.rule(
         "api: a node's state group never decreases", "pipeline: node states are merged into the status forward only"
     )
-    def test_node_state_never_moves_back(self) -> None:
-        patch = new_patch({"nodeUpgradeStatuses": {"n1": {"state": "WaitingReboot", "message": "m"}}})
-        patch.move_node("n1", NodeState.PRE_DRAINED, message="x")
-        assert patch.difference() == {}
-
-    def test_unknown_node_state_is_kept(self) -> None:
-        patch = new_patch({"nodeUpgradeStatuses": {"n1": {"state": "Polishing", "message": "m", "percent": 3}}})
-        assert patch.node_state("n1") is None
+    @pytest.mark.parametrize(
+        ("before", "state", "after"),
+        [
+            pytest.param({"state": "WaitingReboot", "message": "m"}, "PreDrained", None, id="state never moves back"),
+            pytest.param({"state": "Polishing", "percent": 3}, "PostDrained", None, id="unknown state is kept"),
+            pytest.param({"state": "PreDraining", "percent": 3}, "PreDrained", "PreDrained", id="fields are kept"),
+        ],
+    )
+    def test_node_state_is_merged(self, before: dict[str, Any], state: str, after: str | None) -> None:
+        patch = new_patch({"nodeUpgradeStatuses": {"n1": before}})
         assert patch.has_node("n1")
-        patch.move_node("n1", NodeState.POST_DRAINED)
-        assert patch.difference() == {}
-
-    def test_unknown_node_fields_are_kept(self) -> None:
-        patch = new_patch({"nodeUpgradeStatuses": {"n1": {"state": "PreDraining", "percent": 3}}})
-        patch.move_node("n1", NodeState.PRE_DRAINED)
-        assert patch.difference() == {"nodeUpgradeStatuses": {"n1": {"state": "PreDrained"}}}
+        assert patch.node_state("n1") == (None if before["state"] == "Polishing" else before["state"])
+        patch.move_node("n1", NodeState(state), message="" if after else "x")
+        assert patch.difference() == ({"nodeUpgradeStatuses": {"n1": {"state": after}}} if after else {})
 
     def test_null_node_statuses_are_empty(self) -> None:
         patch = new_patch({"nodeUpgradeStatuses": None})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -78,7 +79,7 @@ async def test_foreign_job_is_not_adopted_and_only_warned_about(cluster: Harvest
 @pytest.mark.rule("nodes: a restore-vm Job that cannot be created only records a Warning event")
 async def test_permanent_refusal_is_a_warning(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = await prepared(cluster)
-    monkeypatch.setattr(ctx.client, "get", refusing(Forbidden("may not get the list")))
+    monkeypatch.setattr(ctx.client, "get", AsyncMock(side_effect=Forbidden("may not get the list")))
     await start(ctx, "n1")
     assert [reason for reason, _ in cluster.recorder.recorded] == ["RestoreVMFailed"]
     assert "n1: restarting VMs failed; the upgrade continues. " in cluster.recorder.recorded[0][1]
@@ -86,7 +87,7 @@ async def test_permanent_refusal_is_a_warning(cluster: Harvester, monkeypatch: p
 
 async def test_transient_error_is_raised(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = await prepared(cluster)
-    monkeypatch.setattr(ctx.client, "get", refusing(Transient("no answer")))
+    monkeypatch.setattr(ctx.client, "get", AsyncMock(side_effect=Transient("no answer")))
     with pytest.raises(Transient):
         await start(ctx, "n1")
     assert cluster.recorder.recorded == []
@@ -97,13 +98,6 @@ async def test_missing_namespace_lists_no_vms(cluster: Harvester) -> None:
     await cluster.client.delete(NAMESPACES, PLACE)
     await start(ctx, "n1")
     assert cluster.recorder.recorded == []
-
-
-def refusing(error: Exception) -> Any:
-    async def refuse(*_: Any, **__: Any) -> Any:
-        raise error
-
-    return refuse
 
 
 async def job(cluster: Harvester, ctx: ReconcileContext, node: str, status: Object | None = None) -> None:

@@ -50,12 +50,13 @@ async def test_version_running_version_and_cluster_are_recorded(cluster: Harvest
     "pipeline: exactly one managed node makes a single-node cluster",
 )
 async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) -> None:
-    await prepared(cluster)
+    await prepared(cluster, value="", default="v1.6.0")
     await cluster.nodes("n1")
     await cluster.nodes("unmanaged", **{"harvesterhci.io/managed": "false"})
     ctx = cluster.context(await cluster.plan())
     outcome = await Initialize().run(ctx)
     assert ctx.status["singleNode"] == "n1"
+    assert ctx.status["previousVersion"] == "v1.6.0"
     assert ctx.status["version"] == {"isoURL": "https://x/a.iso"}
     assert outcome == Completed()
 
@@ -71,15 +72,6 @@ async def test_image_plan_reads_no_version(cluster: Harvester) -> None:
     assert ctx.status["version"] is None
 
 
-@pytest.mark.rule("pipeline: Initialize reads value or default of Setting server-version")
-async def test_setting_without_value_uses_its_default(cluster: Harvester) -> None:
-    await prepared(cluster, value="", default="v1.6.0")
-    await cluster.nodes("n1")
-    ctx = cluster.context(await cluster.plan())
-    await Initialize().run(ctx)
-    assert ctx.status["previousVersion"] == "v1.6.0"
-
-
 @pytest.mark.rule(
     "api: version names a Version in harvester-system", "pipeline: preflight checks run last in Initialize"
 )
@@ -88,6 +80,7 @@ async def test_setting_without_value_uses_its_default(cluster: Harvester) -> Non
     [
         pytest.param({"version": "v9"}, {}, ["n1"], MissingObject, "harvester-system/v9 does not exist", id="Version"),
         pytest.param({"version": "../x"}, {}, ["n1"], MissingObject, "does not exist", id="no name of a Version"),
+        pytest.param({}, {"url": "", "value": "v1"}, ["n1"], MissingObject, "lacks spec.isoURL", id="isoURL"),
         pytest.param({}, {"value": ""}, ["n1"], MissingObject, "Setting server-version lacks a value", id="Setting"),
         pytest.param({}, {}, [], BadCluster, "harvesterhci.io/managed=true", id="managed nodes"),
     ],
@@ -124,13 +117,6 @@ async def test_preflight_decides(cluster: Harvester, answer: Any, outcome: type[
     assert isinstance(found, outcome)
     assert text in (found.cause if isinstance(found, Failed) else found.message)
     assert ctx.status["previousVersion"] == "v1.6.1"
-
-
-async def test_version_without_url_is_reported(cluster: Harvester) -> None:
-    await prepared(cluster, url="")
-    await cluster.nodes("n1")
-    with pytest.raises(MissingObject, match="lacks spec.isoURL"):  # noqa: RUF043  # a dot
-        await Initialize().run(cluster.context(await cluster.plan()))
 
 
 MANY = [f"x{i:02}" for i in range(12)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import AsyncMock
+
 import pytest
 
 from tests.support.harvester import RELEASE
@@ -177,14 +179,11 @@ async def test_acknowledgement_changes_one_annotation(stage: NodeUpgradeRun) -> 
 async def test_generation_is_recorded_before_acknowledgements(
     stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(_: ReconcileContext) -> bool:
-        raise Conflict("changed meanwhile")
-
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.rancher("n1", pre=OPTIONS)
     with monkeypatch.context() as refusing:
-        refusing.setattr(ReconcileContext, "persist", refuse)
+        refusing.setattr(ReconcileContext, "persist", AsyncMock(side_effect=Conflict("changed meanwhile")))
         for _ in range(2):
             with pytest.raises(Conflict):
                 await stage.run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -56,12 +56,8 @@ async def test_restore_error_is_retried_and_blocks_no_node(
     back: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await back.rancher("n2", pre=OPTIONS)
-
-    async def fails(*_: Any, **__: Any) -> Any:
-        raise Transient("no answer")
-
     with monkeypatch.context() as broken:
-        broken.setattr("upgrade_manager.pipeline.vm_restore._has_vms", fails)
+        broken.setattr("upgrade_manager.pipeline.vm_restore._has_vms", AsyncMock(side_effect=Transient("no answer")))
         with pytest.raises(Transient):
             await back.run()
     assert await back.acknowledgements("n1") == {PRE: OPTIONS, POST: OPTIONS}

@@ -1,4 +1,4 @@
-"""Merge patches, JSON patches and strategic merge patches."""
+"""Merge patches, JSON patches, strategic merge patches, and writes of the status."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from tests.support.conformance_objects import (
     DEPLOYMENTS,
     MAP,
     MAPS,
+    NO_VERSION,
     NODE,
     NODES,
     NOW,
+    TYPE,
     UNSUPPORTED_PATCH,
     WIDGET,
     WIDGET_KIND,
@@ -30,6 +32,7 @@ from tests.support.conformance_rows import (
     not_found,
     play,
     post,
+    put,
     refused,
     strategic,
 )
@@ -45,6 +48,8 @@ _DATA = {"a": "b", "c": "d"}
 ONE = (post(MAPS, with_metadata({"data": _DATA}, **_METADATA)),)
 _SPEC = {"names": ["x", "y"], "options": {"n": 1}, "free": {"list": [1, 2, 3], "deep": {"er": 1}}}
 CUSTOM = (post(WIDGETS, widget(**_SPEC)),)
+SIZED = (post(WIDGETS, widget(size=1)),)
+STATUS_PATH = f"{WIDGET}/status"
 _WRONG = "the server rejected our request due to an error in our request"
 _TEMPLATE = {
     "metadata": {"labels": {"a": "b"}},
@@ -195,9 +200,94 @@ STRATEGIC_ROWS = {
         given=(post(WIDGETS, widget()),), when=strategic(WIDGET, {}), then=UNSUPPORTED_PATCH
     ),
 }
+STATUS_ROWS = {
+    "create drops the status": Row(
+        when=post(WIDGETS, widget() | {"status": {"phase": "x"}}),
+        then={"code": 201, "status": "absent", "metadata.generation": 1},
+    ),
+    "create keeps the status of a Node": Row(
+        when=post(NODES, {"metadata": {"name": "$word"}, "status": {"phase": "x"}}),
+        then={"code": 201, "status.phase": "x", "metadata.generation": "absent"},
+    ),
+    "object endpoint ignores the status": Row(
+        given=SIZED,
+        when=merge(WIDGET, {"status": {"phase": "x"}}),
+        then={"code": 200, "status": "absent", "metadata.generation": 1, "metadata.resourceVersion": "$version"},
+    ),
+    "status endpoint writes the status": Row(
+        given=SIZED,
+        when=merge(STATUS_PATH, {"status": {"phase": "x"}}),
+        then={"code": 200, "status": {"phase": "x"}, "metadata.generation": 1},
+    ),
+    "status endpoint ignores the spec": Row(
+        given=SIZED,
+        when=merge(STATUS_PATH, {"spec": {"size": 5}, "status": {"phase": "x"}}),
+        then={"code": 200, "status": {"phase": "x"}, "spec.size": 1, "metadata.generation": 1},
+    ),
+    "status endpoint ignores labels": Row(
+        given=SIZED,
+        when=merge(STATUS_PATH, {"metadata": {"labels": {"a": "b"}}}),
+        then={"code": 200, "metadata.labels": "absent"},
+    ),
+    "status endpoint ignores the spec of a Node": Row(
+        given=(post(NODES, {"metadata": {"name": "$word"}}),),
+        when=merge(f"{NODE}/status", {"spec": {"unschedulable": True}}),
+        then={"code": 200, "spec.unschedulable": "absent"},
+    ),
+    "old resourceVersion is a conflict": Row(
+        given=(*SIZED, merge(WIDGET, {"spec": {"size": 4}})),
+        when=put(STATUS_PATH, with_metadata(widget(), resourceVersion=NOW) | {"status": {"phase": "x"}}),
+        then=conflict(WIDGETS_KIND),
+    ),
+    "status PUT without resourceVersion is refused": Row(
+        given=SIZED,
+        when=put(STATUS_PATH, widget() | {"status": {"phase": "x"}}),
+        then=invalid(WIDGETS_KIND, NO_VERSION),
+    ),
+    "status PUT writes only the status": Row(
+        given=SIZED,
+        when=put(
+            STATUS_PATH,
+            with_metadata(widget(size=9), labels={"a": "b"}, resourceVersion=NOW) | {"status": {"phase": "x"}},
+        ),
+        then={"code": 200, "spec.size": 1, "status": {"phase": "x"}, "metadata.labels": "absent"},
+    ),
+    "status that violates the schema is refused": Row(
+        given=SIZED,
+        when=merge(STATUS_PATH, {"status": {"count": -1, "phase": 5}}),
+        then=invalid(
+            WIDGET_KIND,
+            ("status.count", "Invalid value: -1: count in body should be greater than or equal to 0"),
+            ("status.phase", 'Invalid value: "integer": phase in body must be of type string: "integer"', TYPE),
+        ),
+    ),
+    "unknown status field is dropped with a warning": Row(
+        given=SIZED,
+        when=merge(STATUS_PATH, {"status": {"strange": 1}}),
+        then={"code": 200, "status": {}, "warnings": ['unknown field "status.strange"']},
+    ),
+    "no-op status keeps the resourceVersion": Row(
+        given=(*SIZED, merge(STATUS_PATH, {"status": {"phase": "x"}})),
+        when=merge(STATUS_PATH, {"status": {"phase": "x"}}),
+        then={"code": 200, "metadata.resourceVersion": "$version"},
+    ),
+    "spec change increases the generation": Row(
+        given=SIZED, when=merge(WIDGET, {"spec": {"size": 2}}), then={"code": 200, "metadata.generation": 2}
+    ),
+    "label change keeps the generation": Row(
+        given=SIZED,
+        when=merge(WIDGET, {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}),
+        then={"code": 200, "metadata.generation": 1},
+    ),
+}
 ROWS = {
     f"{kind}: {title}": row
-    for kind, rows in {"merge": MERGE_ROWS, "JSON": JSON_ROWS, "strategic": STRATEGIC_ROWS}.items()
+    for kind, rows in {
+        "merge": MERGE_ROWS,
+        "JSON": JSON_ROWS,
+        "strategic": STRATEGIC_ROWS,
+        "status": STATUS_ROWS,
+    }.items()
     for title, row in rows.items()
 }
 

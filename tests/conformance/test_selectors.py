@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,88 +14,51 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-EVENT: dict[str, Any] = {
-    "metadata": {"name": "e"},
-    "involvedObject": {"kind": "Pod", "name": "p", "uid": "u", "apiVersion": "v1", "fieldPath": "spec.x"},
-    "reason": "R",
-    "type": "Normal",
-    "source": {"component": "c"},
+_POD = {"serviceAccountName": "runner", "containers": [{"name": "c", "image": "i"}]}
+_INVOLVED = {"kind": "Pod", "name": "p", "namespace": "$ns", "uid": "u", "apiVersion": "v1", "fieldPath": "spec.x"}
+#: The objects by plural; Pods need the ServiceAccount.
+OBJECTS: dict[str, list[dict[str, Any]]] = {
+    "serviceaccounts": [{"metadata": {"name": "runner"}}],
+    "secrets": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "type": "example.io/x"}],
+    "events": [{"metadata": {"name": "e"}, "involvedObject": _INVOLVED, "reason": "R", "type": "Normal"}],
+    "pods": [
+        {"metadata": {"name": "a"}, "spec": _POD | {"nodeName": "n"}},
+        {"metadata": {"name": "b"}, "spec": _POD | {"restartPolicy": "Never"}},
+    ],
+    "nodes": [{"metadata": {"name": "$ns"}, "spec": {"unschedulable": True}}],
 }
 
 
-async def create(api: BareApi, plural: str, *objects: dict[str, Any], group: str = "") -> str:
-    path = api.path(plural, group=group)
+@pytest.mark.parametrize(
+    ("plural", "selector", "chosen"),
+    [
+        ("secrets", "metadata.name=a", "a"),
+        ("secrets", "metadata.name!=a", "b"),
+        ("secrets", "metadata.name=a,metadata.name=b", ""),
+        ("events", "involvedObject.namespace=$ns,involvedObject.kind=Pod", "e"),
+        ("events", "involvedObject.namespace=$ns,involvedObject.name=p", "e"),
+        ("events", "involvedObject.namespace=$ns,involvedObject.name=q", ""),
+        ("events", "involvedObject.namespace=$ns,reason=R,type=Normal", "e"),
+        ("pods", "spec.nodeName=n", "a"),
+        ("pods", "spec.nodeName=", "b"),
+        ("pods", "status.phase=Pending", "a b"),
+        # A drain's.
+        ("pods", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName=n", "a"),
+        ("nodes", "metadata.name=$ns,spec.unschedulable=true", "$ns"),
+        ("nodes", "metadata.name=$ns,spec.unschedulable=false", ""),
+    ],
+)
+async def test_field_selector_selects(api: BareApi, plural: str, selector: str, chosen: str) -> None:
+    for kind in ("serviceaccounts", plural):
+        path = "/api/v1/nodes" if kind == "nodes" else api.path(kind)
+        objects = json.loads(json.dumps(OBJECTS[kind]).replace("$ns", api.namespace))
+        for one in objects:
+            answer = await api.admin.post(path, one)
+            assert answer.status == 201, answer.body
+    answer = await api.admin.get(path, fieldSelector=selector.replace("$ns", api.namespace))
+    assert (answer.status, answer.names) == (200, chosen.replace("$ns", api.namespace).split())
     for one in objects:
-        answer = await api.admin.post(path, one)
-        assert answer.status == 201, answer.body
-    return path
-
-
-@pytest.mark.parametrize(
-    ("selector", "chosen"),
-    [
-        pytest.param("metadata.name=a", "a", id="a name"),
-        pytest.param("metadata.name!=a", "b", id="other names"),
-        pytest.param("metadata.name=a,metadata.name=b", "", id="two names"),
-    ],
-)
-async def test_metadata_field_selects(api: BareApi, selector: str, chosen: str) -> None:
-    two = {"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "type": "example.io/x"}
-    answer = await api.admin.get(await create(api, "secrets", *two), fieldSelector=selector)
-    assert (answer.status, answer.names) == (200, chosen.split())
-
-
-@pytest.mark.parametrize(
-    ("selector", "is_chosen"),
-    [
-        pytest.param("involvedObject.kind=Pod", True, id="kind"),
-        pytest.param("involvedObject.name=p", True, id="name"),
-        pytest.param("involvedObject.name=q", False, id="another name"),
-        pytest.param("reason=R,type=Normal", True, id="reason and type"),
-    ],
-)
-async def test_event_field_selects(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
-    event = EVENT | {"involvedObject": EVENT["involvedObject"] | {"namespace": api.namespace}}
-    path = await create(api, "events", event)
-    answer = await api.admin.get(path, fieldSelector=f"involvedObject.namespace={api.namespace},{selector}")
-    assert answer.names == ["e"] * is_chosen
-
-
-@pytest.mark.parametrize(
-    ("selector", "chosen"),
-    [
-        pytest.param("spec.nodeName=n", "a", id="a node"),
-        pytest.param("spec.nodeName=", "b", id="no node"),
-        pytest.param("status.phase=Pending", "a b", id="a phase"),
-        pytest.param("status.phase!=Succeeded,status.phase!=Failed,spec.nodeName=n", "a", id="selector of a drain"),
-    ],
-)
-async def test_pod_field_selects(api: BareApi, selector: str, chosen: str) -> None:
-    await create(api, "serviceaccounts", {"metadata": {"name": "runner"}})
-    spec = {"serviceAccountName": "runner", "containers": [{"name": "c", "image": "i"}]}
-    path = await create(
-        api,
-        "pods",
-        {"metadata": {"name": "a"}, "spec": spec | {"nodeName": "n"}},
-        {"metadata": {"name": "b"}, "spec": spec | {"restartPolicy": "Never"}},
-    )
-    assert (await api.admin.get(path, fieldSelector=selector)).names == chosen.split()
-    for name in "ab":
-        await api.admin.delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
-
-
-@pytest.mark.parametrize(
-    ("selector", "is_chosen"),
-    [
-        pytest.param("spec.unschedulable=true", True, id="cordoned"),
-        pytest.param("spec.unschedulable=false", False, id="not cordoned"),
-    ],
-)
-async def test_node_field_selects(api: BareApi, selector: str, is_chosen: bool) -> None:  # noqa: FBT001
-    await api.admin.post("/api/v1/nodes", {"metadata": {"name": api.word}, "spec": {"unschedulable": True}})
-    answer = await api.admin.get("/api/v1/nodes", fieldSelector=f"metadata.name={api.word},{selector}")
-    assert answer.names == [api.word] * is_chosen
-    await api.admin.delete(f"/api/v1/nodes/{api.word}")
+        await api.admin.delete(f"{path}/{one['metadata']['name']}", {"gracePeriodSeconds": 0})
 
 
 def unsupported(field: str) -> str:

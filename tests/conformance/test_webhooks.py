@@ -10,7 +10,7 @@ import pytest
 
 from hack.cluster.certificates import Authority
 from tests.support import hooks
-from tests.support.hooks import VALIDATING, FixedResponse, other, review, rule
+from tests.support.hooks import VALIDATING, FixedResponse, review, rule
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -147,7 +147,7 @@ async def test_denial_has_details_and_warnings(api: BareApi, hook: WebhookServer
         pytest.param(
             review(response={"uid": "other", "allowed": True}), f'{INVALID}expected response.uid="', id="another uid"
         ),
-        pytest.param(other("Pod", "v1"), CALL, id="another kind"),
+        pytest.param(review("Pod", "v1"), CALL, id="another kind"),
     ],
 )
 async def test_invalid_review_fails_the_request(api: BareApi, hook: WebhookServer, answer: Any, message: str) -> None:

@@ -47,22 +47,19 @@ class WebhookServer:
 
     async def handle(self, incoming: web.Request) -> web.Response:
         """Respond to a review and close the connection, so that none outlives the webhook."""
-        answer = await self._answered(incoming)
-        answer.force_close()
-        return answer
-
-    async def _answered(self, incoming: web.Request) -> web.Response:
+        request = (await incoming.json())["request"]
         if incoming.path == CANARY:
             self.canaries += 1
-        request = (await incoming.json())["request"]
-        if incoming.path != CANARY:
+        else:
             self.reviews.append(request)
         if incoming.path == SLOW:
             await self.closing.wait()
         answer = self.answers.get(incoming.path, {"allowed": True})
-        if isinstance(answer, FixedResponse):
-            return answer.response()
-        return web.Response(text=_review({"response": {"uid": request["uid"]} | answer}))
+        if not isinstance(answer, FixedResponse):
+            answer = review(response={"uid": request["uid"]} | answer)
+        response = web.Response(status=answer.status, text=answer.body)
+        response.force_close()
+        return response
 
     def bundle(self) -> str:
         """Return the caBundle."""
@@ -108,23 +105,10 @@ class FixedResponse:
     body: str
     status: int = 200
 
-    def response(self) -> web.Response:
-        """Return a new aiohttp response."""
-        return web.Response(status=self.status, text=self.body)
 
-
-def _review(content: dict[str, Any]) -> str:
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"} | content)
-
-
-def review(**content: Any) -> FixedResponse:
-    """Return an AdmissionReview."""
-    return FixedResponse(body=_review(content))
-
-
-def other(kind: str, version: str) -> FixedResponse:
-    """Return a response of another kind."""
-    return FixedResponse(body=json.dumps({"kind": kind, "apiVersion": version}))
+def review(kind: str = "AdmissionReview", version: str = "admission.k8s.io/v1", **content: Any) -> FixedResponse:
+    """Return an AdmissionReview, or an object of another kind."""
+    return FixedResponse(body=json.dumps({"apiVersion": version, "kind": kind} | content))
 
 
 @asynccontextmanager

@@ -27,46 +27,6 @@ def stored(*, generation: int = 3) -> StatusPatch:
     return new_patch(patch.difference(), generation=generation)
 
 
-def test_messages_and_node_states_only_inform() -> None:
-    patch = stored()
-    patch.waiting("1 of 3")
-    patch.move_node("n1", NodeState.PRE_DRAINING)
-    assert patch.only_informs()
-
-
-@pytest.mark.parametrize("change", ["degraded", "fail", "record"])
-def test_conditions_and_phases_do_more_than_inform(change: str) -> None:
-    patch = stored()
-    getattr(patch, change)("Initialized")
-    assert not patch.only_informs()
-
-
-@pytest.mark.parametrize("detail", ["running", ""])
-def test_text_after_the_message_is_a_detail(detail: str) -> None:
-    patch = stored()
-    assert {c["type"]: c["message"] for c in patch["conditions"]}[
-        "Progressing"
-    ] == "waiting for a Job; waiting for its Pod"
-    patch.waiting(JOB, detail)
-    assert patch.only_details(JOB)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        pytest.param(lambda _: None, JOB, id="nothing"),
-        pytest.param(lambda patch: patch.waiting("waiting for a Node"), "waiting for a Node", id="message"),
-        pytest.param(lambda patch: patch.degraded("x"), JOB, id="condition"),
-        pytest.param(lambda patch: patch.move_node("n", NodeState.PRE_DRAINING), JOB, id="node"),
-        pytest.param(lambda patch: patch.record("Initialized"), JOB, id="phase"),
-    ],
-)
-def test_other_changes_are_no_details(change: Callable[[StatusPatch], None], message: str) -> None:
-    patch = stored()
-    change(patch)
-    assert not patch.only_details(message)
-
-
 @pytest.mark.parametrize("old", [None, {"conditions": None}, {"conditions": ["odd"]}], ids=["none", "null", "odd"])
 def test_new_condition_is_no_detail(old: dict[str, Any] | None) -> None:
     patch = new_patch(old)
@@ -87,10 +47,13 @@ def test_new_generation_is_no_detail() -> None:
     ("change", "message", "interval"),
     [
         pytest.param(lambda patch: patch.waiting(JOB, "running"), JOB, DETAIL_INTERVAL, id="detail"),
+        pytest.param(lambda patch: patch.waiting(JOB, ""), JOB, DETAIL_INTERVAL, id="detail removed"),
         pytest.param(lambda patch: patch.waiting("1 of 3"), "1 of 3", MESSAGE_INTERVAL, id="message"),
         pytest.param(lambda patch: patch.move_node("n", NodeState.PRE_DRAINING), JOB, MESSAGE_INTERVAL, id="node"),
+        pytest.param(lambda _: None, JOB, MESSAGE_INTERVAL, id="nothing"),
         pytest.param(lambda patch: patch.record("Initialized"), JOB, 0.0, id="phase"),
         pytest.param(lambda patch: patch.degraded("x"), JOB, 0.0, id="condition"),
+        pytest.param(lambda patch: patch.fail("x"), JOB, 0.0, id="end"),
     ],
 )
 def test_throttle_delays_information_only(change: Callable[[StatusPatch], None], message: str, interval: float) -> None:
@@ -98,6 +61,8 @@ def test_throttle_delays_information_only(change: Callable[[StatusPatch], None],
     throttle = StatusThrottle(now=lambda: time)
     patch = stored()
     change(patch)
+    assert patch.only_details(message) is (interval == DETAIL_INTERVAL)
+    assert patch.only_informs() is (interval > 0)
     assert throttle.delay(patch, message) == 0
     throttle.written()
     assert throttle.delay(patch, message) == interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,18 +21,16 @@ from tests.support.pod_connection import gated, tokens_of
 from tests.support.request_log import RequestLog
 from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, UpgradeRun
 from upgrade_manager.cli.options import RunOptions
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import UPGRADE_PLANS, Resource
+from upgrade_manager.kube.resources import Resource
 from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.runtime.leader_election import LeaseLost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from hack.simulation import Simulation
     from tests.support.manager_process import ManagerProcess
-    from tests.support.pod_connection import PodConnection, ResponseCounter
     from upgrade_manager.kube.transport import Transport
 
 #: Requests of a whole upgrade, however it is disturbed; a quiet one has about a hundred and twenty.
@@ -44,7 +42,7 @@ INFORMERS = Counter({"jobs.batch": 2})
 SILENCE = 120.0
 #: Seconds of silence that cost a leader its lease.
 LOSS = 30.0
-#: ResponseCounter 401 that are waited for, seconds until they are there, and how many there may be in all.
+#: Responses 401 that are waited for, seconds until they are there, and how many there may be in all.
 REFUSALS, REFUSED_WITHIN, REFUSED = 3, 60.0, 60
 #: All that Rancher could take.
 HELD = {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1", "node-2"]}}
@@ -76,22 +74,29 @@ class Watched:
     log: RequestLog
 
 
-async def watched(simulation: Simulation) -> Watched:
-    """Room for an upgrade."""
-    stage, creations = await UpgradeRun.set_up(simulation), CreateCounter()
-    simulation.middleware.hook = creations
-    line = BreakableTransport(ActingAs(simulation.transport(), user=ACCOUNT))
-    log = RequestLog(line)
+async def watched(simulation: Simulation, line: BreakableTransport, transport: Transport) -> Watched:
+    """Prepare an upgrade by a manager with that transport, over the line."""
+    stage, log = await UpgradeRun.set_up(simulation), RequestLog(transport)
+    creations = simulation.middleware.hook = CreateCounter()
     stage.ledger = Ledger(log)
     return Watched(stage=stage, creations=creations, line=line, log=log)
 
 
-async def watched_through(simulation: Simulation, gate: PodConnection, transport: Transport) -> Watched:
-    """Provide the API server behind a gateway."""
-    on = await watched(simulation)
-    log = RequestLog(transport)
-    on.stage.ledger = Ledger(log)
-    return Watched(stage=on.stage, creations=on.creations, line=gate.line, log=log)
+async def connected(simulation: Simulation) -> Watched:
+    """Prepare an upgrade without a gateway."""
+    line = BreakableTransport(ActingAs(simulation.transport(), user=ACCOUNT))
+    return await watched(simulation, line, line)
+
+
+@asynccontextmanager
+async def upgrading(on: Watched, phase: str) -> AsyncIterator[ManagerProcess]:
+    """Enter with the upgrade in the phase, and check at the end that it succeeds with few requests."""
+    async with on.stage.life() as life:
+        await on.stage.create_plan()
+        await on.stage.until(phase)
+        yield life
+        await assert_succeeds_once(on.stage, on.creations)
+    assert on.log.total() <= BOUND
 
 
 def attempts(seconds: float) -> int:
@@ -137,43 +142,35 @@ def relists(life: ManagerProcess, reason: str) -> float:
 async def test_upgrade_survives_an_api_server_restart(server: UnreliableServer, phase: str, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     async with server.simulate() as simulation:
-        on = await watched(simulation)
-        async with on.stage.life():
-            await on.stage.create_plan(BY_VERSION)
-            await on.stage.until(phase)
+        on = await connected(simulation)
+        async with upgrading(on, phase):
             began = loop.time()
             await server.outage(seconds)
             ended = loop.time()
-            await assert_succeeds_once(on.stage, on.creations)
     assert_patient(on.log, began, ended)
-    assert on.log.total() <= BOUND
 
 
 @pytest.mark.servers
 @pytest.mark.parametrize("phase", ["ImagePreloading", "NodeUpgrading"])
 async def test_upgrade_survives_expired_watches(server: UnreliableServer, phase: str) -> None:
     async with server.simulate() as simulation:
-        on = await watched(simulation)
-        async with on.stage.life() as life:
-            await on.stage.create_plan(BY_VERSION)
-            await on.stage.until(phase)
+        on = await connected(simulation)
+        async with upgrading(on, phase) as life:
             # The manager comes back when all is ready again, and to a newer state than it knows.
             on.line.cut()
             await server.forget()
             await simulation.client().create(CONFIG_MAPS, {"metadata": {"name": phase.lower(), "namespace": "default"}})
             on.line.mend()
-            await assert_succeeds_once(on.stage, on.creations)
         # Plans, nodes, Jobs, but for the one that was the last to change.
         assert relists(life, "expired") >= 3
-    assert on.log.total() <= BOUND
 
 
 async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Path) -> Watched:
     """In virtual time without sockets; on the real server behind a gateway, as a Pod's manager is."""
     if not simulation.backend.has_controllers:
-        return await watched(simulation)
+        return await connected(simulation)
     gate = await stack.enter_async_context(gated(simulation.transport(), folder, token=ADMIN.token))
-    return await watched_through(simulation, gate, ActingAs(gate.transport, user=ACCOUNT))
+    return await watched(simulation, gate.line, ActingAs(gate.transport, user=ACCOUNT))
 
 
 @pytest.mark.servers
@@ -184,17 +181,13 @@ async def test_upgrade_survives_two_minutes_of_silence(server: UnreliableServer,
     async with AsyncExitStack() as stack:
         simulation = await stack.enter_async_context(server.simulate())
         on = await silenceable(simulation, stack, tmp_path)
-        async with on.stage.life():
-            await on.stage.create_plan(BY_VERSION)
-            await on.stage.until("ImagePreloading")
+        async with upgrading(on, "ImagePreloading"):
             began = loop.time()
             on.line.hush()
             await asyncio.sleep(SILENCE)
             ended = loop.time()
             on.line.mend()
-            await assert_succeeds_once(on.stage, on.creations)
     assert_patient(on.log, began, ended)
-    assert on.log.total() <= BOUND
 
 
 @pytest.mark.servers
@@ -204,7 +197,7 @@ async def test_leader_without_responses_exits_and_resumes(server: UnreliableServ
         simulation = await stack.enter_async_context(server.simulate())
         on = await silenceable(simulation, stack, tmp_path)
         pod = await stack.enter_async_context(kept_running(on.stage, RunOptions(leader_elect=True)))
-        await on.stage.create_plan(BY_VERSION)
+        await on.stage.create_plan()
         await on.stage.until("ImagePreloading")
         on.line.hush()
         await asyncio.sleep(LOSS)
@@ -212,13 +205,6 @@ async def test_leader_without_responses_exits_and_resumes(server: UnreliableServ
         await assert_succeeds_once(on.stage, on.creations)
         assert [type(end) for end in pod.ends] == [LeaseLost]
     assert on.log.total() <= BOUND
-
-
-async def refused(answers: ResponseCounter) -> None:
-    """Wait until some requests got 401."""
-    async with asyncio.timeout(REFUSED_WITHIN):
-        while answers.codes["401"] < REFUSALS:  # noqa: ASYNC110  # counted by the transport
-            await asyncio.sleep(0.1)
 
 
 @pytest.mark.full
@@ -233,7 +219,7 @@ async def test_upgrade_survives_an_expired_token(
         tokens = tokens_of(simulation)
         old = await tokens.issue()
         gate = await stack.enter_async_context(gated(simulation.transport(), tmp_path, token=old))
-        on = await watched_through(simulation, gate, gate.transport)
+        on = await watched(simulation, gate.line, gate.transport)
         async with on.stage.life():
             # Held back, however long it takes until a token is good for nothing.
             await on.stage.create_plan(BY_VERSION | HELD)
@@ -241,11 +227,12 @@ async def test_upgrade_survives_an_expired_token(
             await tokens.revoke(old)
             # Open watches outlast the token; new requests test it.
             on.line.tear()
-            await refused(gate.answers)
+            async with asyncio.timeout(REFUSED_WITHIN):
+                while gate.answers.codes["401"] < REFUSALS:  # noqa: ASYNC110  # counted by the transport
+                    await asyncio.sleep(0.1)
             new = await tokens.issue()
             gate.write_token(new)
-            release = MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": []}}})
-            await simulation.client().patch(UPGRADE_PLANS, on.stage.name, release)
+            await on.stage.patch(spec={"nodeUpgradeOption": {"pauseNodes": []}})
             await assert_succeeds_once(on.stage, on.creations)
     assert REFUSALS <= gate.answers.codes["401"] <= REFUSED
     assert on.log.total() <= BOUND

@@ -66,12 +66,6 @@ async def wait_for(stage: UpgradeRun, words: str) -> None:
     await stage.until_plan(lambda plan: words in condition(plan, "Progressing")[2], seconds=30)
 
 
-async def cause_of(scenario: Scenario, simulate: Simulate, **metadata: Any) -> str:
-    """Let a plan fail on that cluster, and return the cause."""
-    async with simulate(scenario) as simulation:
-        return await fail(simulation, **metadata)
-
-
 async def fail(simulation: Simulation, **metadata: Any) -> str:
     """Create a plan that fails before it has changed anything, and return the cause."""
     async with paced(simulation, **metadata) as stage:
@@ -101,29 +95,68 @@ async def test_preflight_costs_two_requests_per_node(simulate: Simulate) -> None
         assert await stage.events("UpgradeFailed") == []
 
 
+UNFIT = [
+    pytest.param(
+        cluster(disks={"node-0": FULL, "node-2": {"image_gc_high_threshold": 30}}),
+        {},
+        ["node node-0 (87.7 % > 85 %), node node-2 (34.4 % > 30 %)"],
+        ["node-1"],
+        id="full disks",
+    ),
+    pytest.param(
+        cluster(api_servers={"10.53.0.2": {"days": -1}, "10.53.0.3": {"authority_days": 2}, "10.53.0.4": {}}),
+        {},
+        ["endpoint 10.53.0.2:443 (expired 20", "endpoint 10.53.0.3:443 (in 1 day, 20", "7 days"],
+        ["10.53.0.1", "10.53.0.4"],
+        id="expired certificates",
+    ),
+    pytest.param(
+        cluster(
+            disks={"node-0": FULL, **SILENT},
+            api_servers={"10.53.0.2": {"answers": False}, "10.53.0.3": {"tls": False}, "10.53.0.4": {"since_days": -2}},
+        ),
+        {},
+        [
+            "node node-0 (87.7 % > 85 %)",
+            "Kubelet did not respond for 1 min: node node-1 (",
+            "connection refused",
+            "endpoint 10.53.0.2:443 (TLS handshake timed out after 10 s)",
+            "endpoint 10.53.0.3:443 (TLS handshake failed: WRONG_VERSION_NUMBER)",
+            "endpoint 10.53.0.4:443 (not valid before ",
+        ],
+        [],
+        id="all at once",
+    ),
+    pytest.param(
+        cluster(disks={"node-0": FULL}),
+        {SKIP: "please", DAYS: "0"},
+        [
+            f'Annotation {SKIP} is \'please\'. Set it to "true" or "false"',
+            f"Annotation {DAYS} is '0'. Set it to a whole number of days greater than 0",
+        ],
+        [],
+        id="invalid annotations",
+    ),
+]
+
+
 @pytest.mark.rule(
     "api: Initialize can fail",
     "pipeline: Initialize fails when preflight fails",
     "pipeline: a failed check is final: the plan is Failed with the check's message",
+    "pipeline: all checks run, and the message names all that failed",
+    "pipeline: a non-boolean value of that annotation fails the check",
+    "pipeline: an annotation that is not a positive integer fails the certificate check",
 )
 @pytest.mark.servers
-async def test_all_full_nodes_are_reported(simulate: Simulate) -> None:
-    disks = {"node-0": FULL, "node-2": {"image_gc_high_threshold": 30}}
-    cause = await cause_of(cluster(disks=disks), simulate)
-    assert "node node-0 (87.7 % > 85 %), node node-2 (34.4 % > 30 %)" in cause
-    assert "node-1" not in cause
-
-
-@pytest.mark.rule("pipeline: a failed check is final: the plan is Failed with the check's message")
-@pytest.mark.servers
-async def test_expired_certificate_is_reported_with_its_endpoint(simulate: Simulate) -> None:
-    servers = {"10.53.0.2": {"days": -1}, "10.53.0.3": {"authority_days": 2}, "10.53.0.4": {}}
-    cause = await cause_of(cluster(api_servers=servers), simulate)
-    assert "endpoint 10.53.0.2:443 (expired 20" in cause
-    assert "endpoint 10.53.0.3:443 (in 1 day, 20" in cause
-    assert "7 days" in cause
-    assert "10.53.0.1" not in cause
-    assert "10.53.0.4" not in cause
+@pytest.mark.parametrize(("scenario", "annotations", "named", "unnamed"), UNFIT)
+async def test_unfit_cluster_fails_the_plan_with_all_causes(
+    simulate: Simulate, scenario: Scenario, annotations: dict[str, str], named: list[str], unnamed: list[str]
+) -> None:
+    async with simulate(scenario) as simulation:
+        cause = await fail(simulation, annotations=annotations)
+    assert [text for text in named if text not in cause] == []
+    assert [text for text in unnamed if text in cause] == []
 
 
 @pytest.mark.rule(
@@ -140,34 +173,6 @@ async def test_node_unreachable_for_30_s_delays_the_upgrade(simulate: Simulate) 
             await stage.until("ISODownloading")
         assert await stage.events("ReconcileError") == []
         assert {event["type"] for event in await stage.events()} == {"Normal"}
-
-
-@pytest.mark.rule("pipeline: all checks run, and the message names all that failed")
-@pytest.mark.servers
-async def test_unreachable_node_fails_the_check_with_other_failures(simulate: Simulate) -> None:
-    scenario = cluster(
-        disks={"node-0": FULL, "node-1": {"answers": False}},
-        api_servers={"10.53.0.2": {"answers": False}, "10.53.0.3": {"tls": False}, "10.53.0.4": {"since_days": -2}},
-    )
-    cause = await cause_of(scenario, simulate)
-    assert "node node-0 (87.7 % > 85 %)" in cause
-    assert "Kubelet did not respond for 1 min: node node-1 (" in cause
-    assert "connection refused" in cause
-    assert "endpoint 10.53.0.2:443 (TLS handshake timed out after 10 s)" in cause
-    assert "endpoint 10.53.0.3:443 (TLS handshake failed: WRONG_VERSION_NUMBER)" in cause
-    assert "endpoint 10.53.0.4:443 (not valid before " in cause
-
-
-@pytest.mark.rule(
-    "pipeline: a non-boolean value of that annotation fails the check",
-    "pipeline: an annotation that is not a positive integer fails the certificate check",
-)
-@pytest.mark.servers
-async def test_invalid_annotations_fail_the_plan(simulate: Simulate) -> None:
-    annotations = {SKIP: "please", DAYS: "0"}
-    cause = await cause_of(cluster(disks={"node-0": FULL}), simulate, annotations=annotations)
-    assert f'Annotation {SKIP} is \'please\'. Set it to "true" or "false"' in cause
-    assert f"Annotation {DAYS} is '0'. Set it to a whole number of days greater than 0" in cause
 
 
 @pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')

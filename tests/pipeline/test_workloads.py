@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.cluster_state import title
 from tests.support.upgrade import BY_VERSION, UpgradeRun
@@ -27,14 +28,11 @@ ACCOUNTS = RunOptions(job_service_account="worker", plan_service_account="planne
 _CREATED = 201
 
 
-class Creations:
+class Creations(NoHook):
     """A hook of the middleware that keeps the created objects, except events."""
 
     def __init__(self) -> None:
         self.made: list[Object] = []
-
-    async def before(self, number: int, call: Call) -> None:
-        """Do nothing before the write."""
 
     async def after(self, number: int, call: Call, response: Response) -> None:
         """Record the created object."""

@@ -1,8 +1,7 @@
-"""The manager is killed after every write of the other ends, or does not hear the answer to it.
+"""The manager is killed after every write of a deletion or a failure, in each phase, or loses its response.
 
-Those are a plan that is deleted, and one that fails, in each phase. What stands in the cluster right after one write is
-what stands there right before the next, so one kill for each is enough; the first one happens shortly before the
-deletion, or the verdict.
+The state right after one write is the state right before the next, so one kill for each is enough; the first one
+happens shortly before the deletion or the failure.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.simulate import SECOND, RepairableScenario, fault
 from tests.support.sweep import STRIDE, Sweep, cases
-from tests.support.upgrade import BY_VERSION, UpgradeRun, phases_of
+from tests.support.upgrade import UpgradeRun, phases_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
@@ -56,70 +54,57 @@ FAILING: dict[str, tuple[RepairableScenario, PhaseName]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """What an upgrade has left."""
+class Run:
+    """One upgrade up to such an end; equal to others with the same end."""
 
     phases: list[str]
     created: list[str]
     settings: list[Any]
     annotations: dict[str, str]
-    #: But for errors on the way.
+    #: Except errors on the way.
     events: list[tuple[str, str, int]]
     errors: list[str] = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One upgrade up to such an end."""
-
-    left: Left
     #: Writes of the first life before the deletion; 0 without one.
-    before: int
+    before: int = field(compare=False)
     #: All of them.
-    writes: list[str]
+    writes: list[str] = field(compare=False)
     #: The overrides to restore.
-    settings: list[Any]
+    originals: list[Any] = field(compare=False)
 
 
 async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption: Interruption = UNDISTURBED) -> Run:
     """Run an upgrade that is deleted when it reaches a phase, or that fails."""
     async with Simulation(scenario, scale=0) as simulation:
-        was = await overridden_settings(simulation)
+        originals = await overridden_settings(simulation)
         stage = await UpgradeRun.set_up(simulation)
         async with restarted(stage, [interruption]) as managers:
-            await stage.create_plan(BY_VERSION)
+            await stage.create_plan()
             before = 0
             if delete_in:
                 await stage.until_recorded(delete_in)
                 before = len(managers.lives[0].wire.writes)
-                await simulation.client().delete(UPGRADE_PLANS, stage.name)
+                await stage.client.delete(UPGRADE_PLANS, stage.name)
             await stage.until("deleted" if delete_in else FAILED)
             await stage.settle()
             if interruption != UNDISTURBED:
                 await asyncio.sleep(_EVENT_RETRY)
-        writes = managers.lives[0].wire.writes
-        return Run(left=await _left(stage), before=before, writes=writes, settings=was)
-
-
-async def _left(stage: UpgradeRun) -> Left:
-    """Look at it."""
-    found = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
-    try:
-        plan = await stage.plan()
-    except NotFound:
-        plan = {"metadata": {}}
-    return Left(
-        phases=phases_of(plan),
-        created=await created_objects(stage.simulation),
-        settings=await overridden_settings(stage.simulation),
-        annotations=objects.annotations_of(plan),
-        events=sorted(event for event in found if event[0] != "ReconcileError"),
-        errors=[message for reason, message, _ in found if reason == "ReconcileError"],
-    )
+        found = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
+        plan = {"metadata": {}} if delete_in else await stage.plan()
+        return Run(
+            phases=phases_of(plan),
+            created=await created_objects(simulation),
+            settings=await overridden_settings(simulation),
+            annotations=objects.annotations_of(plan),
+            events=sorted(event for event in found if event[0] != "ReconcileError"),
+            errors=[message for reason, message, _ in found if reason == "ReconcileError"],
+            before=before,
+            writes=managers.lives[0].wire.writes,
+            originals=originals,
+        )
 
 
 def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[tuple[str, Interruption]]:
-    """In words and as they are."""
+    """Yield each interruption with its description."""
     # Odd, so that kills and losses alternate where not all are swept.
     stride = 2 * STRIDE - 1
     both = list(product(range(first, last + 1), [False, True]))
@@ -139,11 +124,11 @@ DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 async def test_successor_finishes_a_deletion(phase: str, sweep: Sweep) -> None:
     scenario = RepairableScenario.of(**(fault("prepare", SECOND) if phase == FAILED else {}))
     golden = await run(scenario, delete_in=phase)
-    assert (golden.left.created, golden.left.settings, golden.left.errors) == ([], golden.settings, [])
+    assert (golden.created, golden.settings, golden.errors) == ([], golden.originals, [])
     beginning = max(1, golden.before + 1 - BEFORE)
     for what, interruption in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase), sweep=sweep):
         ending = await run(scenario, delete_in=phase, interruption=interruption)
-        assert (ending.left.created, ending.left.settings) == ([], golden.settings), what
+        assert (ending.created, ending.settings) == ([], golden.originals), what
         _assert_errors_have_reasons(ending, interruption, what)
 
 
@@ -154,8 +139,8 @@ async def test_successor_finishes_a_deletion(phase: str, sweep: Sweep) -> None:
 async def test_successor_finishes_a_failure(what: str, sweep: Sweep) -> None:
     scenario, phase = FAILING[what]
     golden = await run(scenario)
-    assert (golden.left.settings, golden.left.errors) == (golden.settings, [])
-    *_, last, end = golden.left.phases
+    assert (golden.settings, golden.errors) == (golden.originals, [])
+    *_, last, end = golden.phases
     assert (phase_of(last), end) == (phase, FAILED)
     removal = next(number for number, write in enumerate(golden.writes, 1) if write.startswith("DELETE"))
     beginning = max(1, removal - VERDICT)
@@ -163,11 +148,11 @@ async def test_successor_finishes_a_failure(what: str, sweep: Sweep) -> None:
         beginning, len(golden.writes), beginning=list(FAILING).index(what), sweep=sweep
     ):
         ending = await run(scenario, interruption=interruption)
-        assert ending.left == golden.left, happens
+        assert ending == golden, happens
         _assert_errors_have_reasons(ending, interruption, happens)
 
 
 def _assert_errors_have_reasons(ending: Run, interruption: Interruption, what: str) -> None:
-    """Only the loss of an answer is one."""
-    assert interruption.lose_at or ending.left.errors == [], what
-    assert all("the response was lost" in message for message in ending.left.errors), what
+    """Check that only the loss of a response is reported."""
+    assert interruption.lose_at or ending.errors == [], what
+    assert all("the response was lost" in message for message in ending.errors), what

@@ -9,7 +9,7 @@ from tests.nodes.test_node_view import observed
 from tests.support.nodes import OPTIONS, POST_DRAIN, PRE, PRE_DRAIN, machine, node, secret
 from upgrade_manager.nodes.anomalies import AnomalyLog
 
-ASKS = {PRE_DRAIN: OPTIONS}
+REQUESTED = {PRE_DRAIN: OPTIONS}
 
 
 def logged(
@@ -36,13 +36,13 @@ def logged(
     [
         pytest.param({}, [], id="no anomaly"),
         pytest.param(
-            {"secrets": [secret("s", "deleted", **ASKS)]},
+            {"secrets": [secret("s", "deleted", **REQUESTED)]},
             [("pending hook on a machine-plan Secret without a Machine", "s")],
             id="a Secret without a Machine",
         ),
         pytest.param({"secrets": [secret("s", "deleted")]}, [], id="a Secret without a Machine, without a hook"),
         pytest.param(
-            {"secrets": [secret("s", "m", **ASKS)], "machines": [machine("m")]},
+            {"secrets": [secret("s", "m", **REQUESTED)], "machines": [machine("m")]},
             [("pending hook on a machine-plan Secret whose Machine has no node", "s")],
             id="a Machine without a node",
         ),
@@ -68,11 +68,11 @@ FOREIGN = "hook of another controller on a machine-plan Secret"
 @pytest.mark.parametrize(
     ("annotations", "stale", "single", "expected"),
     [
-        pytest.param(ASKS, [], False, [], id="this upgrade's hook"),
-        pytest.param(ASKS, ["s"], False, [EARLIER], id="stale hook"),
-        pytest.param({**ASKS, PRE: OPTIONS}, ["s"], False, [], id="stale hook, acknowledged"),
-        pytest.param(ASKS, ["other"], False, [], id="stale hook of another Secret"),
-        pytest.param(ASKS, [], True, [EARLIER], id="on a single node"),
+        pytest.param(REQUESTED, [], False, [], id="this upgrade's hook"),
+        pytest.param(REQUESTED, ["s"], False, [EARLIER], id="stale hook"),
+        pytest.param({**REQUESTED, PRE: OPTIONS}, ["s"], False, [], id="stale hook, acknowledged"),
+        pytest.param(REQUESTED, ["other"], False, [], id="stale hook of another Secret"),
+        pytest.param(REQUESTED, [], True, [EARLIER], id="on a single node"),
         pytest.param({}, ["s"], True, [], id="hook removed"),
         pytest.param({POST_DRAIN: "{}"}, [], False, [FOREIGN], id="another controller's hook"),
         pytest.param({PRE_DRAIN: ""}, [], False, [FOREIGN], id="empty hook"),

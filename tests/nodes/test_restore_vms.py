@@ -61,7 +61,7 @@ def test_hook_is_acknowledged_before_vms_are_restored() -> None:
 
 @pytest.mark.rule("nodes: a failed restore-vm Job fails neither node nor upgrade")
 @pytest.mark.parametrize(
-    ("job", "said"),
+    ("job", "message"),
     [
         pytest.param(None, "", id="no Job"),
         pytest.param(COMPLETE, "", id="complete"),
@@ -70,8 +70,8 @@ def test_hook_is_acknowledged_before_vms_are_restored() -> None:
         pytest.param(replace(RUNNING, reason="DeadlineExceeded"), f"{NOT_ALL}DeadlineExceeded", id="on a dead node"),
     ],
 )
-def test_restore_failure_is_the_nodes_message(job: JobState | None, said: str) -> None:
+def test_restore_failure_is_the_nodes_message(job: JobState | None, message: str) -> None:
     view = replace(BACK, state=NodeState.POST_DRAINED, jobs={JobType.RESTORE_VM: job} if job else {})
-    assert restore_vms_failure(view) == said
+    assert restore_vms_failure(view) == message
     decision = drain.decide(view, release_os=NEW)
-    assert (decision.state, decision.message, decision.failure) == (NodeState.POST_DRAINED, said, "")
+    assert (decision.state, decision.message, decision.failure) == (NodeState.POST_DRAINED, message, "")

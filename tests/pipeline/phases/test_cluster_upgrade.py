@@ -71,22 +71,22 @@ async def test_finished_job_finishes_the_phase(cluster: Harvester, status: dict[
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.servers
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "text"),
     [
         pytest.param({"message": "no space left"}, "attempt 2 of 3; last failure: no space left;", id="attempt fails"),
         pytest.param({"hang": True}, "attempt 1 of 3; running since 20", id="it takes its time"),
     ],
 )
-async def test_progress_of_the_job_is_reported(simulate: Simulate, fault: dict[str, Any], said: str) -> None:
+async def test_progress_of_the_job_is_reported(simulate: Simulate, fault: dict[str, Any], text: str) -> None:
     faults = [{"work": "manifests", **fault}]
     async with simulate(scenarios.load("three-nodes").changed(faults=faults)) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
             await stage.until("ClusterUpgrading")
-            plan = await stage.until_plan(lambda plan: said in condition(plan, "Progressing")[2], seconds=60)
+            plan = await stage.until_plan(lambda plan: text in condition(plan, "Progressing")[2], seconds=60)
     message = condition(plan, "Progressing")[2]
-    assert message.startswith(f"Job {PLACE}/upgrade-cluster-upgrade: {said.removesuffix(';')}")
+    assert message.startswith(f"Job {PLACE}/upgrade-cluster-upgrade: {text.removesuffix(';')}")
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
 
 

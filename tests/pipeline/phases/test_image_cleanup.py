@@ -112,7 +112,7 @@ async def test_long_node_name_skips_the_phase_with_a_warning(cluster: Harvester)
     "pipeline: a missing list skips the phase with the Warning event ImageCleanupSkipped",
 )
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "text"),
     [
         pytest.param(404, b"a/b:2\n", "v1.6.1/image_list_all.txt does not exist", id="no list of the old release"),
         pytest.param(b"a/b:1\n", 404, "current/image_list_all.txt does not exist", id="none of the new one"),
@@ -125,14 +125,14 @@ async def test_long_node_name_skips_the_phase_with_a_warning(cluster: Harvester)
     ],
 )
 async def test_missing_list_skips_the_phase_with_a_warning(
-    cluster: Harvester, old: bytes | int, new: bytes | int, said: str
+    cluster: Harvester, old: bytes | int, new: bytes | int, text: str
 ) -> None:
     assert await ImageCleanup().run(await prepared(cluster, old, new)) == Completed()
     assert await cluster.names(SUC_PLANS) == []
     assert [reason for reason, _ in cluster.recorder.recorded] == ["ImageCleanupSkipped"] * (
-        2 if (old, new) == (404, 404) else bool(said)
+        2 if (old, new) == (404, 404) else bool(text)
     )
-    assert all(said in message for _, message in cluster.recorder.recorded)
+    assert all(text in message for _, message in cluster.recorder.recorded)
 
 
 async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
@@ -150,7 +150,7 @@ async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
 
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.parametrize(
-    ("failed", "said"),
+    ("failed", "text"),
     [
         pytest.param([], None, id="none"),
         pytest.param([0], "n0: restarting VMs, attempt 1 of 3", id="one"),
@@ -158,13 +158,13 @@ async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
         pytest.param([0, 0, 1], "n0: restarting VMs, attempt 1 of 3; 2 more restore-vm Jobs are running", id="several"),
     ],
 )
-async def test_end_waits_for_restore_jobs(cluster: Harvester, failed: list[int], said: str | None) -> None:
+async def test_end_waits_for_restore_jobs(cluster: Harvester, failed: list[int], text: str | None) -> None:
     ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "restoreVM": True}))
     for number, count in enumerate(failed):
         job = restore_job(ctx.owner, ctx.job_settings, node=f"n{number}")
         await cluster.put(JOBS, job, status={"failed": count} if count else None)
     job_name = "Job harvester-system/up-node-upgrade-restore-vm-"
-    assert await ImageCleanup().exit(ctx) == (None if said is None else Waiting(message=f"{job_name}{said}"))
+    assert await ImageCleanup().exit(ctx) == (None if text is None else Waiting(message=f"{job_name}{text}"))
 
 
 @pytest.mark.rule("pipeline: an unreachable repository is retried by ImageCleanup")

@@ -29,7 +29,8 @@ class Bench(Recorder):
         super().__init__()
         self.server = server or LeaseServer()
         self.transport = LeaseTransport(self.server)
-        self.manager = Manager(elector=candidate(self.transport, identity), kill=kill)
+        self.elector = candidate(self.transport, identity)
+        self.manager = Manager(elector=self.elector, kill=kill)
 
     def add(self, stage: Stage, name: str, *, stop_takes: float = 0.0, ready_after: float = 0.0) -> None:
         self.manager.add(stage, name, self.runs(name, stop_takes=stop_takes), ready=self.ready(name, after=ready_after))
@@ -141,13 +142,6 @@ async def test_a_cache_not_synced_in_time_stops_the_manager() -> None:
     assert bench.at("-server") == 120
 
 
-async def test_a_timeout_inside_a_readiness_check_is_raised() -> None:
-    bench = Bench()
-    bench.manager.add(Stage.CACHES, "a", bench.runs("a"), ready=bench.fails("ready", TimeoutError("mine")))
-    with pytest.raises(TimeoutError, match="mine"):
-        await bench.run()
-
-
 async def test_a_failure_stops_everything_in_order_and_is_raised() -> None:
     bench = Bench()
     bench.add(Stage.SERVERS, "server")
@@ -175,10 +169,17 @@ async def test_a_runnable_that_returns_stops_nothing_else() -> None:
         (ExceptionGroup("one", [OSError("1")]), OSError, "1"),
     ],
 )
-async def test_the_failure_of_a_runnable_is_raised(error: BaseException, raised: type[Exception], message: str) -> None:
+async def test_failure_of_a_runnable_is_raised(error: BaseException, raised: type[Exception], message: str) -> None:
     bench = Bench()
     bench.manager.add(Stage.OTHERS, "informer", bench.fails("informer", error, after=1))
     with pytest.raises(raised, match=message):
+        await bench.run()
+
+
+async def test_timeout_inside_a_readiness_check_is_raised() -> None:
+    bench = Bench()
+    bench.manager.add(Stage.CACHES, "a", bench.runs("a"), ready=bench.fails("ready", TimeoutError("mine")))
+    with pytest.raises(TimeoutError, match="mine"):
         await bench.run()
 
 
@@ -229,8 +230,9 @@ async def test_losing_the_lease_cancels_everything_at_once(state: State) -> None
     for stage in (Stage.SERVERS, Stage.CACHES, Stage.LEADER):
         bench.add(stage, stage.name)
     asyncio.get_running_loop().call_later(60, setattr, bench.transport, "state", state)
-    with pytest.raises(LeaseLost, match="leader election lost"):
+    with pytest.raises(LeaseLost, match=r"leader election lost.*not renewed within 10 s"):
         await bench.run()
+    assert not bench.elector.is_leader
     # A stuck request ends only with the process.
     assert ("killed" in bench.events) is (state is State.STUCK)
     assert bench.at("-LEADER") == bench.at("-CACHES") == bench.at("-SERVERS") <= 60 + 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -86,23 +87,15 @@ class WorkQueueMachine(RuleBasedStateMachine):
     def get(self) -> None:
         expected = self.due()
 
-        async def step() -> str | None:
-            try:
-                async with asyncio.timeout(0):
-                    return await self.queue.get()
-            except TimeoutError:
-                return None
+        async def step() -> str:
+            async with asyncio.timeout(0):
+                return await self.queue.get()
 
-        if not expected and self.closed:
-            try:
-                self.run(self.queue.get())
-            except ShutDown:
-                return
-            raise AssertionError("a queue that is shut down and empty returned a key")
-        key = self.run(step())
-        if key is None:
-            assert not expected, f"{expected} need work but are not ready"
+        if not expected:
+            with pytest.raises(ShutDown if self.closed else TimeoutError):
+                self.run(step())
             return
+        key = self.run(step())
         assert key in expected
         del self.needs[key]
         self.processing.add(key)

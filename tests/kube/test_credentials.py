@@ -27,15 +27,19 @@ class ChangingSource:
         return ClientConfig(server="https://x", tls=self.tls, source=self, authorization=self.authorization, max_age=60)
 
 
-async def authenticator_of(source: ChangingSource) -> Authenticator:
+@pytest.fixture
+def source() -> ChangingSource:
+    return ChangingSource()
+
+
+@pytest.fixture
+async def authenticator(source: ChangingSource) -> Authenticator:
     authenticator = await Authenticator.create(await source.load())
     source.loads.clear()
     return authenticator
 
 
-async def test_old_credentials_are_renewed() -> None:
-    source = ChangingSource()
-    authenticator = await authenticator_of(source)
+async def test_old_credentials_are_renewed(source: ChangingSource, authenticator: Authenticator) -> None:
     source.authorization = "two"
     await asyncio.sleep(59)
     assert (await authenticator.credentials()).authorization == "one"
@@ -46,9 +50,7 @@ async def test_old_credentials_are_renewed() -> None:
     assert len(source.loads) == 1
 
 
-async def test_unchanged_credentials_and_tls_contexts_are_kept() -> None:
-    source = ChangingSource()
-    authenticator = await authenticator_of(source)
+async def test_unchanged_credentials_are_kept(source: ChangingSource, authenticator: Authenticator) -> None:
     first = await authenticator.credentials()
     await asyncio.sleep(61)
     assert await authenticator.credentials() is first
@@ -63,9 +65,7 @@ async def test_unchanged_credentials_and_tls_contexts_are_kept() -> None:
     assert (third.server_name, third.tls is second.tls) == ("y", False)
 
 
-async def test_a_rejection_renews_once_for_all_within_ten_seconds() -> None:
-    source = ChangingSource()
-    authenticator = await authenticator_of(source)
+async def test_rejections_renew_once_in_ten_seconds(source: ChangingSource, authenticator: Authenticator) -> None:
     old = await authenticator.credentials()
     source.authorization = "two"
     renewed = await asyncio.gather(*(authenticator.renew(old) for _ in range(5)))
@@ -77,9 +77,7 @@ async def test_a_rejection_renews_once_for_all_within_ten_seconds() -> None:
     assert len(source.loads) == 2
 
 
-async def test_a_slow_source_delays_one_request_only() -> None:
-    source = ChangingSource()
-    authenticator = await authenticator_of(source)
+async def test_a_slow_source_delays_one_request_only(source: ChangingSource, authenticator: Authenticator) -> None:
     source.seconds = 20
     source.authorization = "two"
     await asyncio.sleep(61)
@@ -91,9 +89,9 @@ async def test_a_slow_source_delays_one_request_only() -> None:
 
 
 @pytest.mark.parametrize("broken", ["source", "certificates"])
-async def test_old_credentials_stay_when_a_renewal_fails(broken: str) -> None:
-    source = ChangingSource()
-    authenticator = await authenticator_of(source)
+async def test_old_credentials_stay_when_a_renewal_fails(
+    source: ChangingSource, authenticator: Authenticator, broken: str
+) -> None:
     old = await authenticator.credentials()
     if broken == "source":
         source.error = ConfigError("no file")
@@ -107,4 +105,4 @@ async def test_old_credentials_stay_when_a_renewal_fails(broken: str) -> None:
 
 async def test_a_token_with_control_characters_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="characters"):
-        await authenticator_of(ChangingSource(authorization="a\nb"))
+        await Authenticator.create(await ChangingSource(authorization="a\nb").load())

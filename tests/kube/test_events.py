@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kube_server import Reply, ScriptedTransport, failure, node, reset, success
+from tests.support.kube_server import Reply, ScriptedTransport, background, failure, node, reset, success
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.events import QUEUE_SIZE, EventRecorder
@@ -47,13 +47,8 @@ def recorder_of(
 @asynccontextmanager
 async def recording(transport: ScriptedTransport, **options: Any) -> AsyncIterator[EventRecorder]:
     recorder = recorder_of(transport, **options)
-    task = asyncio.create_task(recorder.run())
-    try:
+    async with background(recorder.run()):
         yield recorder
-    finally:
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
 
 
 def record(recorder: EventRecorder, message: str = "it failed", **more: Any) -> None:

@@ -11,6 +11,7 @@ from tests.support.kube_server import (
     FedStream,
     Reply,
     ScriptedTransport,
+    background,
     bookmark,
     event,
     failure,
@@ -42,13 +43,8 @@ async def running(transport: ScriptedTransport, *, streaming: bool = False, **op
     if not streaming:
         client.watch_list_support.mark_unsupported()
     informer = Informer(client, Selection(resource=NODES), random=random, **options)
-    task = asyncio.create_task(informer.run())
-    try:
+    async with background(informer.run()):
         yield informer
-    finally:
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
     assert transport.open_streams == 0
 
 

@@ -135,19 +135,6 @@ async def test_events_before_a_bad_line_are_applied() -> None:
         assert run.requests()[2] == "list 7"
 
 
-async def test_an_event_cut_off_by_the_end_is_dropped() -> None:
-    stream = FedStream(event("ADDED", node("a", 7)) + event("ADDED", node("b", 8))[:20], None)
-    async with reflecting(scripted(stream), seconds=0.5) as run:
-        assert run.requests()[2:] == ["watch 7"]
-
-
-async def test_a_long_line_in_many_chunks_is_one_event() -> None:
-    big = event("ADDED", node("a", 7, status={"text": "x" * 5_000_000}))
-    pieces = [big[start : start + 65536] for start in range(0, len(big), 65536)]
-    async with reflecting(scripted(FedStream(*pieces))) as run:
-        assert run.store.calls == [("replace", ""), ("put", "a")]
-
-
 async def test_logs_show_no_response_content(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

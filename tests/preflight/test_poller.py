@@ -7,9 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from upgrade_manager.kube.errors import Transient
 from upgrade_manager.preflight.poller import (
-    CONCURRENCY,
     FAILURE_TIMEOUT,
     MAX_DELAY,
     MAX_FAILURE_TIMEOUT,
@@ -38,16 +36,11 @@ class Targets:
     results: dict[str, str | Exception]
     duration: float = 0.0
     probed: dict[str, list[float]] = field(default_factory=dict)
-    max_running: int = 0
-    running: int = 0
     poller: Poller[str] = field(default_factory=lambda: Poller(monotonic=loop_time))
 
     async def _probe(self, name: str) -> str:
         self.probed.setdefault(name, []).append(loop_time())
-        self.running += 1
-        self.max_running = max(self.max_running, self.running)
         await asyncio.sleep(self.duration)
-        self.running -= 1
         result = self.results[name]
         if isinstance(result, Exception):
             raise result
@@ -94,31 +87,20 @@ async def test_a_failing_target_is_probed_for_a_minute() -> None:
     assert targets.times("b") == 1
 
 
-async def test_a_minute_with_few_probes_is_not_enough() -> None:
+async def test_few_failures_extend_a_minute_to_three() -> None:
     targets = Targets({"a": FAILING})
     await targets.poll_once()
     await asyncio.sleep(FAILURE_TIMEOUT + 20)
-    poll = await targets.poll_once()
-    assert (dict(poll.failing), dict(poll.failed)) == ({"a": "down"}, {})
+    assert not (poll := await targets.poll_once()).failed
+    assert poll.failing == {"a": "down"}
     assert (await targets.poll_until_complete()).failed == {"a": "down"}
     assert targets.times("a") == MIN_FAILURES
-
-
-async def test_three_minutes_are_enough_with_few_probes() -> None:
     targets = Targets({"a": FAILING})
     for _ in range(3):
         await targets.poll_once()
         await asyncio.sleep(MAX_FAILURE_TIMEOUT / 2)
     assert (await targets.poll_once()).failed == {"a": "down"}
     assert targets.times("a") < MIN_FAILURES
-
-
-async def test_a_target_that_recovers_counts_as_done() -> None:
-    targets = Targets({"a": FAILING})
-    assert (await targets.poll_once()).failing == {"a": "down"}
-    targets.results["a"] = GOOD
-    poll = await targets.poll_until_complete()
-    assert (poll.results, dict(poll.failing), dict(poll.failed)) == ({"a": GOOD}, {}, {})
 
 
 async def test_a_success_resets_the_timeout() -> None:
@@ -158,13 +140,6 @@ async def test_an_unsatisfying_result_is_reported_and_probed_again() -> None:
     assert targets.times("a") == 2
 
 
-async def test_concurrency_is_limited() -> None:
-    targets = Targets({str(number): GOOD for number in range(1000)}, duration=0.1)
-    assert complete(await targets.poll_once())
-    assert targets.max_running == CONCURRENCY
-    assert sum(map(len, targets.probed.values())) == 1000
-
-
 async def test_a_poll_has_a_time_budget_and_the_next_continues() -> None:
     targets = Targets({str(number): FAILING for number in range(100)}, duration=10.0)
     began = loop_time()
@@ -186,11 +161,3 @@ async def test_targets_may_come_and_go() -> None:
     poll = await targets.poll_once()
     assert complete(poll)
     assert poll.results == {"b": GOOD, "c": GOOD}
-
-
-async def test_an_api_server_error_is_raised() -> None:
-    targets = Targets({"a": Transient("API server down"), "b": GOOD})
-    with pytest.raises(Transient, match="API server down"):
-        await targets.poll_once()
-    targets.results["a"] = GOOD
-    assert (await targets.poll_once()).results == {"a": GOOD, "b": GOOD}

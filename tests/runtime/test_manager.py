@@ -42,6 +42,11 @@ class Bench(Recorder):
         await self.manager.run()
 
 
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
 def time() -> float:
     return asyncio.get_running_loop().time()
 
@@ -52,8 +57,7 @@ async def running_tasks() -> set[str]:
     return {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}
 
 
-async def test_stages_start_and_stop_in_order() -> None:
-    bench = Bench()
+async def test_stages_start_and_stop_in_order(bench: Bench) -> None:
     for stage in reversed(Stage):
         bench.add(stage, stage.name, stop_takes=1, ready_after=1)
     await bench.run(60)
@@ -68,8 +72,7 @@ async def test_stages_start_and_stop_in_order() -> None:
     assert await running_tasks() == set()
 
 
-async def test_the_lease_is_renewed_until_all_work_has_stopped() -> None:
-    bench = Bench()
+async def test_the_lease_is_renewed_until_all_work_has_stopped(bench: Bench) -> None:
     bench.add(Stage.LEADER, "work", stop_takes=25)
     await bench.run(10)
     renewals = [moment for moment, _ in bench.server.writes]
@@ -77,8 +80,7 @@ async def test_the_lease_is_renewed_until_all_work_has_stopped() -> None:
     assert renewals[-1] > bench.at("-work")
 
 
-async def test_runnables_of_one_stage_start_and_stop_together() -> None:
-    bench = Bench()
+async def test_runnables_of_one_stage_start_and_stop_together(bench: Bench) -> None:
     for name in ("a", "b"):
         bench.add(Stage.CACHES, name, stop_takes=20, ready_after=20)
     bench.add(Stage.OTHERS, "later")
@@ -101,23 +103,20 @@ async def test_leader_runnables_run_on_one_replica_at_a_time() -> None:
     assert first.at("-work") <= second.at("+work") < 60 + 5
 
 
-async def test_a_stopped_candidate_does_not_touch_the_lease() -> None:
-    bench = Bench()
+async def test_a_stopped_candidate_does_not_touch_the_lease(bench: Bench) -> None:
     await candidate(LeaseTransport(bench.server), "leader").acquire()
     await bench.run(5)
     assert len(bench.server.writes) == 1
     assert time() < 5.1
 
 
-async def test_a_stop_while_caches_sync_takes_no_time() -> None:
-    bench = Bench()
+async def test_a_stop_while_caches_sync_takes_no_time(bench: Bench) -> None:
     bench.add(Stage.CACHES, "cache", ready_after=100)
     await bench.run(5)
     assert bench.lines == [(0, "+cache"), (5, "-cache")]
 
 
-async def test_a_stop_before_the_start_runs_nothing() -> None:
-    bench = Bench()
+async def test_a_stop_before_the_start_runs_nothing(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.manager.stop()
     await bench.run()
@@ -132,8 +131,7 @@ async def test_leader_runnables_run_without_an_election() -> None:
     assert record.lines == [(0, "+work"), (5, "-work")]
 
 
-async def test_a_cache_not_synced_in_time_stops_the_manager() -> None:
-    bench = Bench()
+async def test_a_cache_not_synced_in_time_stops_the_manager(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.add(Stage.CACHES, "nodes", ready_after=1000)
     with pytest.raises(NotReady, match="nodes not ready within 120 s"):
@@ -142,8 +140,7 @@ async def test_a_cache_not_synced_in_time_stops_the_manager() -> None:
     assert bench.at("-server") == 120
 
 
-async def test_a_failure_stops_everything_in_order_and_is_raised() -> None:
-    bench = Bench()
+async def test_a_failure_stops_everything_in_order_and_is_raised(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.manager.add(Stage.OTHERS, "other", bench.fails("other", OSError("port in use"), after=9))
     bench.add(Stage.LEADER, "work", stop_takes=1)
@@ -153,8 +150,7 @@ async def test_a_failure_stops_everything_in_order_and_is_raised() -> None:
     assert bench.server.spec["holderIdentity"] == ""
 
 
-async def test_a_runnable_that_returns_stops_nothing_else() -> None:
-    bench = Bench()
+async def test_a_runnable_that_returns_stops_nothing_else(bench: Bench) -> None:
     bench.manager.add(Stage.OTHERS, "brief", bench.ready("brief", after=1))
     bench.add(Stage.OTHERS, "long")
     await bench.run(60)
@@ -169,22 +165,21 @@ async def test_a_runnable_that_returns_stops_nothing_else() -> None:
         (ExceptionGroup("one", [OSError("1")]), OSError, "1"),
     ],
 )
-async def test_failure_of_a_runnable_is_raised(error: BaseException, raised: type[Exception], message: str) -> None:
-    bench = Bench()
+async def test_failure_of_a_runnable_is_raised(
+    bench: Bench, error: BaseException, raised: type[Exception], message: str
+) -> None:
     bench.manager.add(Stage.OTHERS, "informer", bench.fails("informer", error, after=1))
     with pytest.raises(raised, match=message):
         await bench.run()
 
 
-async def test_timeout_inside_a_readiness_check_is_raised() -> None:
-    bench = Bench()
+async def test_timeout_inside_a_readiness_check_is_raised(bench: Bench) -> None:
     bench.manager.add(Stage.CACHES, "a", bench.runs("a"), ready=bench.fails("ready", TimeoutError("mine")))
     with pytest.raises(TimeoutError, match="mine"):
         await bench.run()
 
 
-async def test_the_shutdown_timeout_is_for_all_stages_together() -> None:
-    bench = Bench()
+async def test_the_shutdown_timeout_is_for_all_stages_together(bench: Bench) -> None:
     for stage in (Stage.OTHERS, Stage.LEADER, Stage.CACHES):
         bench.add(stage, stage.name.lower(), stop_takes=14)
     with pytest.raises(ShutdownTimeout, match="shutdown timed out after 30 s: caches, lease-renew, lease-watch"):
@@ -194,8 +189,7 @@ async def test_the_shutdown_timeout_is_for_all_stages_together() -> None:
     assert await running_tasks() == set()
 
 
-async def test_a_second_stop_request_forces_the_stop() -> None:
-    bench = Bench()
+async def test_a_second_stop_request_forces_the_stop(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.add(Stage.LEADER, "slow", stop_takes=20)
     with pytest.raises(ForcedStop, match="by a second signal"):
@@ -240,8 +234,7 @@ async def test_losing_the_lease_cancels_everything_at_once(state: State) -> None
     assert bench.at("-LEADER") < bench.server.writes[-1][0] + 15
 
 
-async def test_losing_the_lease_ends_an_orderly_stop() -> None:
-    bench = Bench()
+async def test_losing_the_lease_ends_an_orderly_stop(bench: Bench) -> None:
     bench.add(Stage.LEADER, "work", stop_takes=29)
     asyncio.get_running_loop().call_later(50, setattr, bench.transport, "state", State.REFUSING)
     with pytest.raises(LeaseLost):
@@ -249,8 +242,7 @@ async def test_losing_the_lease_ends_an_orderly_stop() -> None:
     assert time() <= 60
 
 
-async def test_cancelling_the_manager_stops_it_in_order() -> None:
-    bench = Bench()
+async def test_cancelling_the_manager_stops_it_in_order(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.add(Stage.LEADER, "work", stop_takes=3)
     with pytest.raises(TimeoutError):
@@ -260,8 +252,7 @@ async def test_cancelling_the_manager_stops_it_in_order() -> None:
     assert bench.server.spec["holderIdentity"] == ""
 
 
-async def test_cancelling_the_manager_twice_forces_the_stop() -> None:
-    bench = Bench()
+async def test_cancelling_the_manager_twice_forces_the_stop(bench: Bench) -> None:
     bench.add(Stage.LEADER, "work", stop_takes=20)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(bench.run())

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.workqueue import WorkQueue
 
 
+@pytest.fixture
+def queue() -> WorkQueue:
+    return new_queue()
+
+
 async def take(queue: WorkQueue) -> str:
     """Return the next key. Raises TimeoutError when none is ready."""
     async with asyncio.timeout(0):
@@ -40,24 +45,21 @@ async def processing_and_dirty(queue: WorkQueue) -> None:
         queue.add("a")
 
 
-async def test_done_of_a_key_not_in_processing_raises() -> None:
-    queue = new_queue()
+async def test_done_of_a_key_not_in_processing_raises(queue: WorkQueue) -> None:
     for _ in range(2):
         with pytest.raises(KeyError):
             queue.done("a")
         queue.add("a")
 
 
-async def test_a_dirty_key_is_requeued_at_the_tail() -> None:
-    queue = new_queue()
+async def test_a_dirty_key_is_requeued_at_the_tail(queue: WorkQueue) -> None:
     await processing_and_dirty(queue)
     queue.add("b")
     queue.done("a")
     assert await run_all(queue) == ["b", "a"]
 
 
-async def test_the_earlier_of_two_delayed_adds_wins() -> None:
-    queue = new_queue()
+async def test_the_earlier_of_two_delayed_adds_wins(queue: WorkQueue) -> None:
     queue.add_after("a", 5)
     queue.add_after("a", 50)
     queue.add_after("b", 50)
@@ -67,8 +69,7 @@ async def test_the_earlier_of_two_delayed_adds_wins() -> None:
     assert queue._timers == {}
 
 
-async def test_after_shutdown_only_queued_keys_are_handed_out() -> None:
-    queue = new_queue()
+async def test_after_shutdown_only_queued_keys_are_handed_out(queue: WorkQueue) -> None:
     await processing_and_dirty(queue)
     queue.add("b")
     queue.add_after("later", 5)
@@ -84,8 +85,7 @@ async def test_after_shutdown_only_queued_keys_are_handed_out() -> None:
         await take(queue)
 
 
-async def test_shutdown_wakes_every_waiting_worker() -> None:
-    queue = new_queue()
+async def test_shutdown_wakes_every_waiting_worker(queue: WorkQueue) -> None:
 
     async def worker() -> None:
         with pytest.raises(ShutDown):
@@ -98,8 +98,7 @@ async def test_shutdown_wakes_every_waiting_worker() -> None:
         queue.shut_down()
 
 
-async def test_drain_waits_for_running_and_queued_keys() -> None:
-    queue = new_queue()
+async def test_drain_waits_for_running_and_queued_keys(queue: WorkQueue) -> None:
     await processing_and_dirty(queue)
     queue.add("b")
 
@@ -118,8 +117,7 @@ async def test_drain_waits_for_running_and_queued_keys() -> None:
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
-async def test_drain_ends_when_empty_or_at_its_time_limit(*, is_empty: bool) -> None:
-    queue = new_queue()
+async def test_drain_ends_when_empty_or_at_its_time_limit(queue: WorkQueue, *, is_empty: bool) -> None:
     if not is_empty:
         await processing(queue)
     assert await queue.shut_down_with_drain(10) is is_empty
@@ -128,8 +126,7 @@ async def test_drain_ends_when_empty_or_at_its_time_limit(*, is_empty: bool) -> 
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("adds_first", [False, True])
-async def test_key_of_a_cancelled_worker_goes_to_another(workers: int, *, adds_first: bool) -> None:
-    queue = new_queue()
+async def test_key_of_a_cancelled_worker_goes_to_another(queue: WorkQueue, workers: int, *, adds_first: bool) -> None:
     async with asyncio.TaskGroup() as group:
         first, *others = [group.create_task(queue.get()) for _ in range(workers)]
         await asyncio.sleep(1)
@@ -140,8 +137,7 @@ async def test_key_of_a_cancelled_worker_goes_to_another(workers: int, *, adds_f
     assert [*(other.result() for other in others), *await run_all(queue)] == ["a"]
 
 
-async def test_a_woken_worker_waits_on_when_the_key_is_taken() -> None:
-    queue = new_queue()
+async def test_a_woken_worker_waits_on_when_the_key_is_taken(queue: WorkQueue) -> None:
     async with asyncio.TaskGroup() as group:
         slow = group.create_task(queue.get())
         await asyncio.sleep(1)
@@ -153,8 +149,7 @@ async def test_a_woken_worker_waits_on_when_the_key_is_taken() -> None:
     assert slow.result() == "b"
 
 
-async def test_longest_run_is_that_of_the_oldest_key() -> None:
-    queue = new_queue()
+async def test_longest_run_is_that_of_the_oldest_key(queue: WorkQueue) -> None:
     assert queue.longest_run() == 0
     for key in ("a", "b"):
         queue.add(key)
@@ -163,8 +158,7 @@ async def test_longest_run_is_that_of_the_oldest_key() -> None:
     assert queue.longest_run() == 6
 
 
-async def test_many_workers_never_share_a_key_or_miss_a_change() -> None:
-    queue = new_queue()
+async def test_many_workers_never_share_a_key_or_miss_a_change(queue: WorkQueue) -> None:
     working: set[str] = set()
     versions = {f"key-{n}": 0 for n in range(50)}
     seen: dict[str, int] = {}

@@ -8,14 +8,28 @@ from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pytest
+
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Stream
+
+
+@asynccontextmanager
+async def background(coroutine: Coroutine[Any, Any, Any]) -> AsyncIterator[asyncio.Task[Any]]:
+    """Run a coroutine that ends only by cancellation."""
+    task = asyncio.create_task(coroutine)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 class FedStream:

@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from hack.apiserver.identity import User
 from hack.cluster.certificates import Authority, server_context
@@ -84,18 +84,6 @@ _UNAUTHORIZED = 401
 _REVOKE_TIMEOUT, _POLL_INTERVAL = 30.0, 0.2
 
 
-class Tokens(Protocol):
-    """Issues and revokes tokens."""
-
-    async def issue(self) -> str:
-        """Return a new token."""
-        ...
-
-    async def revoke(self, token: str) -> None:
-        """Wait until the token is rejected."""
-        ...
-
-
 class EmbeddedTokens:
     """Tokens of the embedded server, which are opaque."""
 
@@ -104,14 +92,14 @@ class EmbeddedTokens:
         self._issued = 0
 
     async def issue(self) -> str:
-        """See Tokens."""
+        """Return a new token."""
         self._issued += 1
         token = f"secret-of-the-manager-{self._issued}"
         self._server.authenticator.register(token, User(name=ACCOUNT, groups=_GROUPS))
         return token
 
     async def revoke(self, token: str) -> None:
-        """See Tokens."""
+        """Reject the token from now on."""
         self._server.authenticator.forget(token)
 
 
@@ -126,7 +114,7 @@ class BoundTokens:
         self._bound: dict[str, str] = {}
 
     async def issue(self) -> str:
-        """See Tokens."""
+        """Return a new token."""
         with suppress(AlreadyExists):
             await self._client.create(_SERVICE_ACCOUNTS, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
         name = f"manager-{len(self._bound)}"
@@ -146,7 +134,7 @@ class BoundTokens:
         return token
 
     async def revoke(self, token: str) -> None:
-        """See Tokens."""
+        """Wait until the token is rejected."""
         await self._client.delete(SECRETS, self._bound[token], namespace=NAMESPACE)
         caller = RawClient(self._front, headers={"authorization": f"Bearer {token}"})
 
@@ -154,6 +142,9 @@ class BoundTokens:
             return (await caller.get("/api")).status == _UNAUTHORIZED
 
         await eventually(is_refused, seconds=_REVOKE_TIMEOUT, pause=_POLL_INTERVAL)
+
+
+Tokens: TypeAlias = EmbeddedTokens | BoundTokens
 
 
 def tokens_of(simulation: Simulation) -> Tokens:

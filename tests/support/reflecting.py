@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.support.kube_server import Reply, ScriptedTransport, event, listing, status_object
+from tests.support.kube_server import Reply, ScriptedTransport, background, event, listing, status_object
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.reflector import Reflector
@@ -102,16 +100,11 @@ async def reflecting(
         random=random,
         on_restart=run.on_restart,
     )
-    task = asyncio.create_task(reflector.run())
-    await asyncio.sleep(seconds or 0.001)
-    assert not task.done(), task
-    try:
+    async with background(reflector.run()) as task:
+        await asyncio.sleep(seconds or 0.001)
+        assert not task.done(), task
         yield run
-    finally:
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert transport.open_streams == others
+    assert transport.open_streams == others
 
 
 def scripted(*watches: Reply, lists: list[Reply] | None = None) -> ScriptedTransport:

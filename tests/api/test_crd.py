@@ -195,10 +195,7 @@ def test_immutable_fields(field: str) -> None:
     assert broken(without, without) == []
 
 
-@pytest.mark.rule(
-    "api: pauseNodes may change while the plan runs",
-    "api: the other spec fields are mutable",
-)
+@pytest.mark.rule("api: pauseNodes may change while the plan runs", "api: the other spec fields are mutable")
 @pytest.mark.parametrize(
     "change",
     [

@@ -71,8 +71,7 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_a_body_that_is_not_a_status_object_is_ignored(body: bytes) -> None:
     error = error_from_response("get pods x", 502, {}, body)
-    assert type(error) is Transient
-    assert str(error) == "get pods x: 502"
+    assert (type(error), str(error)) == (Transient, "get pods x: 502")
 
 
 RETRY_AFTER: dict[str, tuple[int, Mapping[str, str], Any, float | None]] = {
@@ -108,7 +107,6 @@ def test_a_too_large_version_is_found_by_its_cause() -> None:
         assert not is_too_large_resource_version(Transient("Too large resource version", details=details))
 
 
-def test_a_status_without_code_and_reason_is_transient() -> None:
+def test_status_without_code_and_reason_is_transient() -> None:
     error = error_from_status("watch nodes", {"code": "x", "reason": 7, "message": None})
-    assert type(error) is Transient
-    assert str(error) == "watch nodes: 0"
+    assert (type(error), str(error)) == (Transient, "watch nodes: 0")

@@ -108,8 +108,7 @@ async def test_event_of_a_namespaced_object_is_in_its_namespace() -> None:
 
 
 async def test_repetitions_patch_the_count() -> None:
-    transport = accepting()
-    async with recording(transport) as recorder:
+    async with recording(transport := accepting()) as recorder:
         for _ in range(3):
             record(recorder)
             assert await recorder.flush(1)
@@ -122,8 +121,7 @@ async def test_repetitions_patch_the_count() -> None:
 
 
 async def test_repetitions_before_the_first_send_are_one_request() -> None:
-    transport = accepting()
-    async with recording(transport) as recorder:
+    async with recording(transport := accepting()) as recorder:
         for _ in range(3):
             record(recorder)
         assert await recorder.flush(1)
@@ -131,8 +129,7 @@ async def test_repetitions_before_the_first_send_are_one_request() -> None:
 
 
 async def test_similar_messages_are_combined_from_the_tenth_on() -> None:
-    transport = accepting()
-    async with recording(transport) as recorder:
+    async with recording(transport := accepting()) as recorder:
         for number in range(12):
             record(recorder, f"message of node-{number}")
             assert await recorder.flush(1)
@@ -155,8 +152,7 @@ async def test_volatile_numbers_do_not_make_another_event() -> None:
 
 
 async def test_flood_is_rate_limited() -> None:
-    transport = accepting()
-    async with recording(transport) as recorder:
+    async with recording(transport := accepting()) as recorder:
         for _ in range(40):
             record(recorder)
             assert await recorder.flush(1)

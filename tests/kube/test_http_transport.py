@@ -119,14 +119,22 @@ async def test_a_request_is_sent_unchanged() -> None:
     assert seen.codes == [("PATCH", "200")]
 
 
-@pytest.mark.parametrize(("accepted", "status"), [("Bearer other", 200), ("Bearer own", 401)])
-async def test_an_authorization_header_replaces_the_credentials(accepted: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("accepted", "headers", "statuses", "loads"),
+    [
+        pytest.param("Bearer other", {"authorization": "Bearer other"}, [200] * 3, 0, id="of the request"),
+        pytest.param("Bearer own", {"authorization": "Bearer other"}, [401] * 3, 0, id="of the request, rejected"),
+        pytest.param("Bearer never", {}, [401] * 3, 1, id="rejected, although renewed"),
+    ],
+)
+async def test_rejected_authorization_is_renewed_once_unless_given(
+    accepted: str, headers: dict[str, str], statuses: list[int], loads: int
+) -> None:
     async with serving(accepting(accepted)) as url:
-        config = config_of(url, config_of(url, authorization="Bearer newer"), authorization="Bearer own")
+        config = config_of(url, config_of(url, authorization="Bearer own"), authorization="Bearer own")
         async with HttpTransport(config) as transport:
-            response = await transport.send(replace(GET, headers={"authorization": "Bearer other"}))
-    # The transport's own credentials are not renewed for it.
-    assert (response.status, loads_of(config)) == (status, 0)
+            responses = [await transport.send(replace(GET, headers=headers)) for _ in statuses]
+    assert ([response.status for response in responses], loads_of(config)) == (statuses, loads)
 
 
 async def test_any_status_is_a_response_and_redirects_are_kept() -> None:
@@ -247,16 +255,6 @@ async def test_a_rejected_token_is_renewed_and_the_request_resent() -> None:
                 assert stream.status == 200
     assert loads_of(config) == 1
     assert seen.codes.count(("POST", "200")) == 5
-
-
-async def test_a_token_that_stays_rejected_is_loaded_once() -> None:
-    async with serving(accepting("Bearer never")) as url:
-        same = config_of(url, authorization="Bearer old")
-        config = config_of(url, same, authorization="Bearer old")
-        async with HttpTransport(config) as transport:
-            for _ in range(3):
-                assert (await transport.send(GET)).status == 401
-    assert loads_of(config) == 1
 
 
 @pytest.fixture

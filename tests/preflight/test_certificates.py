@@ -78,11 +78,7 @@ def test_dates_are_parsed(start: datetime, end: datetime) -> None:
     assert validity_of(certificate(start, end)) == Validity(not_before=start, not_after=end)
 
 
-@given(
-    st.integers(0, 149 * 365 * 24 * 3600),
-    st.integers(1, 2**158),
-    st.text("ab", min_size=1, max_size=60),
-)
+@given(st.integers(0, 149 * 365 * 24 * 3600), st.integers(1, 2**158), st.text("ab", min_size=1, max_size=60))
 def test_dates_match_the_cryptography_library(seconds: int, serial: int, name: str) -> None:
     start = datetime(1951, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     made = certificate(start, start + timedelta(days=400), serial=serial, name=name)

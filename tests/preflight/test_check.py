@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.preflight import (
-    CONFIGURATION,
-    GIB,
-    REFUSED,
-    STATS,
-    api_servers,
-    configuration,
-    summary,
-    valid_for,
-)
+from tests.support.preflight import CONFIGURATION, GIB, REFUSED, STATS, api_servers, configuration, summary, valid_for
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED as REFUSED_REASON
 from upgrade_manager.kube.errors import Transient

@@ -12,12 +12,7 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.pipeline.image_lists import pack
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH, ImageList
 from upgrade_manager.resources.owner import Owner
-from upgrade_manager.resources.suc_plan import (
-    REMOVE,
-    PlanSettings,
-    image_cleanup_plan,
-    image_preload_plan,
-)
+from upgrade_manager.resources.suc_plan import REMOVE, PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage, tolerations
 
 if TYPE_CHECKING:
@@ -141,14 +136,12 @@ class TestScript:
         assert len((tmp_path / "removed").read_text().splitlines()) == 39
 
     @pytest.mark.rule("pipeline: the list given to the nodes may exceed 128 KiB")
-    def test_chunks_are_joined(self, tmp_path: Path, shell: str) -> None:
-        """Twelve pieces of a few bytes: their order counts from the tenth on, too."""
+    def test_chunks_are_joined_in_order_beyond_the_tenth(self, tmp_path: Path, shell: str) -> None:
         packed = pack([f"docker.io/rancher/x:{number}" for number in range(40)])
         for index in range(12):
-            place = tmp_path / f"images-{index:02}"
-            place.mkdir()
+            (tmp_path / f"images-{index:02}").mkdir()
             end = (index + 1) * 10 if index < 11 else None
-            (place / LIST_KEY).write_bytes(packed[index * 10 : end])
+            (tmp_path / f"images-{index:02}" / LIST_KEY).write_bytes(packed[index * 10 : end])
         done = scripted(tmp_path, shell, f'#!/bin/sh\necho "$2" >> {tmp_path}/removed\n')
         assert done.returncode == 0
         assert len((tmp_path / "removed").read_text().splitlines()) == 40

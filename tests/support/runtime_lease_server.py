@@ -32,9 +32,7 @@ class State(Enum):
     """The state of a transport."""
 
     HEALTHY = "healthy"
-    #: Requests fail at once.
     REFUSING = "refusing"
-    #: Requests hang.
     HANGING = "hanging"
     #: Requests arrive, but their responses are lost.
     LOSING_RESPONSES = "losing responses"

@@ -79,7 +79,7 @@ def test_toolkit_image_drops_tag_and_digest(value: str | None, image: str) -> No
     ["", ":v2", "/toolkit", "me//toolkit", "me/Tool kit", "me/TOOLKIT", "me/toolkit/", "$(id)", "a" * 300],
     ids=lambda text: text[:12] or "empty",
 )
-def test_an_invalid_toolkit_image_is_rejected(value: str) -> None:
+def test_invalid_toolkit_image_is_rejected(value: str) -> None:
     image = PlanAnnotations({keys.ANNOTATION_TOOLKIT_IMAGE: value}).toolkit_image
     assert isinstance(image, BadAnnotation)
     assert "container image" in str(image)

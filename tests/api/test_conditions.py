@@ -46,7 +46,7 @@ conditions = st.builds(Condition, type=st.sampled_from([PROGRESSING, DEGRADED, "
     "api: conditions are a map by type of metav1.Condition",
     "api: times are RFC 3339, UTC, in whole seconds",
 )
-def test_a_new_condition_gets_the_current_time() -> None:
+def test_new_condition_gets_the_current_time() -> None:
     assert set_condition(None, WAITING, NOW) == [
         {
             "type": "Progressing",

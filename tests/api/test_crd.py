@@ -220,7 +220,7 @@ def test_rules_apply_to_bounded_strings_only() -> None:
         assert len(rule["message"]) < 250
 
 
-def test_the_manifest_is_a_copy() -> None:
+def test_manifest_is_a_copy() -> None:
     before = copy.deepcopy(crd_manifest())
     crd_manifest()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].clear()
     assert crd_manifest() == before

@@ -66,7 +66,7 @@ def test_names_are_shortened_like_wrangler(parts: tuple[str, ...], expected: str
 
 @pytest.mark.rule("api: names are shortened as wrangler does")
 @given(st.lists(st.text("abcXYZ019-._", max_size=90), min_size=1, max_size=5))
-def test_a_name_is_unchanged_or_has_63_bytes(parts: list[str]) -> None:
+def test_name_is_unchanged_or_has_63_bytes(parts: list[str]) -> None:
     joined = "-".join(parts)
     result = safe_concat_name(*parts)
     if len(joined) <= MAX_LABEL:

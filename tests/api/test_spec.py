@@ -77,7 +77,7 @@ def test_model_is_immutable_and_read_unchanged() -> None:
         spec.version = "v2"  # type: ignore[misc]
 
 
-def test_the_api_package_imports_no_client_library() -> None:
+def test_api_package_imports_no_client_library() -> None:
     command = [sys.executable, "-c", LISTING]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)  # noqa: S603  # our own
     loaded = set(done.stdout.split())

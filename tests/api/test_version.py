@@ -132,7 +132,7 @@ def test_prerelease_tags_follow_semver_order(lower: str, higher: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["18446744073709551616", "9" * 5000], ids=["65 bits", "5000 digits"])
-def test_a_number_beyond_64_bits_is_text(number: str) -> None:
+def test_number_beyond_64_bits_is_text(number: str) -> None:
     assert Version.parse(f"v1.7.0-{number}").newer_than(Version.parse("v1.7.0-18446744073709551615"))
 
 

@@ -34,7 +34,7 @@ def options(*flags: str, **environ: str) -> RunOptions:
         pytest.param(["--repo-url=https://x/{plan}"], "repo_url", "https://x/{plan}", id="a repository elsewhere"),
     ],
 )
-def test_a_flag_sets_its_option(flags: list[str], field: str, value: Any) -> None:
+def test_flag_sets_its_option(flags: list[str], field: str, value: Any) -> None:
     assert getattr(options(*flags), field) == value
 
 
@@ -58,7 +58,7 @@ def test_a_flag_sets_its_option(flags: list[str], field: str, value: Any) -> Non
         pytest.param({"ENABLE_WEBHOOKS": "true"}, "webhooks", True, id="webhooks"),
     ],
 )
-def test_an_environment_variable_sets_its_option(environ: dict[str, str], field: str, value: Any) -> None:
+def test_environment_variable_sets_its_option(environ: dict[str, str], field: str, value: Any) -> None:
     assert getattr(options(**environ), field) == value
 
 
@@ -79,7 +79,7 @@ def test_an_environment_variable_sets_its_option(environ: dict[str, str], field:
         pytest.param(["run", "--repo-url=ftp://x"], "http:// or https://", id="not an HTTP URL"),
     ],
 )
-def test_a_usage_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_usage_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     with pytest.raises(SystemExit) as caught:
         parse_options(arguments, {})
     assert caught.value.code == 2

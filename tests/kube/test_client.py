@@ -128,7 +128,7 @@ async def test_list_metadata_in_a_namespace_from_any_cache() -> None:
     assert transport.queries == [{"resourceVersion": "0", "limit": "500"}]
 
 
-async def test_an_expired_continue_token_lists_everything_at_once() -> None:
+async def test_expired_continue_token_lists_everything_at_once() -> None:
     first = listing(node("a"), version="5", continues="t")
     api, transport = client(first, failure(410, "Expired"), listing(node("a"), node("b"), version="9"))
     found = await api.list(NODES, resource_version="3")
@@ -152,7 +152,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED.keys())
-async def test_a_malformed_response_is_transient(reply: Response) -> None:
+async def test_malformed_response_is_transient(reply: Response) -> None:
     api, _ = client(reply)
     with pytest.raises(Transient, match="list nodes: the response"):
         await api.list(NODES)

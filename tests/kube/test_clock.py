@@ -6,7 +6,7 @@ from datetime import UTC
 from upgrade_manager.kube.clock import SystemClock, loop_time
 
 
-async def test_the_calendar_is_in_utc() -> None:
+async def test_calendar_is_in_utc() -> None:
     assert SystemClock().now().tzinfo is UTC
 
 

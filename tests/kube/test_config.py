@@ -40,7 +40,7 @@ def kubeconfig(path: Path, server: str) -> str:
     return str(path)
 
 
-async def test_a_pod_loads_its_service_account(account: Path) -> None:
+async def test_pod_loads_its_service_account(account: Path) -> None:
     found = await load_config(environ=POD, now=now, service_account=account)
     assert (found.server, found.authorization, found.max_age) == ("https://10.53.0.1:443", "Bearer one", 60)
     assert found.tls == TlsConfig(ca_data="PEM")
@@ -48,19 +48,19 @@ async def test_a_pod_loads_its_service_account(account: Path) -> None:
     assert (await found.source.load()).authorization == "Bearer two"
 
 
-async def test_an_ipv6_address_is_bracketed(account: Path) -> None:
+async def test_ipv6_address_is_bracketed(account: Path) -> None:
     environ = {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}
     assert (await load_config(environ=environ, now=now, service_account=account)).server == "https://[fd00::1]:443"
 
 
 @pytest.mark.parametrize("name", ["token", "ca.crt"])
-async def test_a_missing_service_account_is_a_config_error(account: Path, name: str) -> None:
+async def test_missing_service_account_is_a_config_error(account: Path, name: str) -> None:
     (account / name).unlink()
     with pytest.raises(ConfigError, match="automountServiceAccountToken"):
         await load_config(environ=POD, now=now, service_account=account)
 
 
-async def test_an_empty_token_is_a_config_error(account: Path) -> None:
+async def test_empty_token_is_a_config_error(account: Path) -> None:
     (account / "token").write_text("\n")
     with pytest.raises(ConfigError, match="is empty"):
         await load_config(environ=POD, now=now, service_account=account)

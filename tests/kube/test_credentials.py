@@ -77,7 +77,7 @@ async def test_rejections_renew_once_in_ten_seconds(source: ChangingSource, auth
     assert len(source.loads) == 2
 
 
-async def test_a_slow_source_delays_one_request_only(source: ChangingSource, authenticator: Authenticator) -> None:
+async def test_slow_source_delays_one_request_only(source: ChangingSource, authenticator: Authenticator) -> None:
     source.seconds = 20
     source.authorization = "two"
     await asyncio.sleep(61)
@@ -103,6 +103,6 @@ async def test_old_credentials_stay_when_a_renewal_fails(
     assert len(source.loads) == 1
 
 
-async def test_a_token_with_control_characters_is_a_config_error() -> None:
+async def test_token_with_control_characters_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="characters"):
         await Authenticator.create(await ChangingSource(authorization="a\nb").load())

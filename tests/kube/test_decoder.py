@@ -49,7 +49,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD.values(), ids=BAD.keys())
-def test_a_bad_line_is_an_error_after_the_events_before(line: bytes) -> None:
+def test_bad_line_is_an_error_after_the_events_before(line: bytes) -> None:
     good = event("ADDED", node("a"))
     events, error = decode_lines([good, line, good])
     assert [entry.object["metadata"]["name"] for entry in events] == ["a"]

@@ -69,7 +69,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-def test_a_body_that_is_not_a_status_object_is_ignored(body: bytes) -> None:
+def test_body_that_is_not_a_status_object_is_ignored(body: bytes) -> None:
     error = error_from_response("get pods x", 502, {}, body)
     assert (type(error), str(error)) == (Transient, "get pods x: 502")
 
@@ -100,7 +100,7 @@ def test_retry_after_is_whole_seconds() -> None:
     assert [parse_retry_after({"retry-after": text}) for text in ("", "-1", "1.5", "²", "soon")] == [None] * 5
 
 
-def test_a_too_large_version_is_found_by_its_cause() -> None:
+def test_too_large_version_is_found_by_its_cause() -> None:
     too_large = {"causes": ["x", {"reason": "ResourceVersionTooLarge"}]}
     assert is_too_large_resource_version(Transient("x", details=too_large))
     for details in ({}, {"causes": None}, {"causes": 7}, {"causes": [{"reason": "x"}]}):

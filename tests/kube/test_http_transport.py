@@ -97,7 +97,7 @@ async def echo(request: web.Request) -> web.Response:
     )
 
 
-async def test_a_request_is_sent_unchanged() -> None:
+async def test_request_is_sent_unchanged() -> None:
     seen = Responses()
     async with serving(echo) as url:
         config = config_of(url + "/prefix", authorization="Bearer t")
@@ -160,7 +160,7 @@ async def test_headers_are_joined_and_bodies_decompressed() -> None:
     assert response.body == b"x" * 1000
 
 
-async def test_an_absent_server_is_a_refused_connection() -> None:
+async def test_absent_server_is_a_refused_connection() -> None:
     seen = Responses()
     async with HttpTransport(config_of("http://127.0.0.1:1"), on_response=seen.on_response) as transport:
         with pytest.raises(Transient, match="cannot be reached") as caught:
@@ -172,7 +172,7 @@ async def test_an_absent_server_is_a_refused_connection() -> None:
     assert seen.codes == [("GET", "<error>")] * 2
 
 
-async def test_a_stream_ends_with_the_server() -> None:
+async def test_stream_ends_with_the_server() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"X-Kind": "watch"})
         await response.prepare(request)
@@ -230,7 +230,7 @@ async def test_many_watches_do_not_block_requests() -> None:
             await opened.__aexit__(None, None, None)
 
 
-async def test_a_missing_socket_option_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_socket_option_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("socket.TCP_USER_TIMEOUT")
     async with serving(echo) as url:
         assert await status_of(config_of(url)) == 200
@@ -243,7 +243,7 @@ def accepting(token: str) -> Handler:
     return handler
 
 
-async def test_a_rejected_token_is_renewed_and_the_request_resent() -> None:
+async def test_rejected_token_is_renewed_and_the_request_resent() -> None:
     seen = Responses()
     async with serving(accepting("Bearer new")) as url:
         newer = config_of(url, authorization="Bearer new")
@@ -334,7 +334,7 @@ async def test_closing_a_watch_does_not_wait_for_a_dead_server(authority: Author
         over.set()
 
 
-async def test_a_rotated_ca_makes_a_new_tls_context(authority: Authority, context: ssl.SSLContext) -> None:
+async def test_rotated_ca_makes_a_new_tls_context(authority: Authority, context: ssl.SSLContext) -> None:
     other = trusting(Authority(now=datetime.now(UTC)))
     async with serving(accepting("Bearer new"), context) as url:
         newer = config_of(url, authorization="Bearer new", tls=trusting(authority))

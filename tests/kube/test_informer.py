@@ -48,7 +48,7 @@ async def running(transport: ScriptedTransport, *, streaming: bool = False, **op
     assert transport.open_streams == 0
 
 
-async def test_the_store_follows_the_list_and_the_watch() -> None:
+async def test_store_follows_the_list_and_the_watch() -> None:
     stream = FedStream()
     transport = ScriptedTransport(lists=[listing(node("a", 1), node("b", 2), version="5")], watches=[stream])
     changes: list[Change] = []
@@ -71,7 +71,7 @@ async def test_the_store_follows_the_list_and_the_watch() -> None:
     assert (second["watch"], second["allowWatchBookmarks"], second["resourceVersion"]) == ("1", "true", "5")
 
 
-async def test_a_relist_is_atomic_and_notifies_deletions_first() -> None:
+async def test_relist_is_atomic_and_notifies_deletions_first() -> None:
     transport = ScriptedTransport(
         lists=[listing(node("a", 1), node("b", 2), version="5"), listing(node("c", 8), version="9")],
         watches=[FedStream(None)],
@@ -132,7 +132,7 @@ async def test_wait_for_version_requires_the_first_list() -> None:
         assert await informer.wait_for_version("", timeout=5)
 
 
-async def test_a_failing_handler_does_not_affect_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_failing_handler_does_not_affect_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     def fail(_: Change) -> None:
         raise RuntimeError("broken handler")
 
@@ -181,7 +181,7 @@ async def test_initial_events_are_stored_when_they_are_complete() -> None:
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming list", "list"])
-async def test_an_error_in_a_transform_is_raised(*, streaming: bool) -> None:
+async def test_error_in_a_transform_is_raised(*, streaming: bool) -> None:
     transport = ScriptedTransport(lists=[listing(node("a", 1), version="5")])
     if streaming:
         transport.streams.append(FedStream(event("ADDED", node("a", 1))))
@@ -206,7 +206,7 @@ async def test_restarts_and_progress_are_reported() -> None:
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])
-async def test_the_store_converges_after_random_writes_and_faults(*, streaming: bool) -> None:
+async def test_store_converges_after_random_writes_and_faults(*, streaming: bool) -> None:
     """A server with a bounded history, closed watches and broken connections."""
     for seed in range(15):
         random = Random(seed)

@@ -56,7 +56,7 @@ async def loaded(paths: str, context: str = "") -> ClientConfig:
     return await Kubeconfig(paths=paths, context=context, now=lambda: NOW).load()
 
 
-async def test_a_token_and_a_ca_as_data(tmp_path: Path) -> None:
+async def test_token_and_a_ca_as_data(tmp_path: Path) -> None:
     config = await loaded(kubeconfig(tmp_path, TOKEN, **{"certificate-authority-data": encoded(b"PEM")}))
     assert (config.server, config.authorization, config.max_age) == ("https://k.example.org:6443", "Bearer t", 60)
     assert (config.tls.ca_data, config.tls.insecure, config.tls.cert_file) == ("PEM", False, "")
@@ -69,7 +69,7 @@ async def test_cluster_settings_are_loaded(tmp_path: Path) -> None:
     assert config.authorization == "Basic " + encoded(b"a:b")
 
 
-async def test_a_token_file_is_read_at_every_load(tmp_path: Path) -> None:
+async def test_token_file_is_read_at_every_load(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
     config = await loaded(kubeconfig(tmp_path, {"tokenFile": "token"}))
     assert config.authorization == "Bearer one"
@@ -95,7 +95,7 @@ async def test_client_certificate_is_loaded(tmp_path: Path, *, is_data: bool) ->
     assert ((await config.source.load()).tls == config.tls) == is_data
 
 
-async def test_the_loaded_context_is_kept(tmp_path: Path) -> None:
+async def test_loaded_context_is_kept(tmp_path: Path) -> None:
     paths = kubeconfig(tmp_path, TOKEN)
     config = await loaded(paths, "two")
     assert config.server == "http://l.example.org"
@@ -119,7 +119,7 @@ def plugin(folder: Path, **status: Any) -> dict[str, Any]:
     return {"exec": {"apiVersion": version, "command": "sh", "args": ["-c", script]}}
 
 
-async def test_a_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> None:
+async def test_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> None:
     ends = (NOW + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     config = await loaded(kubeconfig(tmp_path, plugin(tmp_path, **TOKEN, expirationTimestamp=ends)))
     assert config.authorization == "Bearer t"
@@ -136,13 +136,13 @@ async def test_plugin_may_return_a_certificate_without_expiry(tmp_path: Path) ->
     assert config.max_age == math.inf
 
 
-async def test_a_failing_plugin_is_a_config_error(tmp_path: Path) -> None:
+async def test_failing_plugin_is_a_config_error(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
     with pytest.raises(ConfigError, match="cannot be loaded: exec: process returned 1"):
         await loaded(kubeconfig(tmp_path, user))
 
 
-async def test_a_hanging_plugin_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_plugin_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("upgrade_manager.kube.kubeconfig._LOGIN_TIMEOUT", 0.2)
 
     async def hang(**_: Any) -> None:
@@ -177,7 +177,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN.keys())
-async def test_a_broken_file_is_a_config_error_of_one_line(tmp_path: Path, content: str, words: str) -> None:
+async def test_broken_file_is_a_config_error_of_one_line(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "config").write_text(content)
     with pytest.raises(ConfigError, match=rf"^kubeconfig .*config .*{words}") as caught:
         await loaded(str(tmp_path / "config"))
@@ -217,17 +217,17 @@ assert config_library() is library
 """
 
 
-def test_the_library_is_imported_without_its_models() -> None:
+def test_library_is_imported_without_its_models() -> None:
     run = subprocess.run([sys.executable, "-c", LEAN], capture_output=True, text=True, check=False)  # noqa: S603  # our own
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) < 15
 
 
-def test_the_library_has_the_expected_version() -> None:
+def test_library_has_the_expected_version() -> None:
     assert version("kubernetes_asyncio").startswith("36.1.")
 
 
-def test_a_pod_does_not_import_the_library() -> None:
+def test_pod_does_not_import_the_library() -> None:
     code = (
         "import sys; import upgrade_manager.kube.http_transport, upgrade_manager.kube.informer;"
         "import upgrade_manager.kube.kubeconfig;"
@@ -236,7 +236,7 @@ def test_a_pod_does_not_import_the_library() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603  # our own
 
 
-def test_a_missing_library_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.delitem(sys.modules, "kubernetes_asyncio", raising=False)
     _imported.cache_clear()
@@ -244,7 +244,7 @@ def test_a_missing_library_is_a_config_error(monkeypatch: pytest.MonkeyPatch) ->
         config_library()
 
 
-def test_a_library_that_is_already_imported_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_that_is_already_imported_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ModuleType("kubernetes_asyncio.config.kube_config")
     for name in ("kubernetes_asyncio", "kubernetes_asyncio.config", "kubernetes_asyncio.config.kube_config"):
         monkeypatch.setitem(sys.modules, name, whole)

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from upgrade_manager.kube.patch import JsonPatch, MergePatch, merge_diff, without_nulls
 
 
-def test_a_merge_patch_can_require_a_resource_version() -> None:
+def test_merge_patch_can_require_a_resource_version() -> None:
     patch = MergePatch({"metadata": {"labels": {"a": "ä"}}})
     assert patch.content_type == "application/merge-patch+json"
     assert patch.encode() == '{"metadata":{"labels":{"a":"ä"}}}'.encode()
     assert json.loads(patch.at("7").encode()) == {"metadata": {"labels": {"a": "ä"}, "resourceVersion": "7"}}
 
 
-def test_a_json_patch_is_a_list_of_operations() -> None:
+def test_json_patch_is_a_list_of_operations() -> None:
     patch = JsonPatch([{"op": "remove", "path": "/x"}])
     assert patch.content_type == "application/json-patch+json"
     assert patch.encode() == b'[{"op":"remove","path":"/x"}]'

@@ -20,7 +20,7 @@ UNAVAILABLE = {
 
 
 @pytest.mark.parametrize("reply", UNAVAILABLE.values(), ids=UNAVAILABLE.keys())
-async def test_an_unavailable_version_lists_the_latest_state_at_once(reply: Reply) -> None:
+async def test_unavailable_version_lists_the_latest_state_at_once(reply: Reply) -> None:
     transport = scripted(FedStream(None), lists=[listing(version="5"), reply, listing(version="30")])
     async with reflecting(transport, seconds=10) as run:
         pass
@@ -28,7 +28,7 @@ async def test_an_unavailable_version_lists_the_latest_state_at_once(reply: Repl
     assert transport.gaps[2] == 0.0
 
 
-async def test_the_latest_state_is_listed_until_a_list_succeeds() -> None:
+async def test_latest_state_is_listed_until_a_list_succeeds() -> None:
     lists = [listing(version="5"), failure(410, "Gone"), failure(500), failure(500), listing(version="30")]
     transport = scripted(FedStream(None), FedStream(None), lists=[*lists, listing(version="31")])
     async with reflecting(transport, seconds=60) as run:
@@ -54,7 +54,7 @@ LIST_FAILURES = {
 
 
 @pytest.mark.parametrize("reply", LIST_FAILURES.values(), ids=LIST_FAILURES.keys())
-async def test_a_failed_list_backs_off(reply: Reply) -> None:
+async def test_failed_list_backs_off(reply: Reply) -> None:
     transport = scripted(lists=[reply, listing(version="5")])
     async with reflecting(transport, seconds=5) as run:
         pass
@@ -106,7 +106,7 @@ async def test_watches_request_bookmarks_and_a_random_timeout() -> None:
     assert max(requested) < 600
 
 
-async def test_a_silent_watch_is_reopened_within_90_seconds() -> None:
+async def test_silent_watch_is_reopened_within_90_seconds() -> None:
     transport = scripted()
     async with reflecting(transport, seconds=200) as run:
         pass
@@ -114,7 +114,7 @@ async def test_a_silent_watch_is_reopened_within_90_seconds() -> None:
     assert max(transport.gaps) <= 90
 
 
-async def test_an_overdue_watch_is_reopened() -> None:
+async def test_overdue_watch_is_reopened() -> None:
     stream = FedStream()
     transport = scripted(stream)
     async with reflecting(transport) as run:

@@ -107,7 +107,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("stream", BODIES.values(), ids=BODIES.keys())
-async def test_an_error_with_an_unreadable_body_has_its_status(stream: FedStream) -> None:
+async def test_error_with_an_unreadable_body_has_its_status(stream: FedStream) -> None:
     started = asyncio.get_running_loop().time()
     _, error = await sent(GET, stream, is_stream=True)
     assert str(error) == "get x: 403"

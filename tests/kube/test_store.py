@@ -45,7 +45,7 @@ def test_replace_returns_deletions_first_and_skips_unchanged() -> None:
     assert store.resource_version == "10"
 
 
-def test_a_new_uid_is_a_deletion_and_an_addition() -> None:
+def test_new_uid_is_a_deletion_and_an_addition() -> None:
     store = store_of(node("a", 1), node("b", 2))
     changes = store.replace([node("c", 9), node("a", 8, uid="new"), node("b", 2)], "10")
     assert summary(changes) == [(DELETED, "a@1"), (ADDED, "c@9"), (ADDED, "a@8")]

@@ -22,7 +22,7 @@ def watcher_of(stream: Stream, *, timeout: int = 300) -> StreamWatcher:
     return StreamWatcher(stream, timeout=timeout)
 
 
-async def test_a_broken_stream_raises_after_its_last_event() -> None:
+async def test_broken_stream_raises_after_its_last_event() -> None:
     batches = watcher_of(FedStream(event("ADDED", node("a")), reset()))
     assert len(await anext(batches)) == 1
     with pytest.raises(Transient, match="broke"):
@@ -42,14 +42,14 @@ async def test_iteration_stops_and_resumes_with_unread_events() -> None:
 
 
 @pytest.mark.parametrize(("requested", "after"), [(300, 80), (20, 50)], ids=["silence", "the deadline"])
-async def test_a_silent_or_overdue_stream_times_out(requested: int, after: float) -> None:
+async def test_silent_or_overdue_stream_times_out(requested: int, after: float) -> None:
     with pytest.raises(Transient) as caught:
         await anext(watcher_of(FedStream(), timeout=requested))
     assert caught.value.reason == TIMED_OUT
     assert asyncio.get_running_loop().time() == after
 
 
-async def test_a_line_that_never_ends_times_out_at_the_deadline() -> None:
+async def test_line_that_never_ends_times_out_at_the_deadline() -> None:
     stream = FedStream()
     watcher = watcher_of(stream, timeout=100)
 
@@ -65,7 +65,7 @@ async def test_a_line_that_never_ends_times_out_at_the_deadline() -> None:
     assert asyncio.get_running_loop().time() == 130
 
 
-async def test_a_stream_without_aclose_is_accepted() -> None:
+async def test_stream_without_aclose_is_accepted() -> None:
     class Pieces:
         status = 200
         headers: dict[str, str] = {}  # noqa: RUF012  # the protocol's type
@@ -93,7 +93,7 @@ UNEXPECTED = {
 
 
 @pytest.mark.parametrize("obj", UNEXPECTED.values(), ids=UNEXPECTED.keys())
-async def test_an_unexpected_object_is_skipped(obj: Object) -> None:
+async def test_unexpected_object_is_skipped(obj: Object) -> None:
     stream = FedStream(event("ADDED", obj), event("ADDED", node("a", 7)))
     async with reflecting(scripted(stream)) as run:
         assert run.store.calls == [("replace", ""), ("put", "a")]
@@ -101,7 +101,7 @@ async def test_an_unexpected_object_is_skipped(obj: Object) -> None:
         assert len(run.requests()) == 2
 
 
-async def test_an_unknown_event_type_only_advances_the_version() -> None:
+async def test_unknown_event_type_only_advances_the_version() -> None:
     async with reflecting(scripted(FedStream(event("SPARKLED", node("a", 7))))) as run:
         assert run.store.calls == [("replace", "")]
         assert run.store.versions == ["5", "7"]

@@ -66,7 +66,7 @@ async def test_each_ending_of_a_watch_has_its_reaction(row: Row) -> None:
 
 
 @pytest.mark.parametrize("is_quiet", [False, True], ids=["with events", "without"])
-async def test_a_watch_of_a_second_is_reopened_at_once(*, is_quiet: bool) -> None:
+async def test_watch_of_a_second_is_reopened_at_once(*, is_quiet: bool) -> None:
     stream = FedStream()
     async with reflecting(scripted(stream)) as run:
         await asyncio.sleep(2)
@@ -78,7 +78,7 @@ async def test_a_watch_of_a_second_is_reopened_at_once(*, is_quiet: bool) -> Non
         assert run.watch_endings == ["closed"]
 
 
-async def test_a_lost_connection_is_retried_ten_times_then_relists() -> None:
+async def test_lost_connection_is_retried_ten_times_then_relists() -> None:
     transport = scripted(*[reset() for _ in range(11)])
     async with reflecting(transport, seconds=30) as run:
         pass

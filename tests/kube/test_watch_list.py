@@ -180,7 +180,7 @@ UNAVAILABLE: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("reply", UNAVAILABLE.values(), ids=UNAVAILABLE.keys())
-async def test_an_unavailable_version_is_skipped_for_one_list(reply: Reply) -> None:
+async def test_unavailable_version_is_skipped_for_one_list(reply: Reply) -> None:
     expired = error_event(410, "Expired")
     streams = [
         FedStream(initial_end(9), expired),
@@ -195,7 +195,7 @@ async def test_an_unavailable_version_is_skipped_for_one_list(reply: Reply) -> N
     assert run.list_reasons == ["start", "expired", "expired"]
 
 
-async def test_an_unavailable_latest_state_falls_back_to_a_list() -> None:
+async def test_unavailable_latest_state_falls_back_to_a_list() -> None:
     expired = failure(410, "Expired")
     stream = FedStream(initial_end(9), error_event(410, "Expired"))
     async with reflecting(streaming(stream, expired, expired), seconds=10, streaming=True) as run:
@@ -240,7 +240,7 @@ async def test_stream_that_closes_or_is_silent_for_90_s_is_reopened() -> None:
         assert run.transport.gaps == [pytest.approx(300, abs=0.1), pytest.approx(80, abs=0.1)]
 
 
-async def test_an_older_server_is_probed_once_an_hour() -> None:
+async def test_older_server_is_probed_once_an_hour() -> None:
     transport = streaming()
     async with reflecting(transport, streaming=True) as first:
         async with reflecting(transport, client=first.client, streaming=True):
@@ -253,7 +253,7 @@ async def test_an_older_server_is_probed_once_an_hour() -> None:
             assert upgraded.store.versions == ["50"]
 
 
-async def test_an_error_of_the_list_too_marks_nothing_unsupported() -> None:
+async def test_error_of_the_list_too_marks_nothing_unsupported() -> None:
     bad = failure(400, "BadRequest")
     transport = scripted(lists=[bad])
     transport.streams.append(bad)

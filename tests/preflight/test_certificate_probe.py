@@ -123,7 +123,7 @@ async def plain_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         pytest.param(lambda _, writer: writer.transport.abort(), "connection failed: ", id="reset"),
     ],
 )
-async def test_a_failed_handshake(handler: Any, words: str) -> None:
+async def test_failed_handshake(handler: Any, words: str) -> None:
     async with served(handler) as port:
         with pytest.raises(Transient) as caught:
             await TlsProbe().read("127.0.0.1", port)
@@ -166,7 +166,7 @@ async def test_unusable_certificate_is_transient(
         await read(context)
 
 
-def test_the_public_method_is_preferred() -> None:
+def test_public_method_is_preferred() -> None:
     class Connection:
         def get_unverified_chain(self) -> list[bytes]:
             return [b"one", b"two"]
@@ -174,7 +174,7 @@ def test_the_public_method_is_preferred() -> None:
     assert certificate_probe._chain(Connection()) == [b"one", b"two"]
 
 
-async def test_a_cancelled_probe_closes_its_connection() -> None:
+async def test_cancelled_probe_closes_its_connection() -> None:
     ended = asyncio.Event()
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -196,7 +196,7 @@ async def test_a_cancelled_probe_closes_its_connection() -> None:
             await ended.wait()
 
 
-async def test_a_connection_closed_after_the_timeout_is_ignored() -> None:
+async def test_connection_closed_after_the_timeout_is_ignored() -> None:
     closing = certificate_probe._Closing()
     closing.closed.cancel()
     closing.connection_lost(None)

@@ -86,7 +86,7 @@ def test_dates_match_the_cryptography_library(seconds: int, serial: int, name: s
     assert validity_of(made) == Validity(not_before=read.not_valid_before_utc, not_after=read.not_valid_after_utc)
 
 
-def test_a_version_1_certificate_has_no_version_field() -> None:
+def test_version_1_certificate_has_no_version_field() -> None:
     def value(tag: int, *content: bytes) -> bytes:
         joined = b"".join(content)
         return bytes([tag, len(joined)]) + joined

@@ -31,7 +31,7 @@ async def waiting(setup: PreflightSetup) -> PreflightSetup:
 
 
 @pytest.mark.rule("pipeline: the kubelet of each managed node reports usage and threshold")
-async def test_a_healthy_cluster_passes_with_minimal_requests(setup: PreflightSetup) -> None:
+async def test_healthy_cluster_passes_with_minimal_requests(setup: PreflightSetup) -> None:
     assert await setup.decide() == (Passed(), [])
     assert sorted(setup.kubelets.requests) == sorted(
         (node, path) for node in setup.nodes for path in (CONFIGURATION, STATS)
@@ -102,7 +102,7 @@ async def test_annotation_skips_the_disk_check(setup: PreflightSetup, value: str
         ),
     ],
 )
-async def test_an_invalid_annotation_fails_its_check_only(
+async def test_invalid_annotation_fails_its_check_only(
     setup: PreflightSetup, key: str, value: str, expected: str
 ) -> None:
     setup.kubelets.responses = {("n2", STATS): FULL}
@@ -167,7 +167,7 @@ async def test_endpoints_of_every_slice_of_the_service_are_probed(setup: Preflig
     assert ("10.0.0.9", 6443) not in setup.probe.requests
 
 
-async def test_a_certificate_that_becomes_valid_in_time_passes(setup: PreflightSetup) -> None:
+async def test_certificate_that_becomes_valid_in_time_passes(setup: PreflightSetup) -> None:
     setup.probe.chains = {"10.0.0.2": [valid_for(days=365, since=-20 / 86400)]}
     verdict, waited = await setup.decide()
     assert (verdict, bool(waited)) == (Passed(), True)
@@ -196,7 +196,7 @@ async def test_endpoints_that_appear_in_time_are_probed(bare: PreflightSetup) ->
         ({"node": {}}, "node.fs.usedBytes is missing"),
     ],
 )
-async def test_an_unreachable_kubelet_fails_after_a_minute(setup: PreflightSetup, response: Any, reason: str) -> None:
+async def test_unreachable_kubelet_fails_after_a_minute(setup: PreflightSetup, response: Any, reason: str) -> None:
     setup.kubelets.responses = {("n2", STATS): response}
     cause, waited = await setup.rejected()
     assert "Kubelet did not respond for 1 min: node n2 (" in cause
@@ -241,7 +241,7 @@ async def test_every_failure_of_every_check_is_reported(setup: PreflightSetup) -
         assert cause.count(named) == 1
 
 
-async def test_a_restart_starts_the_minute_over(waiting: PreflightSetup) -> None:
+async def test_restart_starts_the_minute_over(waiting: PreflightSetup) -> None:
     await asyncio.sleep(59)
     waiting.restart()
     began = asyncio.get_running_loop().time()
@@ -254,12 +254,12 @@ async def test_another_plan_starts_without_results(waiting: PreflightSetup) -> N
     assert isinstance(await waiting.check(plan="another"), Pending)
 
 
-async def test_a_skip_annotation_ends_the_wait(waiting: PreflightSetup) -> None:
+async def test_skip_annotation_ends_the_wait(waiting: PreflightSetup) -> None:
     waiting.annotations = {SKIP: "true"}
     assert await waiting.check() == Passed()
 
 
-async def test_a_removed_node_is_not_waited_for(waiting: PreflightSetup) -> None:
+async def test_removed_node_is_not_waited_for(waiting: PreflightSetup) -> None:
     waiting.nodes = ("n1", "n3")
     assert await waiting.check() == Passed()
 

@@ -59,7 +59,7 @@ def test_usage(document: Any) -> None:
     assert read_usage(encoded(document)) == (5, 7)
 
 
-def test_a_truncated_pod_list_is_ignored() -> None:
+def test_truncated_pod_list_is_ignored() -> None:
     whole = json.dumps({**summary(used=5, capacity=7), "pods": [{"podRef": {"name": "x" * 90}}] * 900}, indent=1)
     assert read_usage(whole[:1000].encode()) == (5, 7)
 
@@ -84,7 +84,7 @@ def test_a_truncated_pod_list_is_ignored() -> None:
         pytest.param([], "node.fs.usedBytes is missing", id="a list"),
     ],
 )
-def test_an_invalid_summary_is_a_probe_error(document: Any, reason: str) -> None:
+def test_invalid_summary_is_a_probe_error(document: Any, reason: str) -> None:
     with pytest.raises(ProbeError) as caught:
         read_usage(encoded(document))
     assert reason in str(caught.value)
@@ -96,7 +96,7 @@ def test_an_invalid_summary_is_a_probe_error(document: Any, reason: str) -> None
     [b"", b"<html>", b'{"node": {"fs"', b'{"node": ' + b"[" * 100_000, b"[" * 100_000, b"\xff\xfe{", b"NaN"],
     ids=["empty", "HTML", "cut off", "nested deeply", "nested deeply, no node", "no UTF-8", "no object"],
 )
-def test_a_summary_with_invalid_json_is_a_probe_error(body: bytes) -> None:
+def test_summary_with_invalid_json_is_a_probe_error(body: bytes) -> None:
     with pytest.raises(ProbeError, match="/stats/summary"):
         read_usage(body)
 
@@ -121,7 +121,7 @@ def test_threshold(document: Any, threshold: int) -> None:
 
 
 @pytest.mark.parametrize("value", [101, -1, "85", "85%", "", 85.0, 84.5, True, [85], {}], ids=repr)
-def test_an_invalid_threshold_is_a_probe_error(value: Any) -> None:
+def test_invalid_threshold_is_a_probe_error(value: Any) -> None:
     with pytest.raises(ProbeError) as caught:
         read_threshold(encoded(configuration(imageGCHighThresholdPercent=value)))
     assert str(caught.value) == f"/configz: imageGCHighThresholdPercent is {value!r}, not 0 to 100"
@@ -140,7 +140,7 @@ def test_an_invalid_threshold_is_a_probe_error(value: Any) -> None:
         pytest.param(b'{"imageGCHighThresholdPercent": 85}', "kubeletconfig is missing", id="no wrapper"),
     ],
 )
-def test_an_invalid_configuration_is_a_probe_error(body: bytes, reason: str) -> None:
+def test_invalid_configuration_is_a_probe_error(body: bytes, reason: str) -> None:
     with pytest.raises(ProbeError, match=reason):
         read_threshold(body)
 
@@ -166,7 +166,7 @@ def test_random_responses_are_parsed_or_rejected(body: bytes) -> None:
 
 
 @given(st.integers(0, 2**63), st.integers(1, 2**63), st.integers(0, 100))
-def test_the_text_agrees_with_the_result(used: int, capacity: int, threshold: int) -> None:
+def test_text_agrees_with_the_result(used: int, capacity: int, threshold: int) -> None:
     disk = Disk(used=used, capacity=capacity, threshold=threshold)
     shown = float(disk.verdict.split(" ", 1)[0])
     assert (shown > threshold) == (not disk.suffices)
@@ -179,7 +179,7 @@ async def test_summary_and_configz_are_read_once(bare: PreflightSetup) -> None:
     assert bare.kubelets.requests == [("n1", CONFIGURATION), ("n1", STATS)]
 
 
-async def test_a_long_response_is_truncated(bare: PreflightSetup) -> None:
+async def test_long_response_is_truncated(bare: PreflightSetup) -> None:
     bare.kubelets.responses = {
         ("n1", STATS): {**summary(), "pods": [{"podRef": {"name": "x" * 1000}}] * (2 * HEAD // 1000)}
     }
@@ -196,9 +196,7 @@ async def test_a_long_response_is_truncated(bare: PreflightSetup) -> None:
         pytest.param(60.0, f"no response within {TIMEOUT:g} s", id="timeout"),
     ],
 )
-async def test_an_unusable_response_is_a_probe_error(
-    bare: PreflightSetup, path: str, response: Any, reason: str
-) -> None:
+async def test_unusable_response_is_a_probe_error(bare: PreflightSetup, path: str, response: Any, reason: str) -> None:
     bare.kubelets.responses = {("n1", path): response}
     with pytest.raises(ProbeError, match=reason):
         await read_disk(bare.client, "n1")

@@ -63,7 +63,7 @@ class Targets:
 FAILING = ProbeError("down")
 
 
-async def test_a_done_target_is_probed_once() -> None:
+async def test_done_target_is_probed_once() -> None:
     assert complete(await Targets({}).poll_once())
     targets = Targets({"a": GOOD, "b": GOOD})
     assert (await targets.poll_once()).results == {"a": GOOD, "b": GOOD}
@@ -73,7 +73,7 @@ async def test_a_done_target_is_probed_once() -> None:
 
 
 @pytest.mark.rule("pipeline: an unreachable kubelet is retried for a minute before the check fails")
-async def test_a_failing_target_is_probed_for_a_minute() -> None:
+async def test_failing_target_is_probed_for_a_minute() -> None:
     targets = Targets({"a": FAILING, "b": GOOD})
     poll = await targets.poll_until_complete()
     assert poll.failed == {"a": "down"}
@@ -103,7 +103,7 @@ async def test_few_failures_extend_a_minute_to_three() -> None:
     assert targets.times("a") < MIN_FAILURES
 
 
-async def test_a_success_resets_the_timeout() -> None:
+async def test_success_resets_the_timeout() -> None:
     targets = Targets({"a": FAILING, "b": FAILING})
     for seconds in (1, 2, 37):
         await targets.poll_once()
@@ -128,7 +128,7 @@ async def test_frequent_polls_do_not_probe_more_often() -> None:
     assert targets.times("a") <= 6
 
 
-async def test_an_unsatisfying_result_is_reported_and_probed_again() -> None:
+async def test_unsatisfying_result_is_reported_and_probed_again() -> None:
     targets = Targets({"a": BAD, "b": FAILING})
     poll = await targets.poll_once()
     assert poll.results == {"a": BAD}
@@ -140,7 +140,7 @@ async def test_an_unsatisfying_result_is_reported_and_probed_again() -> None:
     assert targets.times("a") == 2
 
 
-async def test_a_poll_has_a_time_budget_and_the_next_continues() -> None:
+async def test_poll_has_a_time_budget_and_the_next_continues() -> None:
     targets = Targets({str(number): FAILING for number in range(100)}, duration=10.0)
     began = loop_time()
     poll = await targets.poll_once()

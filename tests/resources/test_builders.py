@@ -71,7 +71,7 @@ def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 class TestEveryName:
     @pytest.mark.rule("api: generated label values are valid")
-    async def test_the_api_server_accepts_every_object(self, cluster: Harvester, name: str) -> None:
+    async def test_api_server_accepts_every_object(self, cluster: Harvester, name: str) -> None:
         for resource, manifest in everything(Owner(name=name, uid="u-1"), name):
             await cluster.client.create(resource, manifest)
 
@@ -99,7 +99,7 @@ class TestEveryName:
     "workloads: every object has the plan as controlling owner, and labels for plan and component",
     "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
 )
-def test_the_plan_controls_every_object() -> None:
+def test_plan_controls_every_object() -> None:
     owner = Owner(name="up", uid="u-1")
     for resource, manifest in everything(owner, "n1"):
         place = "cattle-system" if resource in {SUC_PLANS, SECRETS} else "harvester-system"

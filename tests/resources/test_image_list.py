@@ -46,7 +46,7 @@ def digests(count: int) -> list[str]:
         pytest.param(digests(80_000), 6 * 1024 * 1024, 7, id="as much as is read"),
     ],
 )
-def test_a_list_of_any_length_is_delivered_completely(references: list[str], characters: int, pieces: int) -> None:
+def test_list_of_any_length_is_delivered_completely(references: list[str], characters: int, pieces: int) -> None:
     text = "".join(f"{reference}\n" for reference in references)
     assert characters < len(text) < SIZE_LIMIT
     secrets = ImageList(owner=OWNER, packed=pack(references)).secrets()
@@ -71,7 +71,7 @@ def test_secret_names_depend_on_plan_and_content(other: Owner, packed: bytes) ->
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-async def test_the_api_server_accepts_the_jobs_of_the_suc(cluster: Harvester, name: str) -> None:
+async def test_api_server_accepts_the_jobs_of_the_suc(cluster: Harvester, name: str) -> None:
     owner = Owner(name=name, uid="u-1")
     images = ImageList(owner=owner, packed=bytes(CHUNK + 1))
     for plan in (

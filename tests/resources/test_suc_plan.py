@@ -147,7 +147,7 @@ class TestScript:
         assert len((tmp_path / "removed").read_text().splitlines()) == 40
 
     @pytest.mark.parametrize("lost", [0, 1, 2], ids=["the first", "one between", "the last"])
-    def test_a_missing_chunk_fails_the_job(self, tmp_path: Path, shell: str, lost: int) -> None:
+    def test_missing_chunk_fails_the_job(self, tmp_path: Path, shell: str, lost: int) -> None:
         random = Random(1)
         packed = pack([f"docker.io/a/b@sha256:{random.getrandbits(256):064x}" for _ in range(40_000)])
         images = ImageList(owner=OWNER, packed=packed)

@@ -52,7 +52,7 @@ async def serving(context: ssl.SSLContext) -> AsyncIterator[int]:
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_a_pair_loads_with_and_without_memory_files(monkeypatch: pytest.MonkeyPatch, *, in_memory: bool) -> None:
+def test_pair_loads_with_and_without_memory_files(monkeypatch: pytest.MonkeyPatch, *, in_memory: bool) -> None:
     if not in_memory:
         monkeypatch.delattr(os, "memfd_create")
     context = context_from_pem(b"".join(new_pair()))
@@ -60,14 +60,14 @@ def test_a_pair_loads_with_and_without_memory_files(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("pem", [b"", b"invalid", new_pair()[0] + new_pair()[1]], ids=["empty", "invalid", "mismatch"])
-def test_an_invalid_pair_is_rejected(pem: bytes) -> None:
+def test_invalid_pair_is_rejected(pem: bytes) -> None:
     with pytest.raises(CertificateError, match="key and certificate cannot be loaded"):
         context_from_pem(pem)
 
 
 @pytest.mark.real_loop
 @pytest.mark.parametrize("name", [None, "example.test"])
-async def test_a_new_pair_is_served_from_the_next_handshake(tmp_path: Path, name: str | None) -> None:
+async def test_new_pair_is_served_from_the_next_handshake(tmp_path: Path, name: str | None) -> None:
     first = write(tmp_path, *new_pair())
     async with serving(await CertWatcher(tmp_path).context()) as port:
         assert await handshake(port, name=name) == first
@@ -78,7 +78,7 @@ async def test_a_new_pair_is_served_from_the_next_handshake(tmp_path: Path, name
 
 @pytest.mark.real_loop
 @pytest.mark.parametrize("fault", ["mismatch", "invalid", "missing", "unreadable"])
-async def test_an_invalid_pair_does_not_replace_a_valid_one(tmp_path: Path, fault: str) -> None:
+async def test_invalid_pair_does_not_replace_a_valid_one(tmp_path: Path, fault: str) -> None:
     good = write(tmp_path, *new_pair())
     async with serving(await CertWatcher(tmp_path).context()) as port:
         break_pair(tmp_path, fault)
@@ -105,7 +105,7 @@ def break_pair(directory: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["missing", "unreadable", "invalid"])
-async def test_the_first_pair_must_be_valid(tmp_path: Path, fault: str) -> None:
+async def test_first_pair_must_be_valid(tmp_path: Path, fault: str) -> None:
     write(tmp_path, *new_pair())
     break_pair(tmp_path, fault)
     with pytest.raises(CertificateError, match=str(tmp_path)):

@@ -33,7 +33,7 @@ async def test_coroutines_run_concurrently_up_to_a_bound() -> None:
     assert asyncio.get_running_loop().time() - began == 3 * 20
 
 
-async def test_an_error_does_not_stop_the_others() -> None:
+async def test_error_does_not_stop_the_others() -> None:
     steps = Steps()
     with pytest.raises(Forbidden):
         await run_all(steps.step("a", error=Forbidden("no")), steps.step("b"), steps.step("c", seconds=9))
@@ -48,7 +48,7 @@ async def test_an_error_does_not_stop_the_others() -> None:
         pytest.param([Conflict("1"), Conflict("2")], "1", id="conflicts only"),
     ],
 )
-async def test_the_first_error_is_raised(errors: list[Exception], raised: str) -> None:
+async def test_first_error_is_raised(errors: list[Exception], raised: str) -> None:
     steps = Steps()
     with pytest.raises((Conflict, Transient, Forbidden), match=raised):
         await run_all(*(steps.step("x", error=error) for error in errors))

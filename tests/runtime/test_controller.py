@@ -89,7 +89,7 @@ class Bench:
         ),
     ],
 )
-async def test_the_result_decides_when_the_key_is_requeued(
+async def test_result_decides_when_the_key_is_requeued(
     script: list[Result | BaseException], times: list[float], results: dict[str, float]
 ) -> None:
     bench = Bench(*script)
@@ -129,14 +129,14 @@ async def test_keys_are_reconciled_one_at_a_time() -> None:
     assert bench.sample("active_workers") == 0
 
 
-async def test_a_cancelled_controller_finishes_short_reconciles() -> None:
+async def test_cancelled_controller_finishes_short_reconciles() -> None:
     bench = Bench(seconds=0.2)
     await bench.run("a", "b", seconds=0.1)
     assert asyncio.get_running_loop().time() == pytest.approx(0.4)
     assert len(bench.runs) == 2
 
 
-async def test_a_cancelled_controller_cancels_long_reconciles() -> None:
+async def test_cancelled_controller_cancels_long_reconciles() -> None:
     bench = Bench(seconds=100)
     await bench.run("a", seconds=10)
     assert asyncio.get_running_loop().time() == 10.5
@@ -181,7 +181,7 @@ async def test_reconcile_ids_repeat_with_the_same_seed() -> None:
     assert first == second
 
 
-async def test_a_repeated_error_is_logged_once_with_traceback() -> None:
+async def test_repeated_error_is_logged_once_with_traceback() -> None:
     bench = Bench(*[ValueError("same")] * 8)
     with capture_logs() as lines:
         await bench.run("a")

@@ -54,7 +54,7 @@ def test_each_distinct_error_of_each_key_is_logged_once() -> None:
     assert [line["log_level"] for line in lines] == ["error"] * 3 + ["debug"] * 6
 
 
-def test_an_error_is_logged_again_after_a_success() -> None:
+def test_error_is_logged_again_after_a_success() -> None:
     log = new_log()
     with capture_logs() as lines:
         log.failed("a", ValueError("x"), failures=1)

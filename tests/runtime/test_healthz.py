@@ -84,11 +84,11 @@ async def test_verbose_report_lists_all_checks(checks: dict[str, Check], exclude
         ("x", (404, "404 page not found\n")),
     ],
 )
-async def test_a_report_of_one_check_has_its_reason(name: str, report: tuple[int, str]) -> None:
+async def test_report_of_one_check_has_its_reason(name: str, report: tuple[int, str]) -> None:
     assert await new_probe(a=good, b=bad, c=silent, d=hanging).report_one(name) == report
 
 
-async def test_the_reason_of_a_failure_is_logged() -> None:
+async def test_reason_of_a_failure_is_logged() -> None:
     with capture_logs() as lines:
         await new_probe(b=bad).report()
     assert lines[0]["errors"] == {"b": "the cache of nodes is not synced"}

@@ -42,13 +42,13 @@ async def test_running_requests_end_before_the_server() -> None:
         assert await getting == "done"
 
 
-async def test_a_port_in_use_is_reported_with_its_flag() -> None:
+async def test_port_in_use_is_reported_with_its_flag() -> None:
     first = new_server(web.Application())
     async with serving(first) as place:
         with pytest.raises(BindError, match=f"^--test-bind-address {place} is in use$"):
             await new_server(web.Application(), port=first.port).run()
 
 
-async def test_an_unusable_address_is_reported_with_its_reason() -> None:
+async def test_unusable_address_is_reported_with_its_reason() -> None:
     with pytest.raises(BindError, match=r"^--test-bind-address 192\.0\.2\.1:0 cannot be used: .*assign"):
         await new_server(web.Application(), host="192.0.2.1").run()

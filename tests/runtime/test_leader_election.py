@@ -64,7 +64,7 @@ async def test_first_candidate_creates_the_lease() -> None:
     assert status() == (False, 0)
 
 
-async def test_a_leader_renews_with_one_write_and_no_read() -> None:
+async def test_leader_renews_with_one_write_and_no_read() -> None:
     server, transport, elector = await new_leader()
     transport.requests.clear()
     acquired = server.spec["acquireTime"]
@@ -86,7 +86,7 @@ async def test_unknown_fields_and_labels_are_kept() -> None:
 
 
 @pytest.mark.parametrize(("written", "waits"), [(15, 15), (30, 30), (3, 3), (0, 15), ("15", 15)])
-async def test_a_lease_is_taken_over_after_its_duration(written: object, waits: float) -> None:
+async def test_lease_is_taken_over_after_its_duration(written: object, waits: float) -> None:
     server, _, _ = await new_leader("dead")
     # The times of another machine are ignored.
     server.spec.update(leaseDurationSeconds=written, renewTime="1970-01-01T00:00:00.000000Z")
@@ -97,7 +97,7 @@ async def test_a_lease_is_taken_over_after_its_duration(written: object, waits: 
     assert server.spec["leaseTransitions"] == 1
 
 
-async def test_a_candidate_polls_every_2_to_4_4_seconds() -> None:
+async def test_candidate_polls_every_2_to_4_4_seconds() -> None:
     server, _, leader = await new_leader()
     transport = LeaseTransport(server, delay=0)
     async with asyncio.TaskGroup() as group:
@@ -122,7 +122,7 @@ async def test_another_leads_within_20_s_of_a_leaders_death(seed: int) -> None:
     assert 13 < time() - died < 20
 
 
-async def test_a_released_lease_is_acquired_at_the_next_poll() -> None:
+async def test_released_lease_is_acquired_at_the_next_poll() -> None:
     server, _, first = await new_leader()
     second = candidate(LeaseTransport(server), "b")
     async with asyncio.TaskGroup() as group:
@@ -149,7 +149,7 @@ async def test_watch_and_release_without_a_lease_do_nothing() -> None:
         assert len(transport.server.writes) == 2
 
 
-async def test_a_lease_acquired_without_a_response_is_released() -> None:
+async def test_lease_acquired_without_a_response_is_released() -> None:
     server = LeaseServer()
     elector = candidate(LeaseTransport(server), "a")
     async with asyncio.TaskGroup() as group:
@@ -184,7 +184,7 @@ async def test_failed_release_is_retried_until_the_deadline(repaired: float, hol
     assert seconds <= time() - started < seconds + 2.1
 
 
-async def test_a_lost_response_makes_the_leader_read_the_lease() -> None:
+async def test_lost_response_makes_the_leader_read_the_lease() -> None:
     transport, metrics = LeaseTransport(LeaseServer()), Metrics(CollectorRegistry())
     elector = candidate(transport, "a", metrics=metrics)
     await elector.acquire()
@@ -196,7 +196,7 @@ async def test_a_lost_response_makes_the_leader_read_the_lease() -> None:
     assert metrics.registry.get_sample_value("leader_election_slowpath_total", {"name": NAME}) == 1
 
 
-async def test_a_leader_stops_when_it_sees_another_holder() -> None:
+async def test_leader_stops_when_it_sees_another_holder() -> None:
     server, _, elector = await new_leader()
     server.set_holder("b")
     started = time()
@@ -246,7 +246,7 @@ async def test_health_check_fails_long_after_the_last_renewal() -> None:
     assert not elector.is_leader
 
 
-def test_an_identity_is_the_host_name_and_a_uuid() -> None:
+def test_identity_is_the_host_name_and_a_uuid() -> None:
     assert new_identity(Random(1)).startswith(f"{socket.gethostname()}_")
     assert new_identity(Random(1)) == new_identity(Random(1))
     assert new_identity(Random(1)) != new_identity(Random(2))

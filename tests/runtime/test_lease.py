@@ -25,7 +25,7 @@ def test_time_limits_satisfy_client_gos_conditions() -> None:
     assert REQUEST_TIMEOUT < RENEW_DEADLINE
 
 
-def test_a_lease_without_a_spec_is_free() -> None:
+def test_lease_without_a_spec_is_free() -> None:
     lease = {"metadata": {"name": "x"}}
     assert holder_of(lease) == ""
     assert held_lease(lease, identity="a", now=NOW)["spec"]["leaseTransitions"] == 1

@@ -58,7 +58,7 @@ def test_lines_on_a_pipe_are_json() -> None:
     ]
 
 
-def test_a_traceback_is_one_field_without_secrets() -> None:
+def test_traceback_is_one_field_without_secrets() -> None:
     stream = configured(io.StringIO())
     log_error()
     assert len(lines(stream)) == 2
@@ -67,7 +67,7 @@ def test_a_traceback_is_one_field_without_secrets() -> None:
         assert line["exception"].endswith("ValueError: refused: Bearer [redacted]")
 
 
-def test_a_terminal_gets_colours_and_multiline_tracebacks() -> None:
+def test_terminal_gets_colours_and_multiline_tracebacks() -> None:
     stream = configured(Terminal())
     log_error()
     text = stream.getvalue()
@@ -105,7 +105,7 @@ def test_format_and_terminal_decide_on_json_and_colours(
         ("error", ["e"]),
     ],
 )
-def test_the_level_filters_lines(level: str, events: list[str]) -> None:
+def test_level_filters_lines(level: str, events: list[str]) -> None:
     stream = configured(io.StringIO(), level=level)
     for name in ("debug", "info", "warning", "error"):
         getattr(structlog.get_logger("x"), name)(name[0])
@@ -114,14 +114,14 @@ def test_the_level_filters_lines(level: str, events: list[str]) -> None:
     assert [line["event"] for line in lines(stream)] == events
 
 
-def test_an_unknown_level_or_format_is_rejected() -> None:
+def test_unknown_level_or_format_is_rejected() -> None:
     with pytest.raises(ValueError, match="log level 'loud' is unknown: use one of debug, info, warning, error"):
         configured(io.StringIO(), level="loud")
     with pytest.raises(ValueError, match="'xml' is not a valid LogFormat"):
         configured(io.StringIO(), log_format="xml")
 
 
-def test_a_second_configuration_replaces_the_first() -> None:
+def test_second_configuration_replaces_the_first() -> None:
     first, second = configured(io.StringIO()), configured(io.StringIO())
     logging.getLogger("y").warning("once")
     assert first.getvalue() == ""

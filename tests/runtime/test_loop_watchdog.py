@@ -22,7 +22,7 @@ def block(seconds: float) -> None:
     cast("VirtualEventLoop", asyncio.get_running_loop()).jump(seconds)
 
 
-async def test_the_lag_of_timers_is_measured_and_logged() -> None:
+async def test_lag_of_timers_is_measured_and_logged() -> None:
     lag = new_lag()
     with capture_logs() as lines:
         async with asyncio.TaskGroup() as group:

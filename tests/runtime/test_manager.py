@@ -72,7 +72,7 @@ async def test_stages_start_and_stop_in_order(bench: Bench) -> None:
     assert await running_tasks() == set()
 
 
-async def test_the_lease_is_renewed_until_all_work_has_stopped(bench: Bench) -> None:
+async def test_lease_is_renewed_until_all_work_has_stopped(bench: Bench) -> None:
     bench.add(Stage.LEADER, "work", stop_takes=25)
     await bench.run(10)
     renewals = [moment for moment, _ in bench.server.writes]
@@ -103,20 +103,20 @@ async def test_leader_runnables_run_on_one_replica_at_a_time() -> None:
     assert first.at("-work") <= second.at("+work") < 60 + 5
 
 
-async def test_a_stopped_candidate_does_not_touch_the_lease(bench: Bench) -> None:
+async def test_stopped_candidate_does_not_touch_the_lease(bench: Bench) -> None:
     await candidate(LeaseTransport(bench.server), "leader").acquire()
     await bench.run(5)
     assert len(bench.server.writes) == 1
     assert time() < 5.1
 
 
-async def test_a_stop_while_caches_sync_takes_no_time(bench: Bench) -> None:
+async def test_stop_while_caches_sync_takes_no_time(bench: Bench) -> None:
     bench.add(Stage.CACHES, "cache", ready_after=100)
     await bench.run(5)
     assert bench.lines == [(0, "+cache"), (5, "-cache")]
 
 
-async def test_a_stop_before_the_start_runs_nothing(bench: Bench) -> None:
+async def test_stop_before_the_start_runs_nothing(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.manager.stop()
     await bench.run()
@@ -131,7 +131,7 @@ async def test_leader_runnables_run_without_an_election() -> None:
     assert record.lines == [(0, "+work"), (5, "-work")]
 
 
-async def test_a_cache_not_synced_in_time_stops_the_manager(bench: Bench) -> None:
+async def test_cache_not_synced_in_time_stops_the_manager(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.add(Stage.CACHES, "nodes", ready_after=1000)
     with pytest.raises(NotReady, match="nodes not ready within 120 s"):
@@ -140,7 +140,7 @@ async def test_a_cache_not_synced_in_time_stops_the_manager(bench: Bench) -> Non
     assert bench.at("-server") == 120
 
 
-async def test_a_failure_stops_everything_in_order_and_is_raised(bench: Bench) -> None:
+async def test_failure_stops_everything_in_order_and_is_raised(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.manager.add(Stage.OTHERS, "other", bench.fails("other", OSError("port in use"), after=9))
     bench.add(Stage.LEADER, "work", stop_takes=1)
@@ -150,7 +150,7 @@ async def test_a_failure_stops_everything_in_order_and_is_raised(bench: Bench) -
     assert bench.server.spec["holderIdentity"] == ""
 
 
-async def test_a_runnable_that_returns_stops_nothing_else(bench: Bench) -> None:
+async def test_runnable_that_returns_stops_nothing_else(bench: Bench) -> None:
     bench.manager.add(Stage.OTHERS, "brief", bench.ready("brief", after=1))
     bench.add(Stage.OTHERS, "long")
     await bench.run(60)
@@ -179,7 +179,7 @@ async def test_timeout_inside_a_readiness_check_is_raised(bench: Bench) -> None:
         await bench.run()
 
 
-async def test_the_shutdown_timeout_is_for_all_stages_together(bench: Bench) -> None:
+async def test_shutdown_timeout_is_for_all_stages_together(bench: Bench) -> None:
     for stage in (Stage.OTHERS, Stage.LEADER, Stage.CACHES):
         bench.add(stage, stage.name.lower(), stop_takes=14)
     with pytest.raises(ShutdownTimeout, match="shutdown timed out after 30 s: caches, lease-renew, lease-watch"):
@@ -189,7 +189,7 @@ async def test_the_shutdown_timeout_is_for_all_stages_together(bench: Bench) -> 
     assert await running_tasks() == set()
 
 
-async def test_a_second_stop_request_forces_the_stop(bench: Bench) -> None:
+async def test_second_stop_request_forces_the_stop(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.add(Stage.LEADER, "slow", stop_takes=20)
     with pytest.raises(ForcedStop, match="by a second signal"):
@@ -265,7 +265,7 @@ async def test_cancelling_the_manager_twice_forces_the_stop(bench: Bench) -> Non
     assert await running_tasks() == set()
 
 
-async def test_a_release_that_hangs_exceeds_the_shutdown_timeout() -> None:
+async def test_release_that_hangs_exceeds_the_shutdown_timeout() -> None:
     bench = Bench(kill=lambda: None)
     asyncio.get_running_loop().call_later(59.4, setattr, bench.transport, "state", State.STUCK)
     with pytest.raises(ShutdownTimeout, match="shutdown timed out after 30 s: release of the lease"):

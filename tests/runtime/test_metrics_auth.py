@@ -26,7 +26,7 @@ def new_authorizer(reviews: Reviews) -> MetricsAuthorizer:
         ("Bearer " + "x" * 20000, Decision(401, "Unauthorized\n"), 0),
     ],
 )
-async def test_the_header_decides(header: str, decision: Decision, reviews: int) -> None:
+async def test_header_decides(header: str, decision: Decision, reviews: int) -> None:
     server = Reviews()
     assert await new_authorizer(server).authorize(header) == decision
     assert len(server.specs) == reviews
@@ -40,7 +40,7 @@ async def test_the_header_decides(header: str, decision: Decision, reviews: int)
     ],
 )
 @pytest.mark.parametrize("fault", ["broken", "hanging"])
-async def test_a_failed_review_is_a_500_and_not_cached(kind: str, text: str, fault: str) -> None:
+async def test_failed_review_is_a_500_and_not_cached(kind: str, text: str, fault: str) -> None:
     server = Reviews()
     getattr(server, fault).add(kind)
     authorizer = new_authorizer(server)

@@ -43,7 +43,7 @@ async def get(url: str, **headers: str) -> AsyncIterator[aiohttp.ClientResponse]
         ("application/openmetrics-text; version=1.0.0,*/*;q=0.1", "application/openmetrics-text; version=1.0.0", True),
     ],
 )
-async def test_the_accept_header_decides_the_format(accept: str, content_type: str, *, end: bool) -> None:
+async def test_accept_header_decides_the_format(accept: str, content_type: str, *, end: bool) -> None:
     metrics = Metrics(CollectorRegistry())
     metrics.reconciles("plans")
     server = plain_metrics_server(metrics, address=ANY_PORT)

@@ -52,14 +52,14 @@ async def test_done_of_a_key_not_in_processing_raises(queue: WorkQueue) -> None:
         queue.add("a")
 
 
-async def test_a_dirty_key_is_requeued_at_the_tail(queue: WorkQueue) -> None:
+async def test_dirty_key_is_requeued_at_the_tail(queue: WorkQueue) -> None:
     await processing_and_dirty(queue)
     queue.add("b")
     queue.done("a")
     assert await run_all(queue) == ["b", "a"]
 
 
-async def test_the_earlier_of_two_delayed_adds_wins(queue: WorkQueue) -> None:
+async def test_earlier_of_two_delayed_adds_wins(queue: WorkQueue) -> None:
     queue.add_after("a", 5)
     queue.add_after("a", 50)
     queue.add_after("b", 50)
@@ -137,7 +137,7 @@ async def test_key_of_a_cancelled_worker_goes_to_another(queue: WorkQueue, worke
     assert [*(other.result() for other in others), *await run_all(queue)] == ["a"]
 
 
-async def test_a_woken_worker_waits_on_when_the_key_is_taken(queue: WorkQueue) -> None:
+async def test_woken_worker_waits_on_when_the_key_is_taken(queue: WorkQueue) -> None:
     async with asyncio.TaskGroup() as group:
         slow = group.create_task(queue.get())
         await asyncio.sleep(1)

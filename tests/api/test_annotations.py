@@ -8,10 +8,6 @@ from upgrade_manager.api import keys
 from upgrade_manager.api.annotations import BadAnnotation, Flag, PlanAnnotations
 
 
-def test_only_true_is_truthy() -> None:
-    assert [flag for flag in Flag if flag] == [Flag.TRUE]
-
-
 @pytest.mark.parametrize(
     ("value", "flag"),
     [
@@ -24,6 +20,7 @@ def test_only_true_is_truthy() -> None:
 def test_skip_disk_check_accepts_go_booleans(value: str | None, flag: Flag) -> None:
     raw = {} if value is None else {keys.ANNOTATION_SKIP_DISK_CHECK: value}
     assert PlanAnnotations(raw).skip_disk_check is flag
+    assert bool(flag) is (flag is Flag.TRUE)
 
 
 def test_message_of_an_invalid_flag() -> None:

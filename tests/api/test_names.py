@@ -138,8 +138,7 @@ def test_invalid_name_becomes_a_hash(name: str) -> None:
 )
 def test_repository_service_names(plan: str, expected: str) -> None:
     assert re.fullmatch(expected, repo_service_name(plan))
-    similar = {repo_service_name(plan + dotted) for dotted in (".8.0", "-8-0", ".8-0", "-8.0")}
-    assert len(similar) == 4
+    assert len({repo_service_name(plan + end) for end in (".8.0", "-8-0", ".8-0", "-8.0")}) == 4
 
 
 @given(st.text(max_size=300) | names)

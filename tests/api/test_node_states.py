@@ -32,13 +32,8 @@ def test_each_state_has_its_group(group: int, expected: set[str]) -> None:
 
 
 def test_upgraded_states() -> None:
-    assert {state.value for state in NodeState if state.upgraded} == {
-        "PostDrained",
-        "SingleNodeUpgraded",
-        "ImageCleaning",
-        "ImageCleaned",
-        "ImageCleanFailed",
-    }
+    upgraded = {"PostDrained", "SingleNodeUpgraded", "ImageCleaning", "ImageCleaned", "ImageCleanFailed"}
+    assert {state.value for state in NodeState if state.upgraded} == upgraded
 
 
 @pytest.mark.rule("api: within a group the first state is kept")

@@ -40,17 +40,13 @@ def kubeconfig(path: Path, server: str) -> str:
     return str(path)
 
 
-async def test_pod_loads_its_service_account(account: Path) -> None:
-    found = await load_config(environ=POD, now=now, service_account=account)
-    assert (found.server, found.authorization, found.max_age) == ("https://10.53.0.1:443", "Bearer one", 60)
+@pytest.mark.parametrize(("host", "shown"), [("10.53.0.1", "10.53.0.1"), ("fd00::1", "[fd00::1]")])
+async def test_pod_loads_its_service_account(account: Path, host: str, shown: str) -> None:
+    found = await load_config(environ=POD | {"KUBERNETES_SERVICE_HOST": host}, now=now, service_account=account)
+    assert (found.server, found.authorization, found.max_age) == (f"https://{shown}:443", "Bearer one", 60)
     assert found.tls == TlsConfig(ca_data="PEM")
     (account / "token").write_text("two")
     assert (await found.source.load()).authorization == "Bearer two"
-
-
-async def test_ipv6_address_is_bracketed(account: Path) -> None:
-    environ = {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}
-    assert (await load_config(environ=environ, now=now, service_account=account)).server == "https://[fd00::1]:443"
 
 
 @pytest.mark.parametrize("name", ["token", "ca.crt"])

@@ -27,9 +27,6 @@ def test_empty_lines_and_multi_byte_characters_are_decoded() -> None:
     assert [entry.object["metadata"]["name"] for entry in events] == ["käse"]
     assert error is None
     assert decode_lines([b""]) == ([], None)
-
-
-def test_decoding_one_by_one_gives_the_same_events() -> None:
     lines = [event("ADDED", node("a")), event("DELETED", node("b"))]
     assert _decode_one_by_one(lines) == decode_lines(lines)
 

@@ -56,13 +56,10 @@ async def loaded(paths: str, context: str = "") -> ClientConfig:
     return await Kubeconfig(paths=paths, context=context, now=lambda: NOW).load()
 
 
-async def test_token_and_a_ca_as_data(tmp_path: Path) -> None:
+async def test_user_and_cluster_settings_are_loaded(tmp_path: Path) -> None:
     config = await loaded(kubeconfig(tmp_path, TOKEN, **{"certificate-authority-data": encoded(b"PEM")}))
     assert (config.server, config.authorization, config.max_age) == ("https://k.example.org:6443", "Bearer t", 60)
     assert (config.tls.ca_data, config.tls.insecure, config.tls.cert_file) == ("PEM", False, "")
-
-
-async def test_cluster_settings_are_loaded(tmp_path: Path) -> None:
     settings = {"insecure-skip-tls-verify": True, "tls-server-name": "kube", "proxy-url": "http://proxy:3128"}
     config = await loaded(kubeconfig(tmp_path, {"username": "a", "password": "b"}, **settings))
     assert (config.tls.insecure, config.tls.server_name, config.proxy) == (True, "kube", "http://proxy:3128")
@@ -221,9 +218,6 @@ def test_library_is_imported_without_its_models() -> None:
     run = subprocess.run([sys.executable, "-c", LEAN], capture_output=True, text=True, check=False)  # noqa: S603  # our own
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) < 15
-
-
-def test_library_has_the_expected_version() -> None:
     assert version("kubernetes_asyncio").startswith("36.1.")
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, listing, node
-from tests.support.reflecting import TOO_LARGE, reflecting, scripted
+from tests.support.reflecting import TOO_LARGE, reflected, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 
 UNAVAILABLE = {
@@ -22,8 +22,7 @@ UNAVAILABLE = {
 @pytest.mark.parametrize("reply", UNAVAILABLE.values(), ids=UNAVAILABLE.keys())
 async def test_unavailable_version_lists_the_latest_state_at_once(reply: Reply) -> None:
     transport = scripted(FedStream(None), lists=[listing(version="5"), reply, listing(version="30")])
-    async with reflecting(transport, seconds=10) as run:
-        pass
+    run = await reflected(transport, seconds=10)
     assert run.requests() == ["list 0 limit=500", "watch 5", "list 5", "list newest", "watch 30"]
     assert transport.gaps[2] == 0.0
 
@@ -31,8 +30,7 @@ async def test_unavailable_version_lists_the_latest_state_at_once(reply: Reply) 
 async def test_latest_state_is_listed_until_a_list_succeeds() -> None:
     lists = [listing(version="5"), failure(410, "Gone"), failure(500), failure(500), listing(version="30")]
     transport = scripted(FedStream(None), FedStream(None), lists=[*lists, listing(version="31")])
-    async with reflecting(transport, seconds=60) as run:
-        pass
+    run = await reflected(transport, seconds=60)
     assert run.requests()[2:] == [
         "list 5",
         "list newest",
@@ -56,8 +54,7 @@ LIST_FAILURES = {
 @pytest.mark.parametrize("reply", LIST_FAILURES.values(), ids=LIST_FAILURES.keys())
 async def test_failed_list_backs_off(reply: Reply) -> None:
     transport = scripted(lists=[reply, listing(version="5")])
-    async with reflecting(transport, seconds=5) as run:
-        pass
+    run = await reflected(transport, seconds=5)
     assert run.requests() == ["list 0 limit=500", "list 0 limit=500", "watch 5"]
     assert 0.8 <= transport.gaps[0] <= 1.6
 
@@ -65,8 +62,7 @@ async def test_failed_list_backs_off(reply: Reply) -> None:
 async def test_paging_stays_on_for_a_server_without_watch_cache() -> None:
     first, rest = listing(node("a"), version="5", continues="t"), listing(node("b"), version="5")
     transport = scripted(FedStream(None), lists=[first, rest, listing(version="30")])
-    async with reflecting(transport, seconds=5) as run:
-        pass
+    run = await reflected(transport, seconds=5)
     assert run.requests()[:4] == ["list 0 limit=500", "list newest limit=500 continue=t", "watch 5", "list 5 limit=500"]
     assert run.store.calls[0] == ("replace", "a,b")
 
@@ -94,24 +90,17 @@ async def test_unordered_added_events_do_not_advance_the_version(start: str) -> 
     assert run.requests()[-1] == "watch 12"
 
 
-async def test_watches_request_bookmarks_and_a_random_timeout() -> None:
+async def test_silent_watches_are_reopened_within_90_seconds() -> None:
     transport = scripted()
-    async with reflecting(transport, seconds=4 * 3600):
-        pass
+    await reflected(transport, seconds=4 * 3600)
     watches = [query for query in transport.queries if "watch" in query]
     requested = {int(query["timeoutSeconds"]) for query in watches}
+    assert len(watches) == len(transport.queries) - 1
+    assert max(transport.gaps) <= 90
     assert all(query["allowWatchBookmarks"] == "true" for query in watches)
     assert len(requested) > 20
     assert min(requested) >= 300
     assert max(requested) < 600
-
-
-async def test_silent_watch_is_reopened_within_90_seconds() -> None:
-    transport = scripted()
-    async with reflecting(transport, seconds=200) as run:
-        pass
-    assert run.requests() == ["list 0 limit=500", *["watch 5"] * 3]
-    assert max(transport.gaps) <= 90
 
 
 async def test_overdue_watch_is_reopened() -> None:
@@ -139,8 +128,7 @@ async def test_logs_show_no_response_content(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stream = FedStream(b"token: hunter2\n" + json.dumps({"type": "ADDED", "object": {"secret": "hunter2"}}).encode())
-    async with reflecting(scripted(stream), seconds=5):
-        pass
+    await reflected(scripted(stream), seconds=5)
     out = capsys.readouterr()
     assert "undecodable" in out.out + out.err + caplog.text
     assert "hunter2" not in out.out + out.err + caplog.text

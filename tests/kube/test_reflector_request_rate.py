@@ -17,7 +17,7 @@ from tests.support.kube_server import (
     listing,
     reset,
 )
-from tests.support.reflecting import error_event, reflecting
+from tests.support.reflecting import error_event, reflected, reflecting
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ FAILING: dict[str, Handler] = {
 @pytest.mark.parametrize("handler", FAILING.values(), ids=FAILING.keys())
 async def test_no_failure_makes_a_tight_loop(handler: Handler, *, streaming: bool) -> None:
     transport = ScriptedTransport(handler)
-    async with reflecting(transport, seconds=600, streaming=streaming):
-        pass
+    await reflected(transport, seconds=600, streaming=streaming)
     assert len(transport.requests) <= 1.3 * 600
     assert max(transport.gaps) <= 60
     if handler is FAILING["refuses connections"]:

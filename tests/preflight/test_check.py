@@ -254,13 +254,9 @@ async def test_another_plan_starts_without_results(waiting: PreflightSetup) -> N
     assert isinstance(await waiting.check(plan="another"), Pending)
 
 
-async def test_skip_annotation_ends_the_wait(waiting: PreflightSetup) -> None:
-    waiting.annotations = {SKIP: "true"}
-    assert await waiting.check() == Passed()
-
-
-async def test_removed_node_is_not_waited_for(waiting: PreflightSetup) -> None:
-    waiting.nodes = ("n1", "n3")
+@pytest.mark.parametrize(("field", "value"), [("annotations", {SKIP: "true"}), ("nodes", ("n1", "n3"))])
+async def test_skip_or_removed_node_ends_the_wait(waiting: PreflightSetup, field: str, value: object) -> None:
+    setattr(waiting, field, value)
     assert await waiting.check() == Passed()
 
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.support.kube_server import Reply, ScriptedTransport, background, event, listing, status_object
 from upgrade_manager.kube.client import Client
@@ -105,6 +105,12 @@ async def reflecting(
         assert not task.done(), task
         yield run
     assert transport.open_streams == others
+
+
+async def reflected(transport: ScriptedTransport, **options: Any) -> ReflectorRun:
+    """Run a reflector to its end."""
+    async with reflecting(transport, **options) as run:
+        return run
 
 
 def scripted(*watches: Reply, lists: list[Reply] | None = None) -> ScriptedTransport:

@@ -160,8 +160,7 @@ BROKEN = {
     "binary": ("\0", "cannot be read: unacceptable character"),
     "not a kubeconfig": ("just text", "is empty or not a kubeconfig"),
     "empty": ("", "is empty"),
-    "no current context": ("contexts: []
-" + CLUSTER + USER, "lacks a current context. Run kubectl config"),
+    "no current context": ("contexts: []\n" + CLUSTER + USER, "lacks a current context. Run kubectl config"),
     "no contexts": ("current-context: x", "name x"),
     "no cluster": (CONTEXT + "clusters: []\n" + USER, "name k"),
     "no user": (CONTEXT + CLUSTER + "users: []", "is incomplete"),

@@ -42,8 +42,8 @@ class Bench(Recorder):
         await self.manager.run()
 
 
-@pytest.fixture
-def bench() -> Bench:
+@pytest.fixture(name="bench")
+def new_bench() -> Bench:
     return Bench()
 
 

@@ -134,11 +134,11 @@ FAILURES = {
     "no response after all retries": Row([reset() for _ in range(11)], LIST),
     "not JSON": Row([FedStream(SOME, b"upstream timed out\n")], LIST),
     "broken after an event": Row([FedStream(SOME, reset())], LIST),
-    "closed at once": Row([FedStream(None)], LIST, is_marked=True),
-    "closed after an event": Row([FedStream(SOME, None)], LIST, is_marked=True),
-    "closed after an ordinary bookmark": Row([FedStream(bookmark(5), None)], LIST, is_marked=True),
-    "no final bookmark": Row([FedStream(SOME)], LIST, TIMEOUT, is_marked=True),
-    "no data": Row([FedStream()], LIST, TIMEOUT, is_marked=True),
+    "closed at once": Row([FedStream(None)], LIST),
+    "closed after an event": Row([FedStream(SOME, None)], LIST),
+    "closed after an ordinary bookmark": Row([FedStream(bookmark(5), None)], LIST),
+    "no final bookmark": Row([FedStream(SOME)], LIST, TIMEOUT),
+    "no data": Row([FedStream()], LIST, TIMEOUT),
 }
 
 
@@ -251,6 +251,15 @@ async def test_older_server_is_probed_once_an_hour() -> None:
         async with reflecting(transport, client=first.client, streaming=True) as upgraded:
             assert upgraded.requests()[-1] == STREAM
             assert upgraded.store.versions == ["50"]
+
+
+async def test_stream_closed_by_a_restart_changes_no_other_informer() -> None:
+    transport = streaming(FedStream(SOME, None), FedStream(initial_end(7)))
+    async with reflecting(transport, streaming=True) as first:
+        assert first.requests() == [STREAM, LIST, "watch 5"]
+        async with reflecting(transport, client=first.client, streaming=True) as second:
+            assert second.requests()[-1] == STREAM
+            assert second.store.versions == ["7"]
 
 
 async def test_error_of_the_list_too_marks_nothing_unsupported() -> None:

@@ -31,10 +31,6 @@ PROBE_INTERVAL = 3600.0
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
-class IncompleteInitialEvents(Transient):
-    """The stream ended, or the timeout expired, before the bookmark that ends the initial events."""
-
-
 class WatchListSupport:
     """Remembers whether a server supports streaming lists, for all reflectors of a client.
 
@@ -79,7 +75,8 @@ class InitialEvents:
     async def collect(self, watcher: StreamWatcher) -> str:
         """Read up to the final bookmark; return its resourceVersion.
 
-        Raises IncompleteInitialEvents, and the errors of the watcher and of `apply_event`.
+        Raises Transient if the stream ends, or the timeout expires, before; and the errors of the watcher and of
+        `apply_event`.
         """
         about = f"list {self._selection.resource.name}"
         try:
@@ -93,19 +90,17 @@ class InitialEvents:
                             return version
         except TimeoutError as error:
             message = f"{about}: the initial events did not end within {INITIAL_EVENTS_TIMEOUT:g} s"
-            raise IncompleteInitialEvents(message, reason=TIMED_OUT) from error
-        raise IncompleteInitialEvents(f"{about}: the stream was closed before the end of its initial events")
+            raise Transient(message, reason=TIMED_OUT) from error
+        raise Transient(f"{about}: the stream was closed before the end of its initial events")
 
 
 def is_unsupported(error: KubeError) -> bool:
     """Return True if the error of a streaming list shows missing support, provided that a plain list then succeeds.
 
-    Old servers reject the parameters (422, 400); still older ones ignore them and never send the bookmark. With other
-    invalid parameters, such as a selector, the plain list fails too.
+    Such a server rejects the parameters (422, 400). With other invalid parameters, such as a selector, the plain list
+    fails too. A stream that ends early shows nothing: the server may restart.
     """
-    return isinstance(error, IncompleteInitialEvents) or (
-        isinstance(error, Terminal) and not isinstance(error, Forbidden)
-    )
+    return isinstance(error, Terminal) and not isinstance(error, Forbidden)
 
 
 def _is_end(event: WatchEvent) -> bool:

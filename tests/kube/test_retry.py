@@ -126,6 +126,7 @@ def test_backoff_doubles_from_08_to_30_seconds() -> None:
     assert [backoff.failed() for _ in range(8)] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
     assert Backoff(random=Lowest()).failed(at_least=17) == 17
     assert Backoff(random=Lowest()).failed(at_least=0.1) == 0.8
+    assert Backoff(random=Lowest()).failed(at_least=3600) == 60
 
 
 def test_backoff_jitter_lies_between_one_and_two_steps() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, node, reset
+from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, listing, node, reset
 from tests.support.reflecting import AT_ONCE, STEP, error_event, reflected, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 
@@ -60,6 +60,18 @@ async def test_each_ending_of_a_watch_has_its_reaction(
     assert wait[0] <= transport.gaps[1] <= wait[1]
     assert run.watch_endings[0] == reason
     assert run.list_reasons == (["start", reason] if then == RELISTS else ["start"])
+
+
+@pytest.mark.parametrize("seconds", [3600, 10**9])
+async def test_retry_after_delays_an_informer_a_minute_at_most(seconds: int) -> None:
+    status, in_stream = (
+        failure(429, retry_after=seconds),
+        error_event(429, "TooManyRequests", retryAfterSeconds=seconds),
+    )
+    transport = scripted(status, FedStream(in_stream), lists=[failure(503, retry_after=seconds), listing(version="5")])
+    run = await reflected(transport, seconds=200)
+    assert run.requests() == [*["list 0 limit=500"] * 2, *["watch 5"] * 3]
+    assert transport.gaps == [60, 0, 60, 60]
 
 
 @pytest.mark.parametrize("is_quiet", [False, True], ids=["with events", "without"])

@@ -155,6 +155,8 @@ class Backoff:
     FACTOR = 2.0
     #: Seconds of working connections.
     RESET_AFTER = 120.0
+    #: Seconds; a longer Retry-After would keep a cache stale after the server has recovered.
+    MAX_RETRY_AFTER = 60.0
 
     def __init__(self, *, random: Random) -> None:
         self._random = random
@@ -169,7 +171,7 @@ class Backoff:
             self._next = self.FIRST
 
     def failed(self, *, at_least: float = 0.0) -> float:
-        """Record a failure; return the seconds to wait, no less than the server's Retry-After."""
+        """Record a failure; return the seconds to wait, no less than the Retry-After up to its limit."""
         delay, self._next = self._next, min(self._next * self.FACTOR, self.CAP)
         self._healthy = 0.0
-        return max(self._random.uniform(delay, 2 * delay), at_least)
+        return max(self._random.uniform(delay, 2 * delay), min(at_least, self.MAX_RETRY_AFTER))

@@ -100,11 +100,22 @@ def test_retry_after_is_whole_seconds() -> None:
     assert [parse_retry_after({"retry-after": text}) for text in ("", "-1", "1.5", "²", "soon")] == [None] * 5
 
 
-def test_too_large_version_is_found_by_its_cause() -> None:
-    too_large = {"causes": ["x", {"reason": "ResourceVersionTooLarge"}]}
-    assert is_too_large_resource_version(Transient("x", details=too_large))
-    for details in ({}, {"causes": None}, {"causes": 7}, {"causes": [{"reason": "x"}]}):
-        assert not is_too_large_resource_version(Transient("Too large resource version", details=details))
+OLD_CAUSE = {"causes": [{"reason": "x", "message": "Too large resource version"}]}
+TOO_LARGE: dict[str, tuple[KubeError, bool]] = {
+    "the cause": (Transient("x", details={"causes": ["x", {"reason": "ResourceVersionTooLarge"}]}), True),
+    "the cause of an old server": (Transient("x", reason="Timeout", details=OLD_CAUSE), True),
+    "the message of a very old server": (Transient("x: Too large resource version: 7", reason="Timeout"), True),
+    "another timeout": (Transient("x", reason="Timeout"), False),
+    "no causes": (Transient("x", reason="Timeout", details={"causes": None}), False),
+    "causes of another type": (Transient("x", reason="Timeout", details={"causes": 7}), False),
+    "another cause": (Transient("x", reason="Timeout", details={"causes": [{"reason": "x"}]}), False),
+    "the message without the reason": (Transient("Too large resource version", details=OLD_CAUSE), False),
+}
+
+
+@pytest.mark.parametrize(("error", "expected"), TOO_LARGE.values(), ids=TOO_LARGE.keys())
+def test_too_large_version_is_found_as_client_go_does(error: KubeError, *, expected: bool) -> None:
+    assert is_too_large_resource_version(error) is expected
 
 
 def test_status_without_code_and_reason_is_transient() -> None:

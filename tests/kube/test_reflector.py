@@ -8,14 +8,14 @@ import json
 import pytest
 
 from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, listing, node
-from tests.support.reflecting import TOO_LARGE, reflected, reflecting, scripted
+from tests.support.reflecting import OLD_TOO_LARGE, STEP, TOO_LARGE, reflected, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 
 UNAVAILABLE = {
     "410 Gone": failure(410, "Gone"),
     "410 Expired": failure(410, "Expired"),
     "too large": failure(504, "Timeout", retry_after=1, **TOO_LARGE),
-    "too large, from a server too old for causes": failure(504, "Timeout"),
+    "too large, from an old server": failure(504, "Timeout", **OLD_TOO_LARGE),
 }
 
 
@@ -25,6 +25,21 @@ async def test_unavailable_version_lists_the_latest_state_at_once(reply: Reply) 
     run = await reflected(transport, seconds=10)
     assert run.requests() == ["list 0 limit=500", "watch 5", "list 5", "list newest", "watch 30"]
     assert transport.gaps[2] == 0.0
+
+
+OVERLOADED = {
+    "504 of a timeout": failure(504, "Timeout"),
+    "504 without reason": failure(504),
+    "504 with another cause": failure(504, "Timeout", causes=[{"reason": "x", "message": "x"}]),
+}
+
+
+@pytest.mark.parametrize("reply", OVERLOADED.values(), ids=OVERLOADED.keys())
+async def test_overloaded_server_is_not_listed_from_etcd(reply: Reply) -> None:
+    transport = scripted(FedStream(None), lists=[listing(version="5"), reply, listing(version="30")])
+    run = await reflected(transport, seconds=10)
+    assert run.requests() == ["list 0 limit=500", "watch 5", "list 5", "list 5", "watch 30"]
+    assert STEP[0] <= transport.gaps[2] <= 2 * STEP[1]
 
 
 async def test_latest_state_is_listed_until_a_list_succeeds() -> None:

@@ -64,11 +64,10 @@ async def test_each_ending_of_a_watch_has_its_reaction(
 
 @pytest.mark.parametrize("seconds", [3600, 10**9])
 async def test_retry_after_delays_an_informer_a_minute_at_most(seconds: int) -> None:
-    status, in_stream = (
-        failure(429, retry_after=seconds),
-        error_event(429, "TooManyRequests", retryAfterSeconds=seconds),
+    in_stream = FedStream(error_event(429, "TooManyRequests", retryAfterSeconds=seconds))
+    transport = scripted(
+        failure(429, retry_after=seconds), in_stream, lists=[failure(503, retry_after=seconds), listing(version="5")]
     )
-    transport = scripted(status, FedStream(in_stream), lists=[failure(503, retry_after=seconds), listing(version="5")])
     run = await reflected(transport, seconds=200)
     assert run.requests() == [*["list 0 limit=500"] * 2, *["watch 5"] * 3]
     assert transport.gaps == [60, 0, 60, 60]

@@ -20,7 +20,7 @@ from tests.support.kube_server import (
     reset,
     unsupported,
 )
-from tests.support.reflecting import AT_ONCE, STEP, TOO_LARGE, error_event, reflecting, scripted
+from tests.support.reflecting import AT_ONCE, OLD_TOO_LARGE, STEP, TOO_LARGE, error_event, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import SECRETS
@@ -131,6 +131,7 @@ FAILURES = {
     "ERROR 422": Row([FedStream(error_event(422, "Invalid"))], LIST, is_marked=True),
     "ERROR 410": Row([FedStream(error_event(410, "Expired"))], LIST),
     "ERROR 500": Row([FedStream(SOME, error_event(500, "InternalError"))], LIST),
+    "status 504 of an overloaded server": Row([failure(504, "Timeout")], LIST),
     "no response after all retries": Row([reset() for _ in range(11)], LIST),
     "not JSON": Row([FedStream(SOME, b"upstream timed out\n")], LIST),
     "broken after an event": Row([FedStream(SOME, reset())], LIST),
@@ -175,7 +176,7 @@ UNAVAILABLE: dict[str, Reply] = {
     # What kube-apiserver 1.35 sends after three seconds.
     "ERROR too large": FedStream(error_event(504, "Timeout", retryAfterSeconds=1, **TOO_LARGE)),
     "ERROR too large after some": FedStream(SOME, error_event(504, "Timeout", **TOO_LARGE)),
-    "ERROR too large, from a server too old for causes": FedStream(error_event(504, "Timeout")),
+    "ERROR too large, from an old server": FedStream(error_event(504, "Timeout", **OLD_TOO_LARGE)),
 }
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 #: Shortest and longest wait in seconds: none, and one step of the backoff.
 AT_ONCE, STEP = (0.0, 0.0), (0.8, 1.6)
-TOO_LARGE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
+TOO_LARGE: dict[str, Any] = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
+#: The details of a server before 1.18.6.
+OLD_TOO_LARGE: dict[str, Any] = {"causes": [{"message": "Too large resource version"}]}
 
 
 @dataclass

@@ -32,6 +32,8 @@ TIMED_OUT = "RequestTimedOut"
 #: Servers use both reasons for the same error, in responses and in watches.
 _GONE_REASONS = frozenset({"Expired", "Gone"})
 _TOO_LARGE = "ResourceVersionTooLarge"
+#: In a cause, or the message, of servers before 1.18.6.
+_TOO_LARGE_MESSAGE = "Too large resource version"
 #: Seconds, for an overloaded server that sends no Retry-After.
 _DEFAULT_RETRY_AFTER = 1.0
 
@@ -129,11 +131,17 @@ def error_from_status(about: str, obj: Object, *, status: int = 0, retry_after: 
 
 
 def is_too_large_resource_version(error: KubeError) -> bool:
-    """Return True if the server has not reached the requested resourceVersion."""
+    """Return True if the server has not reached the requested resourceVersion; other timeouts show overload.
+
+    The rule is client-go's isTooLargeResourceVersionError.
+    """
     causes = error.details.get("causes")
-    if not isinstance(causes, list):
+    causes = [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+    if any(cause.get("reason") == _TOO_LARGE for cause in causes):
+        return True
+    if error.reason != "Timeout":
         return False
-    return any(isinstance(cause, dict) and cause.get("reason") == _TOO_LARGE for cause in causes)
+    return _TOO_LARGE_MESSAGE in str(error) or any(cause.get("message") == _TOO_LARGE_MESSAGE for cause in causes)
 
 
 def _classify(message: str, code: int, reason: str, retry_after: float | None) -> KubeError:

@@ -79,13 +79,8 @@ def after_list(error: KubeError) -> Ending:
 
 
 def is_version_unavailable(error: KubeError) -> bool:
-    """Return True if the server cannot list at the requested resourceVersion, but perhaps at the latest.
-
-    An old server reports a version that it has not reached as a Timeout without causes.
-    """
-    if isinstance(error, Gone) or is_too_large_resource_version(error):
-        return True
-    return error.reason == "Timeout" and not error.details.get("causes")
+    """Return True if the server cannot list at the requested resourceVersion, but perhaps at the latest."""
+    return isinstance(error, Gone) or is_too_large_resource_version(error)
 
 
 def may_list_instead(error: KubeError) -> bool:

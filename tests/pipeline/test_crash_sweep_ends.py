@@ -43,7 +43,11 @@ FAILING: dict[str, tuple[RepairableScenario, PhaseName]] = {
         RepairableScenario.of(image_import={"attempts": 99, "message": "unexpected EOF"}),
         PhaseName.ISO_DOWNLOAD,
     ),
-    "eligibility": (RepairableScenario.of(release={"min_upgradable_version": "v1.7.5"}), PhaseName.METADATA_POPULATE),
+    "the Version": (RepairableScenario.of(release={"min_upgradable_version": "v1.7.5"}), PhaseName.INITIALIZE),
+    "eligibility": (
+        RepairableScenario.of(release={"metadata": {"minUpgradableVersion": "v1.7.5"}}),
+        PhaseName.METADATA_POPULATE,
+    ),
     "a node's images": (RepairableScenario.of(**fault("prepare", SECOND)), PhaseName.IMAGE_PRELOAD),
     "the cluster's components": (RepairableScenario.of(**fault("manifests")), PhaseName.CLUSTER_UPGRADE),
     "a node's pre-drain": (RepairableScenario.of(**fault("pre-drain", SECOND)), PhaseName.NODE_UPGRADE),

@@ -45,7 +45,7 @@ class Failure:
     warnings: tuple[str, ...] = ()
 
 
-def failing(last: str, work: str, cause: str, job: str, **states: str) -> Failure:
+def failing(last: str, work: str, cause: str, job: str, *, force: bool = False, **states: str) -> Failure:
     """Return the failure of a Job, which is kept, on the second node unless `states` has no state of it."""
     node = SECOND if "second" in states else ""
     nodes = {"first": "node-0", "second": SECOND, "third": "node-1"}
@@ -55,6 +55,7 @@ def failing(last: str, work: str, cause: str, job: str, **states: str) -> Failur
         cause=(f"{cause} failed: Job {job}", f"failed: {LIMIT}: the last words"),
         kept=(f"Job {job}",),
         nodes={nodes[name]: state for name, state in states.items()},
+        again={**BY_VERSION, "force": True} if force else BY_VERSION,
         warnings=("ImageCleanupSkipped",) if last in {"NodeUpgrading", "CleaningUp"} else (),
     )
 
@@ -70,7 +71,8 @@ FAILURES = {
         again=BY_IMAGE,
     ),
     "the upgrade is not allowed": Failure(
-        faults={"release": {"min_upgradable_version": "v1.7.5"}},
+        # The Version does not know that minimum.
+        faults={"release": {"metadata": {"minUpgradableVersion": "v1.7.5"}}},
         last="MetadataPopulated",
         cause=(
             "upgrade from v1.7.1 to v1.8.0 is not allowed: running version v1.7.1 is too old",
@@ -116,6 +118,8 @@ FAILURES = {
         "image-cleanup",
         "image cleanup",
         f"cattle-system/apply-upgrade-image-cleanup-on-{SECOND}",
+        # All nodes run the release already.
+        force=True,
         first="ImageCleaned",
         second="ImageCleanFailed",
     ),

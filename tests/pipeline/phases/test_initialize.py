@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
 
 async def prepared(cluster: Harvester, *, url: str = "https://x/a.iso", checksum: str = "", **setting: str) -> None:
-    spec = {"isoURL": url, **({"isoChecksum": checksum} if checksum else {})}
-    await cluster.put(VERSIONS, {"metadata": {"name": "v1.7.0", "namespace": "harvester-system"}, "spec": spec})
+    await put_version(cluster, "v1.7.0", isoURL=url, **({"isoChecksum": checksum} if checksum else {}))
     await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, **(setting or {"value": "v1.6.1"})})
+
+
+async def put_version(cluster: Harvester, name: str, **spec: str) -> None:
+    metadata = {"name": name, "namespace": "harvester-system"}
+    await cluster.put(VERSIONS, {"metadata": metadata, "spec": {"isoURL": "https://x/a.iso", **spec}})
 
 
 @pytest.mark.rule(
@@ -117,6 +121,52 @@ async def test_preflight_decides(cluster: Harvester, answer: Any, outcome: type[
     assert isinstance(found, outcome)
     assert text in (found.cause if isinstance(found, Failed) else found.message)
     assert ctx.status["previousVersion"] == "v1.6.1"
+
+
+@pytest.mark.rule("api: once the snapshot is recorded the Version is not read again")
+async def test_recorded_version_counts_after_the_version_is_deleted(cluster: Harvester) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    cluster.kubelets.responses = {("n1", STATS): 503}
+    ctx = cluster.context(await cluster.plan())
+    assert isinstance(await Initialize().run(ctx), Waiting)
+    await cluster.client.delete(VERSIONS, "v1.7.0", namespace="harvester-system")
+    assert isinstance(await Initialize().run(ctx), Waiting)
+    assert ctx.status["version"] == {"isoURL": "https://x/a.iso"}
+
+
+@pytest.mark.rule(
+    "pipeline: Initialize fails when the Version cannot be reached from the running version",
+    "pipeline: Initialize fails when all nodes run the version already",
+    "pipeline: spec.force skips the version check",
+)
+@pytest.mark.parametrize("force", [False, True], ids=["guarded", "forced"])
+@pytest.mark.parametrize(
+    ("target", "minimum", "running", "denied"),
+    [
+        pytest.param("v1.7.0", "v1.6.0", "v1.6.1", "", id="supported"),
+        pytest.param("v1.6.0", "", "v1.6.1", "downgrades are not supported", id="downgrade"),
+        pytest.param("v1.7.0", "v1.6.2", "v1.6.1", "upgrade to v1.6.2 or later first", id="minimum version"),
+        pytest.param("v1.6.1", "", "v1.6.1", "all nodes run it already", id="the running version"),
+        pytest.param("v1.7.0", "", "v1.7.0", "", id="nodes that a failed upgrade left behind"),
+        pytest.param("daily", "v1.9.0", "v1.6.1", "", id="development build"),
+    ],
+)
+async def test_version_is_checked_before_the_download(
+    cluster: Harvester, target: str, minimum: str, running: str, denied: str, *, force: bool
+) -> None:
+    await put_version(cluster, target, minUpgradableVersion=minimum)
+    await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, "value": running})
+    await cluster.nodes("n1", "n2")
+    ctx = cluster.context(await cluster.plan(spec={"version": target, "force": force}))
+    result = await Initialize().run(ctx)
+    if force or not denied:
+        assert result == Completed()
+    else:
+        assert isinstance(result, Failed)
+        assert result.cause.startswith(f"upgrade from {running} to {target} is not allowed: ")
+        assert denied in result.cause
+        assert cluster.kubelets.requests == []
 
 
 MANY = [f"x{i:02}" for i in range(12)]

@@ -6,9 +6,9 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube.resources import SUC_PLANS
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase
+from upgrade_manager.pipeline.phases.base import Completed, Phase
+from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     follow_plan,
@@ -21,7 +21,7 @@ from upgrade_manager.resources.suc_plan import image_preload_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.phases.base import Failed, PhaseResult
 
 WORK = "image preload"
 _STATES = NodeStates(
@@ -37,15 +37,9 @@ class ImagePreload(Phase):
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Fail if Harvester does not support this upgrade path, unless spec.force is set."""
-        if ctx.plan.spec.force:
-            return None
         release = ctx.status["releaseMetadata"] or {}
-        current, target = ctx.status["previousVersion"] or "", release.get("harvester", "")
-        refusal = check_eligibility(current, target, release.get("minUpgradableVersion", ""))
-        if refusal is None:
-            return None
-        advice = "Create a plan for another release; spec.force: true skips this check"
-        return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}. {advice}")
+        target, minimum = release.get("harvester", ""), release.get("minUpgradableVersion", "")
+        return await check_upgrade_path(ctx, target=target, minimum=minimum)
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Plan once, then follow it."""

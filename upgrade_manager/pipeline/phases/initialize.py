@@ -9,6 +9,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
 from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes, unmanaged
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.preflight.check import Pending, Rejected
@@ -31,14 +32,15 @@ class Initialize(Phase):
         return f"Reading {first} and checking the nodes"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Read all objects in each run, until the checks have finished."""
-        if not ctx.plan.spec.image:
-            ctx.status["version"] = await _version(ctx)
+        """Read the objects, the Version only until it is recorded, then run the checks until they have finished."""
         ctx.status["previousVersion"] = await _running_version(ctx)
         managed = await ctx.watch(MANAGED_NODES)
         nodes = managed.list()
         if not nodes:
             raise unmanaged()
+        failed = await _read_version(ctx)
+        if failed is not None:
+            return failed
         ctx.status["singleNode"] = single_node(nodes)
         unknown_pause_nodes(ctx, managed)
         return await _preflight(ctx, [objects.name(node) for node in nodes])
@@ -51,8 +53,10 @@ async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
     return Failed(cause=result.cause) if isinstance(result, Rejected) else Completed()
 
 
-async def _version(ctx: ReconcileContext) -> dict[str, str]:
-    """Return the Version's fields, to be recorded: the Version may change or be deleted later."""
+async def _read_version(ctx: ReconcileContext) -> Failed | None:
+    """Check and record the Version once: it may change or be deleted later."""
+    if ctx.plan.spec.image or ctx.status["version"]:
+        return None
     name = ctx.plan.spec.version
     # An invalid name could address another API path.
     version = await ctx.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if is_object_name(name) else None
@@ -63,8 +67,10 @@ async def _version(ctx: ReconcileContext) -> dict[str, str]:
     spec = objects.spec(version)
     if not spec.get("isoURL"):
         raise MissingObject(f"Version {HARVESTER_SYSTEM}/{name} lacks spec.isoURL. Set it to the URL of the ISO")
-    checksum = {"isoChecksum": spec["isoChecksum"]} if spec.get("isoChecksum") else {}
-    return {"isoURL": spec["isoURL"], **checksum}
+    failed = await check_upgrade_path(ctx, target=name, minimum=spec.get("minUpgradableVersion") or "")
+    if failed is None:
+        ctx.status["version"] = {key: spec[key] for key in ("isoURL", "isoChecksum") if spec.get(key)}
+    return failed
 
 
 async def _running_version(ctx: ReconcileContext) -> str:

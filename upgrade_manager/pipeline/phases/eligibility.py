@@ -1,0 +1,35 @@
+"""The check that Harvester supports the upgrade, made as soon as the target is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.version import check_eligibility
+from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.phases.base import Failed
+from upgrade_manager.pipeline.selections import MANAGED_NODES
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+
+async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str) -> Failed | None:
+    """Fail if Harvester does not support the upgrade to the target, unless spec.force is set."""
+    if ctx.plan.spec.force:
+        return None
+    current = ctx.status["previousVersion"] or ""
+    refusal = check_eligibility(current, target, minimum)
+    if refusal is None and current == target and _run_on_all((await ctx.watch(MANAGED_NODES)).list(), target):
+        refusal = "all nodes run it already"
+    if refusal is None:
+        return None
+    advice = "Create a plan for another release; spec.force: true skips this check"
+    return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}. {advice}")
+
+
+def _run_on_all(nodes: list[Object], version: str) -> bool:
+    """Return True if all nodes run the version's OS; after a failed upgrade, some run an older one."""
+    return bool(nodes) and all(
+        version in str((objects.status(node).get("nodeInfo") or {}).get("osImage")).split() for node in nodes
+    )

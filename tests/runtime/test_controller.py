@@ -34,8 +34,14 @@ class Bench:
         self.runs: list[tuple[float, str]] = []
         #: The logging context of each reconcile.
         self.contexts: list[dict[str, Any]] = []
+        self.is_leader = True
         self.controller = Controller(
-            "plans", reconcile=self.reconcile, queue=self.queue, random=Random(seed), metrics=self.metrics
+            "plans",
+            reconcile=self.reconcile,
+            is_leader=lambda: self.is_leader,
+            queue=self.queue,
+            random=Random(seed),
+            metrics=self.metrics,
         )
 
     async def reconcile(self, key: str) -> Result:
@@ -134,6 +140,16 @@ async def test_cancelled_controller_finishes_short_reconciles() -> None:
     await bench.run("a", "b", seconds=0.1)
     assert asyncio.get_running_loop().time() == pytest.approx(0.4)
     assert len(bench.runs) == 2
+
+
+async def test_controller_without_the_lease_stops_at_once() -> None:
+    bench = Bench(seconds=0.2)
+    asyncio.get_running_loop().call_later(0.1, setattr, bench, "is_leader", False)  # noqa: FBT003
+    await bench.run(*"abcdefg", seconds=0.1)
+    assert asyncio.get_running_loop().time() == pytest.approx(0.1)
+    assert bench.runs == [(0, "a")]
+    bench.queue.add("h")
+    assert bench.queue.longest_run() == 0
 
 
 async def test_cancelled_controller_cancels_long_reconciles() -> None:

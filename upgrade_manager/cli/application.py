@@ -76,8 +76,12 @@ def _controller(
     environment: Environment, options: RunOptions, metrics: Metrics, elector: LeaderElector | None
 ) -> PlanController:
     transport = environment.transport
+
+    def is_leader() -> bool:
+        return elector is None or elector.is_leader
+
     if elector is not None:
-        transport = LeaderTransport(transport, is_leader=lambda: elector.is_leader)
+        transport = LeaderTransport(transport, is_leader=is_leader)
     return PlanController(
         Dependencies(
             client=_client(environment, transport),
@@ -93,6 +97,7 @@ def _controller(
             random=environment.random,
             metrics=metrics,
             informer_metrics=InformerMetrics(metrics),
+            is_leader=is_leader,
         )
     )
 

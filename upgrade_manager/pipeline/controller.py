@@ -68,6 +68,7 @@ class Dependencies:
     random: Random
     metrics: Metrics
     informer_metrics: InformerMetrics
+    is_leader: Callable[[], bool]
 
 
 class PlanController:
@@ -105,7 +106,8 @@ class PlanController:
                 await self._controller.run()
             finally:
                 await informers.stop()
-                await self._events.flush(FLUSH_TIMEOUT)
+                if self._deps.is_leader():
+                    await self._events.flush(FLUSH_TIMEOUT)
                 sender.cancel()
 
     async def check(self) -> None:
@@ -151,7 +153,12 @@ class PlanController:
         )
         reconciler = PlanReconciler(plans=self.plans, informers=informers, engine=Engine(PIPELINE), services=services)
         return Controller(
-            NAME, reconcile=reconciler.reconcile, queue=self._queue, random=deps.random, metrics=deps.metrics
+            NAME,
+            reconcile=reconciler.reconcile,
+            is_leader=deps.is_leader,
+            queue=self._queue,
+            random=deps.random,
+            metrics=deps.metrics,
         )
 
     def _plan_informer(self, plan: str, spec: InformerSpec) -> Informer:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube.errors import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
 
 #: Coroutines that run at the same time; more would only queue in the connection pool.
 MAX_CONCURRENT = 16
@@ -27,3 +28,15 @@ async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> None:
     errors = [result for result in results if isinstance(result, BaseException)]
     if errors:
         raise next((error for error in errors if not isinstance(error, Conflict)), errors[0])
+
+
+@contextmanager
+def foreign_cancellation_as_error(about: str) -> Iterator[None]:
+    """Raise RuntimeError if a task that the current one awaits was cancelled; its own cancellation passes."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError(f"{about}: an awaited task was cancelled: {error!r}") from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.runtime.concurrency import foreign_cancellation_as_error
 from upgrade_manager.runtime.error_log import EXPECTED, ErrorLog
 from upgrade_manager.runtime.healthz import HANG_TIMEOUT, Unhealthy
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, Result, TerminalError
@@ -38,12 +39,14 @@ class Controller:
         name: str,
         *,
         reconcile: Callable[[str], Awaitable[Result]],
+        is_leader: Callable[[], bool],
         queue: WorkQueue,
         random: Random,
         metrics: Metrics,
     ) -> None:
         self.name = name
         self._reconcile = reconcile
+        self._is_leader = is_leader
         self._queue = queue
         self._random = random
         self._metrics = metrics.controller(name)
@@ -54,14 +57,16 @@ class Controller:
     async def run(self) -> None:
         """Reconcile until cancelled or until the queue is shut down and empty.
 
-        On cancellation, keys in the queue have `DRAIN_TIMEOUT` seconds to be reconciled.
+        On cancellation, keys in the queue have `DRAIN_TIMEOUT` seconds to be reconciled; none without the lease.
         """
         async with asyncio.TaskGroup() as group:
             worker = group.create_task(self._work(), name=self.name)
             try:
                 await asyncio.wait({worker})
             finally:
-                await self._queue.shut_down_with_drain(DRAIN_TIMEOUT)
+                if self._is_leader():
+                    await self._queue.shut_down_with_drain(DRAIN_TIMEOUT)
+                self._queue.shut_down()
 
     async def check(self) -> None:
         """Liveness: raise Unhealthy while a reconcile hangs."""
@@ -102,13 +107,8 @@ class Controller:
     async def _run_reconcile(self, key: str) -> str:
         """Reconcile the key, requeue it according to the result, and return the value of the label `result`."""
         try:
-            result = await self._reconcile(key)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            # A task that the reconcile waited for was cancelled, not the reconcile.
-            return self._failed(key, RuntimeError(f"an awaited task was cancelled: {error!r}"))
+            with foreign_cancellation_as_error("reconcile"):
+                result = await self._reconcile(key)
         except Exception as error:  # noqa: BLE001  # one bad key must not end the worker
             return self._failed(key, error)
         self._errors.succeeded(key)

@@ -2,13 +2,13 @@
 
     start                                             stop
     1. servers: metrics, probes                       1. others
-    2. webhooks, which listing may need               2. leader: the controllers
+    2. webhooks, which listing may need               2. leader: the controllers, then release of the lease
     3. caches; wait until they are synced             3. caches
     4. others                                         4. webhooks
     5. leader election, then leader: the controllers  5. servers
-                                                      6. release of the lease
 
-The lease is released only when all work has stopped, so that two leaders never act at the same time.
+The lease is released when the controllers have stopped, so that two leaders never act at the same time, and a hanging
+request to a server does not delay the next leader.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.runtime.concurrency import foreign_cancellation_as_error
 from upgrade_manager.runtime.leader_election import LeaseLost
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Manager:
         self._kill = kill
         self._log: FilteringBoundLogger = structlog.get_logger(__name__)
         self._groups = {stage: _Group() for stage in Stage}
-        #: `renew` and `watch` of the elector, from acquiring the lease until all else has stopped.
+        #: `renew` and `watch` of the elector while it leads, then `release`.
         self._election: set[asyncio.Task[None]] = set()
         self._failures: list[Exception] = []
         self._stopping = asyncio.Event()
@@ -187,15 +188,10 @@ class Manager:
     async def _guard(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run it; a failure stops the manager, a lost lease stops it immediately."""
         try:
-            await run()
+            with foreign_cancellation_as_error(name):
+                await run()
         except LeaseLost as error:
             self._force(error)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # A task that the runnable waited for was cancelled: the runnable has ended without being stopped.
-            self._fail(name, RuntimeError(f"{name}: an awaited task was cancelled: {error!r}"))
         except Exception as error:  # noqa: BLE001  # run() raises it after the stop
             self._fail(name, _unwrap(error))
 
@@ -214,24 +210,30 @@ class Manager:
     async def _stop(self, tasks: asyncio.TaskGroup, starter: asyncio.Task[None]) -> None:
         """Stop in order; when forced or after GRACEFUL_SHUTDOWN_TIMEOUT, cancel everything."""
         self._log.info("manager stopping")
-        orderly = tasks.create_task(self._guard("stop", partial(self._stop_in_order, starter)), name="manager-stop")
+        stop_in_order = partial(self._stop_in_order, tasks, starter)
+        orderly = tasks.create_task(self._guard("stop", stop_in_order), name="manager-stop")
         forced = tasks.create_task(self._forced.wait(), name="manager-forced")
         await asyncio.wait({orderly, forced}, timeout=GRACEFUL_SHUTDOWN_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         forced.cancel()
         if orderly.done():
             return
         if not self._forced.is_set():
-            names = ", ".join(sorted(task.get_name() for task in self._running())) or "release of the lease"
+            names = ", ".join(sorted(task.get_name() for task in self._running()))
             self._failures.append(ShutdownTimeout(f"shutdown timed out after {GRACEFUL_SHUTDOWN_TIMEOUT:g} s: {names}"))
         await self._cancel_all({starter, orderly, *self._running()})
 
-    async def _stop_in_order(self, starter: asyncio.Task[None]) -> None:
+    async def _stop_in_order(self, tasks: asyncio.TaskGroup, starter: asyncio.Task[None]) -> None:
         await _cancel({starter})
         for stage in STOP_ORDER:
             await _cancel(self._groups[stage].tasks)
+            if stage is Stage.LEADER and self._elector is not None:
+                await self._release(self._elector, tasks)
+
+    async def _release(self, elector: LeaderElector, tasks: asyncio.TaskGroup) -> None:
         await _cancel(self._election)
-        if self._elector is not None:
-            await self._elector.release()
+        releasing = tasks.create_task(self._guard("lease-release", elector.release), name="lease-release")
+        self._election.add(releasing)
+        await asyncio.wait({releasing})
 
     async def _cancel_all(self, tasks: set[asyncio.Task[None]]) -> None:
         timer = asyncio.get_running_loop().call_later(FORCED_STOP_TIMEOUT, self._kill)
@@ -249,7 +251,8 @@ async def _wait_ready(runnable: _Runnable) -> None:
     limit = asyncio.timeout(READY_TIMEOUT)
     try:
         async with limit:
-            await runnable.ready()
+            with foreign_cancellation_as_error(f"readiness of {runnable.name}"):
+                await runnable.ready()
     except TimeoutError as error:
         if not limit.expired():
             raise

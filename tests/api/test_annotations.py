@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from upgrade_manager.api import keys
-from upgrade_manager.api.annotations import BadAnnotation, Flag, PlanAnnotations
+from upgrade_manager.api.annotations import USER_ANNOTATIONS, BadAnnotation, Flag, PlanAnnotations
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,21 @@ def test_invalid_toolkit_image_is_rejected(value: str) -> None:
     image = PlanAnnotations({keys.ANNOTATION_TOOLKIT_IMAGE: value}).toolkit_image
     assert isinstance(image, BadAnnotation)
     assert "container image" in str(image)
+
+
+@pytest.mark.rule("api: an unknown annotation is a Warning event that names the nearest known key")
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("min-cert-expiration-in-days", keys.ANNOTATION_MIN_CERTS_DAYS),
+        ("Skip-Garbage-Collection-Check", keys.ANNOTATION_SKIP_DISK_CHECK),
+        ("allow-delete", f"{keys.PREFIX}/allow-deletion"),
+        ("x", f"{keys.PREFIX}/skip-webhook"),
+    ],
+)
+def test_unknown_key_has_a_nearest_known_one(key: str, nearest: str) -> None:
+    known = dict.fromkeys([*USER_ANNOTATIONS, *keys.MANAGER_ANNOTATIONS, "example.org/allow-delete"], "true")
+    assert PlanAnnotations(known | {f"{keys.PREFIX}/{key}": "1"}).unknown == {f"{keys.PREFIX}/{key}": nearest}
 
 
 def test_recorded_originals_are_read_back() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,22 @@ def broken(new: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
         rule for rule in NODES[".spec"]["x-kubernetes-validations"] if old is not None or "oldSelf" not in rule["rule"]
     ]
     return [rule["fieldPath"] for rule in rules if not cel.evaluate(rule["rule"], values)]
+
+
+@pytest.mark.rule("api: names and tags in the spec follow Kubernetes' patterns")
+@pytest.mark.parametrize(
+    ("path", "valid", "invalid"),
+    [
+        (".spec.version", ["v1.8.0", "v1.8.0-rc1", "a"], ["V1 8", "v1.8.0+1", "../v1", "v1.", "a/b", "v1\n"]),
+        (".spec.image", ["iso", "iso.v1", "images/iso"], ["a/b/c", "../x", "/iso", "a.b/iso", "images/", "Iso"]),
+        (".spec.upgrade", ["v1.8.0", "_x", "Fix-2_b"], ["a b", ".x", "-x", "v1+2", "a/b", "a:b"]),
+        (".spec.nodeUpgradeOption.pauseNodes[]", ["node-0", "a.example.org"], ["Node 0", "N1", " n1", "n1.", "-n"]),
+    ],
+)
+def test_names_and_tags_follow_patterns(path: str, valid: list[str], invalid: list[str]) -> None:
+    pattern = re.compile(NODES[path]["pattern"].removesuffix("$"), re.ASCII)
+    assert [text for text in valid if not pattern.fullmatch(text)] == []
+    assert [text for text in invalid if pattern.fullmatch(text)] == []
 
 
 @pytest.mark.rule("api: version or image is required")

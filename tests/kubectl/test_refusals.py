@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 SHORT = 'Invalid value: "": spec.{field} in body should be at least 1 chars long'
+NO_MATCH = 'Invalid value: "{}": spec.{{field}} in body should match '
 TYPE = 'Invalid value: "string": spec.{field} in body must be of type %s: "string"'
 
 
@@ -22,6 +23,7 @@ TYPE = 'Invalid value: "string": spec.{field} in body must be of type %s: "strin
     "api: concurrency is an integer",
     "api: pauseNodes is a set",
     "api: pauseNodes contains no empty string",
+    "api: names and tags in the spec follow Kubernetes' patterns",
     "api: version or image is required",
 )
 @pytest.mark.parametrize(
@@ -35,6 +37,15 @@ TYPE = 'Invalid value: "string": spec.{field} in body must be of type %s: "strin
             "nodeUpgradeOption.pauseNodes[0]",
             SHORT,
             id="an empty node name",
+        ),
+        pytest.param({"version": "V1 8"}, "version", NO_MATCH.format("V1 8"), id="no name of a Version"),
+        pytest.param({"image": "a/b/c"}, "image", NO_MATCH.format("a/b/c"), id="no name of an image"),
+        pytest.param({"version": "v1", "upgrade": "a b"}, "upgrade", NO_MATCH.format("a b"), id="no tag"),
+        pytest.param(
+            {"version": "v1", "nodeUpgradeOption": {"pauseNodes": ["Node 0"]}},
+            "nodeUpgradeOption.pauseNodes[0]",
+            NO_MATCH.format("Node 0"),
+            id="no name of a node",
         ),
         pytest.param(
             {"version": "v1", "nodeUpgradeOption": {"pauseNodes": ["a", "a"]}},

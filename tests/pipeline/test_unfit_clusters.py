@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.support.simulate import Simulate
 
 SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
+TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
 DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"
 #: The API server of the kubeconfig.
 MAIN = "10.53.0.1"
@@ -129,9 +130,10 @@ UNFIT = [
     ),
     pytest.param(
         cluster(disks={"node-0": FULL}),
-        {SKIP: "please", DAYS: "0"},
+        {SKIP: "please", DAYS: "0", TOOLKIT: "me/my toolkit"},
         [
             f'Annotation {SKIP} is \'please\'. Set it to "true" or "false"',
+            f"Annotation {TOOLKIT} is 'me/my toolkit'. Set it to the repository and name of a container image",
             f"Annotation {DAYS} is '0'. Set it to a whole number of days greater than 0",
         ],
         [],
@@ -141,6 +143,7 @@ UNFIT = [
 
 
 @pytest.mark.rule(
+    "api: all invalid annotations are reported together in Initialize",
     "api: Initialize can fail",
     "pipeline: Initialize fails when preflight fails",
     "pipeline: a failed check is final: the plan is Failed with the check's message",

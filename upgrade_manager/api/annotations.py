@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_MIN_CERTS_DAYS = 7
+#: Annotations that users set; the last three are for the admission webhook.
+USER_ANNOTATIONS = (
+    keys.ANNOTATION_SKIP_DISK_CHECK,
+    keys.ANNOTATION_MIN_CERTS_DAYS,
+    keys.ANNOTATION_TOOLKIT_IMAGE,
+    f"{keys.PREFIX}/skip-webhook",
+    f"{keys.PREFIX}/skip-single-replica-detached-vol",
+    f"{keys.PREFIX}/allow-deletion",
+)
 
 #: As Go's strconv.ParseBool, with which Harvester reads this annotation.
 _GO_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -98,6 +108,16 @@ class PlanAnnotations:
         if len(repository) > _MAX_REPOSITORY or not _REPOSITORY.fullmatch(repository):
             return BadAnnotation(key=key, value=value, expected="the repository and name of a container image")
         return repository
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Keys under the manager's prefix that it does not know, with the nearest known key."""
+        known = {*USER_ANNOTATIONS, *keys.MANAGER_ANNOTATIONS}
+        return {
+            key: get_close_matches(key, USER_ANNOTATIONS, n=1, cutoff=0)[0]
+            for key in sorted(self.raw)
+            if key.startswith(f"{keys.PREFIX}/") and key not in known
+        }
 
     @property
     def replenishment_interval(self) -> str | None:

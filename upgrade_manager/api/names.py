@@ -23,8 +23,11 @@ MAX_NAME = 253
 _KEPT = 57
 _LETTERS_AND_DIGITS = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
-_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
-_OBJECT_NAME = re.compile(rf"{_NAMESPACE.pattern}(?:\.{_NAMESPACE.pattern})*", re.ASCII)
+#: A DNS label and a DNS subdomain, in a syntax that Go shares.
+NAMESPACE_PATTERN = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+NAME_PATTERN = rf"{NAMESPACE_PATTERN}(?:\.{NAMESPACE_PATTERN})*"
+_NAMESPACE = re.compile(NAMESPACE_PATTERN, re.ASCII)
+_OBJECT_NAME = re.compile(NAME_PATTERN, re.ASCII)
 _DNS_LABEL = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
 
 

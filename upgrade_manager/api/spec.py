@@ -5,12 +5,16 @@ from __future__ import annotations
 from pydantic import Field
 
 from upgrade_manager.api.model import ApiModel, StringList
+from upgrade_manager.api.names import NAME_PATTERN, NAMESPACE_PATTERN
 
 MAX_OBJECT_NAME = 253
 #: `namespace/name`.
 MAX_QUALIFIED_NAME = 317
 #: Shorter than a tag may be, because the system-upgrade-controller uses the tag as a label value.
 MAX_IMAGE_TAG = 63
+_NAME = f"^{NAME_PATTERN}$"
+_QUALIFIED_NAME = f"^(?:{NAMESPACE_PATTERN}/)?{NAME_PATTERN}$"
+_TAG = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 #: Largest cluster that Kubernetes supports.
 MAX_NODES = 5000
 
@@ -44,6 +48,7 @@ class NodeUpgradeOption(ApiModel):
                 "description": "Name of a node.",
                 "minLength": 1,
                 "maxLength": MAX_OBJECT_NAME,
+                "pattern": _NAME,
             },
         },
     )
@@ -56,20 +61,20 @@ class UpgradePlanSpec(ApiModel):
         default="",
         description="Name of the Version in namespace harvester-system to upgrade to. Its ISO is downloaded. Ignored "
         "when image is set. Immutable.",
-        json_schema_extra={"minLength": 1, "maxLength": MAX_OBJECT_NAME},
+        json_schema_extra={"minLength": 1, "maxLength": MAX_OBJECT_NAME, "pattern": _NAME},
     )
     image: str = Field(
         default="",
         description="VirtualMachineImage that contains the release's ISO: NAME in namespace harvester-system, or "
         'NAMESPACE/NAME, with annotation harvesterhci.io/os-upgrade-image: "True". It is kept after the upgrade. '
         "Immutable.",
-        json_schema_extra={"minLength": 1, "maxLength": MAX_QUALIFIED_NAME},
+        json_schema_extra={"minLength": 1, "maxLength": MAX_QUALIFIED_NAME, "pattern": _QUALIFIED_NAME},
     )
     upgrade: str = Field(
         default="",
         description="Tag of the upgrade toolkit image, if not the release's own; for testing a fixed toolkit. "
         "Immutable.",
-        json_schema_extra={"minLength": 1, "maxLength": MAX_IMAGE_TAG},
+        json_schema_extra={"minLength": 1, "maxLength": MAX_IMAGE_TAG, "pattern": _TAG},
     )
     force: bool = Field(
         default=False,

@@ -82,7 +82,7 @@ class _State:
 
 
 class Preflight:
-    """Checks disks and certificates for the phase Initialize; a failing check does not skip the other.
+    """Checks disks, certificates and annotations for the phase Initialize; a failing check does not skip the other.
 
     One instance lives as long as the manager. It keeps intermediate results of the current plan, so that one
     unresponsive node does not cause requests to all others.
@@ -111,7 +111,9 @@ class Preflight:
             )
             return Pending(message=message, retry_after=min(finding.retry_after for finding in pending))
         self._state = self._new_state("")
-        problems = (*certificates.problems, *disks.problems)
+        toolkit = annotations.toolkit_image
+        invalid = (str(toolkit),) if isinstance(toolkit, BadAnnotation) else ()
+        problems = (*invalid, *certificates.problems, *disks.problems)
         log.info("preflight checks finished", nodes=len(nodes), problems=len(problems))
         return Rejected(cause=". ".join((*problems, "Then create a new plan"))) if problems else Passed()
 

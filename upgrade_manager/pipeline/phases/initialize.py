@@ -43,7 +43,14 @@ class Initialize(Phase):
             return failed
         ctx.status["singleNode"] = single_node(nodes)
         unknown_pause_nodes(ctx, managed)
+        _warn_of_unknown_annotations(ctx)
         return await _preflight(ctx, [objects.name(node) for node in nodes])
+
+
+def _warn_of_unknown_annotations(ctx: ReconcileContext) -> None:
+    for key, nearest in ctx.plan.annotations.unknown.items():
+        text = f"Annotation {key} is unknown and ignored. The nearest known annotation is {nearest}"
+        ctx.events.warning(ctx.raw, "AnnotationUnknown", text, about=key)
 
 
 async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:

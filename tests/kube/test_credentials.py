@@ -42,9 +42,9 @@ async def authenticator(source: ChangingSource) -> Authenticator:
 async def test_old_credentials_are_renewed(source: ChangingSource, authenticator: Authenticator) -> None:
     source.authorization = "two"
     await asyncio.sleep(59)
-    assert (await authenticator.credentials()).authorization == "one"
+    assert (await authenticator.credentials()).headers == (("authorization", "one"),)
     await asyncio.sleep(1)
-    assert (await authenticator.credentials()).authorization == "two"
+    assert (await authenticator.credentials()).headers == (("authorization", "two"),)
     await asyncio.sleep(59)
     await authenticator.credentials()
     assert len(source.loads) == 1
@@ -69,7 +69,7 @@ async def test_rejections_renew_once_in_ten_seconds(source: ChangingSource, auth
     old = await authenticator.credentials()
     source.authorization = "two"
     renewed = await asyncio.gather(*(authenticator.renew(old) for _ in range(5)))
-    assert {one.authorization for one in renewed} == {"two"}
+    assert {one.headers for one in renewed} == {(("authorization", "two"),)}
     assert await authenticator.renew(renewed[0]) is renewed[0]
     assert len(source.loads) == 1
     await asyncio.sleep(10)
@@ -83,9 +83,9 @@ async def test_slow_source_delays_one_request_only(source: ChangingSource, authe
     await asyncio.sleep(61)
     first = asyncio.create_task(authenticator.credentials())
     await asyncio.sleep(1)
-    assert (await authenticator.credentials()).authorization == "one"
+    assert (await authenticator.credentials()).headers == (("authorization", "one"),)
     assert not first.done()
-    assert (await first).authorization == "two"
+    assert (await first).headers == (("authorization", "two"),)
 
 
 @pytest.mark.parametrize("broken", ["source", "certificates"])

@@ -119,6 +119,17 @@ async def test_request_is_sent_unchanged() -> None:
     assert seen.codes == [("PATCH", "200")]
 
 
+async def test_impersonation_is_sent_with_the_own_credentials_only() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        sent = [value for name, value in request.headers.items() if name.lower().startswith("impersonate-")]
+        return web.Response(text=" ".join(sent))
+
+    as_jane = (("impersonate-user", "jane"), ("impersonate-group", "dev"), ("impersonate-group", "ops"))
+    async with serving(handler) as url, HttpTransport(config_of(url, impersonation=as_jane)) as transport:
+        assert (await transport.send(GET)).body == b"jane dev ops"
+        assert (await transport.send(replace(GET, headers={"authorization": "Bearer other"}))).body == b""
+
+
 @pytest.mark.parametrize(
     ("accepted", "headers", "statuses", "loads"),
     [

@@ -74,6 +74,29 @@ async def test_token_file_is_read_at_every_load(tmp_path: Path) -> None:
     assert (await config.source.load()).authorization == "Bearer two"
 
 
+async def test_impersonated_user_is_loaded(tmp_path: Path) -> None:
+    extra = {"Scopes": ["view", "dev"], "acme.com/team 1%": ["a"], "none": []}
+    user = {"as": "jane", "as-uid": "7", "as-groups": ["dev", "ops"], "as-user-extra": extra}
+    config = await loaded(kubeconfig(tmp_path, TOKEN | user))
+    assert config.authorization == "Bearer t"
+    assert config.impersonation == (
+        ("impersonate-user", "jane"),
+        ("impersonate-uid", "7"),
+        ("impersonate-group", "dev"),
+        ("impersonate-group", "ops"),
+        ("impersonate-extra-scopes", "view"),
+        ("impersonate-extra-scopes", "dev"),
+        ("impersonate-extra-acme.com%2Fteam%201%25", "a"),
+    )
+    assert (await loaded(kubeconfig(tmp_path, TOKEN))).impersonation == ()
+
+
+@pytest.mark.parametrize("field", [{"as-uid": "7"}, {"as-groups": ["dev"]}, {"as-user-extra": {"a": ["b"]}}])
+async def test_impersonation_without_a_user_is_a_config_error(tmp_path: Path, field: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="is incomplete: as-uid, as-groups and as-user-extra need as"):
+        await loaded(kubeconfig(tmp_path, TOKEN | field))
+
+
 @pytest.mark.parametrize("is_data", [True, False], ids=["as data", "as files"])
 async def test_client_certificate_is_loaded(tmp_path: Path, *, is_data: bool) -> None:
     pair = AUTHORITY.server()

@@ -47,6 +47,8 @@ class ClientConfig:
     source: ConfigSource
     #: The Authorization header; "" with a client certificate or without credentials.
     authorization: str = ""
+    #: Headers that name the user whom all requests impersonate; a name may be repeated.
+    impersonation: tuple[tuple[str, str], ...] = ()
     proxy: str = ""
     #: Seconds after which the source is loaded again.
     max_age: float = math.inf

@@ -26,7 +26,8 @@ _log = structlog.get_logger(__name__)
 class Credentials:
     """The credentials and connection settings of requests; replaced only when one of them changes."""
 
-    authorization: str
+    #: The Authorization header and those of impersonation, if any.
+    headers: tuple[tuple[str, str], ...]
     tls: ssl.SSLContext
     server_name: str
     proxy: str
@@ -65,7 +66,7 @@ class Authenticator:
     async def _load(self, old: Credentials) -> None:
         try:
             config = await self._config.source.load()
-            if (config.authorization, config.tls) != (self._config.authorization, self._config.tls):
+            if _headers(config) != old.headers or config.tls != self._config.tls:
                 self._credentials = await _build(config, old.tls if config.tls == self._config.tls else None)
         except ConfigError as error:
             # The current credentials may still be valid.
@@ -76,14 +77,18 @@ class Authenticator:
 
 
 async def _build(config: ClientConfig, tls: ssl.SSLContext | None = None) -> Credentials:
-    if not config.authorization.isprintable():
-        raise ConfigError("the token has characters that are invalid in an HTTP header")
+    headers = _headers(config)
+    if not all(value.isprintable() for _, value in headers):
+        raise ConfigError("the token or the user to impersonate has characters that are invalid in an HTTP header")
     if tls is None:
         # In a thread: it takes milliseconds and reads files.
         tls = await asyncio.to_thread(_tls_context, config.tls)
-    return Credentials(
-        authorization=config.authorization, tls=tls, server_name=config.tls.server_name, proxy=config.proxy
-    )
+    return Credentials(headers=headers, tls=tls, server_name=config.tls.server_name, proxy=config.proxy)
+
+
+def _headers(config: ClientConfig) -> tuple[tuple[str, str], ...]:
+    authorization = (("authorization", config.authorization),) if config.authorization else ()
+    return authorization + config.impersonation
 
 
 def _tls_context(config: TlsConfig) -> ssl.SSLContext:

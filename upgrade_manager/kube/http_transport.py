@@ -120,10 +120,7 @@ class HttpTransport:
             response = await session.request(
                 request.method,
                 URL(f"{self._server}{request.path}?{urlencode(request.query)}".rstrip("?"), encoded=True),
-                headers={
-                    **({"authorization": credentials.authorization} if credentials.authorization else {}),
-                    **request.headers,
-                },
+                headers=_headers(credentials, request),
                 data=request.body or None,
                 allow_redirects=False,
                 ssl=credentials.tls,
@@ -189,6 +186,12 @@ def _transient(error: BaseException) -> Transient:
             f"the API server at {place} cannot be reached: {error.strerror or error.os_error}", reason=REFUSED
         )
     return Transient(f"the connection to the API server failed: {type(error).__name__}")
+
+
+def _headers(credentials: Credentials, request: Request) -> list[tuple[str, str]]:
+    """Return all headers; a request with another authorization gets no impersonation either."""
+    added = () if "authorization" in request.headers else credentials.headers
+    return [*added, *request.headers.items()]
 
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import yaml
 
@@ -35,6 +36,8 @@ _LOGIN_TIMEOUT = 60.0
 _EXPIRY_MARGIN = 60.0
 #: Exceptions of the loader for a missing field.
 _INCOMPLETE = (TypeError, AssertionError, AttributeError, KeyError)
+#: Allowed in the name of an HTTP header, besides letters and digits; all others, and %, are quoted.
+_HEADER_CHARACTERS = "!#$&'*+-.^_`|~"
 _import_lock = threading.Lock()
 
 
@@ -104,6 +107,7 @@ class Kubeconfig:
             source=replace(self, context=loader.current_context["name"]),
             # The loader does not strip the content of token files.
             authorization=str(loaded.api_key.get("BearerToken", "")).strip(),
+            impersonation=_impersonation(loader._user.value if loader._user else {}),  # noqa: SLF001  # the loader drops it
             proxy=loaded.proxy or "",
             max_age=self._max_age(loader),
         )
@@ -201,6 +205,19 @@ def _tls(loaded: Any) -> TlsConfig:
         server_name=loaded.tls_server_name or "",
         insecure=not loaded.verify_ssl,
     )
+
+
+def _impersonation(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the headers for `as` and its companions (client-go's impersonatingRoundTripper)."""
+    headers = [("impersonate-user", user.get("as")), ("impersonate-uid", user.get("as-uid"))]
+    headers += [("impersonate-group", group) for group in user.get("as-groups") or ()]
+    for name, values in (user.get("as-user-extra") or {}).items():
+        header = f"impersonate-extra-{quote(name.lower(), safe=_HEADER_CHARACTERS)}"
+        headers += [(header, value) for value in values or ()]
+    given = tuple((name, str(value)) for name, value in headers if value)
+    if given and not user.get("as"):
+        raise ConfigError("the kubeconfig's user is incomplete: as-uid, as-groups and as-user-extra need as")
+    return given
 
 
 def _first_line(error: Exception) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS, controller_reference
+from hack.actors.kinds import controller_reference
 from upgrade_manager.api.keys import (
     ANNOTATION_OS_UPGRADE_IMAGE,
     ANNOTATION_STORAGE_CLASS,
@@ -18,7 +18,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

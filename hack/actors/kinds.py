@@ -10,9 +10,6 @@ from upgrade_manager.kube.resources import Resource
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
-PERSISTENT_VOLUME_CLAIMS = Resource(
-    group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"
-)
 BINDINGS = Resource(group="", version="v1", plural="bindings", kind="Binding")
 SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 CRDS = Resource(

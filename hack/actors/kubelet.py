@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 from hack.actors.caches import BY_NODE
 from hack.actors.container_work import claims_of, missing_from
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import PERSISTENT_VOLUME_CLAIMS
 from hack.actors.pod_status import ended, is_over, is_ready, ready, running, waiting
 from hack.actors.selectors import refusal
 from hack.actors.toolkit import Ended
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, PODS
+from upgrade_manager.kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:

@@ -191,18 +191,16 @@ def test_namespace_names(text: str, *, valid: bool) -> None:
     "api: isoImageID is the name of an image in harvester-system",
 )
 @pytest.mark.parametrize(
-    ("text", "namespace", "name", "shown"),
+    ("text", "namespace", "name"),
     [
-        ("iso", "harvester-system", "iso", "iso"),
-        ("harvester-v1.8.0", "harvester-system", "harvester-v1.8.0", "harvester-v1.8.0"),
-        ("images/iso", "images", "iso", "images/iso"),
-        ("harvester-system/iso", "harvester-system", "iso", "iso"),
+        ("iso", "harvester-system", "iso"),
+        ("harvester-v1.8.0", "harvester-system", "harvester-v1.8.0"),
+        ("images/iso", "images", "iso"),
+        ("harvester-system/iso", "harvester-system", "iso"),
     ],
 )
-def test_image_references_are_parsed(text: str, namespace: str, name: str, shown: str) -> None:
-    reference = ImageReference.parse(text)
-    assert reference == (namespace, name)
-    assert str(reference) == shown
+def test_image_references_are_parsed(text: str, namespace: str, name: str) -> None:
+    assert ImageReference.parse(text) == (namespace, name)
 
 
 @pytest.mark.parametrize(
@@ -217,4 +215,4 @@ def test_invalid_image_references_are_rejected(text: str) -> None:
 @given(st.text())
 def test_image_references_round_trip(text: str) -> None:
     reference = ImageReference.parse(text)
-    assert reference is None or ImageReference.parse(str(reference)) == reference
+    assert reference is None or ImageReference.parse("/".join(reference)) == reference

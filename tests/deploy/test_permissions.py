@@ -43,6 +43,7 @@ RARELY_USED = {
     ("harvester-system", "jobs.batch", "delete"): "the Jobs of a failed plan, less those that failed",
     ("harvester-system", "jobs.batch", "patch"): "a paused node",
     ("harvester-system", "configmaps", "get"): "restoreVM",
+    ("harvester-system", "persistentvolumeclaims", "get"): "the volume of spec.image",
     ("harvester-system", "jobs.batch", "get"): "an object that exists",
     ("harvester-system", "deployments.apps", "get"): "an object that exists",
     ("cattle-system", "plans.upgrade.cattle.io", "get"): "nodes with an earlier Plan's label",

@@ -14,7 +14,13 @@ from hack.cluster import scenario as scenarios
 from tests.support.simulate import PACE
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, NODES, VERSIONS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import (
+    ENDPOINT_SLICES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    VERSIONS,
+    VIRTUAL_MACHINE_IMAGES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -239,6 +245,23 @@ async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simul
             metadata = {"name": "v1.8.0", "namespace": "harvester-system"}
             await client.create(VERSIONS, {**version, "metadata": metadata})
             assert await stage.until("ISODownloading", FAILED) == "ISODownloading"
+
+
+@pytest.mark.rule("api: an image whose volume several Pods cannot mount fails the plan with the remedy")
+@pytest.mark.servers
+async def test_image_for_a_single_pod_fails_the_plan(simulate: Simulate) -> None:
+    async with simulate(cluster()) as simulation:
+        client = simulation.client()
+        name = BY_IMAGE["image"]
+        claim = await client.get(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
+        await client.delete(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
+        metadata = {"name": name, "namespace": "harvester-system"}
+        spec = {**claim["spec"], "accessModes": ["ReadWriteOnce"], "volumeMode": "Block"}
+        await client.create(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": metadata, "spec": spec})
+        async with started(simulation, BY_IMAGE) as stage:
+            plan = await stage.fail()
+        assert phases_of(plan)[-2:] == ["ISODownloading", FAILED]
+        assert "several Pods cannot mount its PersistentVolumeClaim" in condition(plan, "Progressing")[2]
 
 
 async def test_next_plan_upgrades_a_repaired_cluster(simulate: Simulate) -> None:

@@ -110,14 +110,10 @@ def restore_vm_config_map(plan: str) -> str:
 
 
 class ImageReference(NamedTuple):
-    """Reference to a VirtualMachineImage, as in `spec.image` and `status.isoImageID`."""
+    """Reference to a VirtualMachineImage, as in `spec.image`."""
 
     namespace: str
     name: str
-
-    def __str__(self) -> str:
-        """`iso` in harvester-system, `images/iso` elsewhere."""
-        return self.name if self.namespace == HARVESTER_SYSTEM else f"{self.namespace}/{self.name}"
 
     @classmethod
     def parse(cls, text: str) -> ImageReference | None:

@@ -65,9 +65,9 @@ class UpgradePlanSpec(ApiModel):
     )
     image: str = Field(
         default="",
-        description="VirtualMachineImage that contains the release's ISO: NAME in namespace harvester-system, or "
-        'NAMESPACE/NAME, with annotation harvesterhci.io/os-upgrade-image: "True". It is kept after the upgrade. '
-        "Immutable.",
+        description="VirtualMachineImage in namespace harvester-system that contains the release's ISO, as NAME or "
+        'harvester-system/NAME, imported with annotation harvesterhci.io/os-upgrade-image: "True". It is kept after '
+        "the upgrade. Immutable.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_QUALIFIED_NAME, "pattern": _QUALIFIED_NAME},
     )
     upgrade: str = Field(

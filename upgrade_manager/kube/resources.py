@@ -65,6 +65,9 @@ NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespa
 PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
 SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
 CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap")
+PERSISTENT_VOLUME_CLAIMS = Resource(
+    group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim"
+)
 SERVICES = Resource(group="", version="v1", plural="services", kind="Service")
 EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")

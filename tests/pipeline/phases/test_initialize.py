@@ -171,6 +171,26 @@ async def test_version_is_checked_before_the_download(
         assert cluster.kubelets.requests == []
 
 
+@pytest.mark.rule("api: an image outside harvester-system fails the plan in Initialize with the remedy")
+@pytest.mark.parametrize(
+    ("named", "cause"),
+    [
+        pytest.param("images/mine", "mount images in namespace harvester-system. Import the ISO there", id="elsewhere"),
+        pytest.param("a/b/c", "'a/b/c' is invalid. Create a new plan with the NAME of an image", id="no name"),
+        pytest.param("../x", "is invalid. Create a new plan with the NAME", id="a way up the tree"),
+    ],
+)
+async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    # The schema refuses the last two; a plan may be older.
+    ctx = cluster.context(await cluster.plan() | {"spec": {"image": named}})
+    result = await Initialize().run(ctx)
+    assert isinstance(result, Failed)
+    assert cause in result.cause
+    assert cluster.kubelets.requests == []
+
+
 @pytest.mark.rule("api: an unknown annotation is a Warning event that names the nearest known key")
 async def test_unknown_annotation_is_reported(cluster: Harvester) -> None:
     await prepared(cluster)

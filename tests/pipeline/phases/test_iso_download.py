@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.kinds import controller_reference
-from upgrade_manager.kube.resources import UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.iso_download import ISODownload
@@ -54,6 +54,9 @@ async def test_image_is_created_once(cluster: Harvester) -> None:
 @pytest.mark.parametrize("named", ["mine", "harvester-system/mine"], ids=["by its bare name", "with the namespace"])
 async def test_named_image_is_adopted(cluster: Harvester, named: str) -> None:
     await image(cluster, "mine", true("Imported"))
+    await cluster.put(
+        PERSISTENT_VOLUME_CLAIMS, {"metadata": {"name": "mine", "namespace": "harvester-system"}, "spec": CLAIM}
+    )
     ctx = cluster.context(await cluster.plan(spec={"image": named}))
     assert await ISODownload().run(ctx) == Completed()
     assert ctx.status["isoImageID"] == "mine"
@@ -73,25 +76,39 @@ async def test_missing_named_image_is_awaited(cluster: Harvester) -> None:
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == []
 
 
-@pytest.mark.rule(
-    "api: isoImageID includes any other namespace",
-    "api: an image that Pods in harvester-system cannot mount fails the plan with the reason",
-)
+CLAIM = {
+    "accessModes": ["ReadWriteMany"],
+    "volumeMode": "Filesystem",
+    "storageClassName": "longhorn-static",
+    "resources": {"requests": {"storage": "7Gi"}},
+}
+
+
+@pytest.mark.rule("api: an image whose volume several Pods cannot mount fails the plan with the remedy")
 @pytest.mark.parametrize(
-    ("named", "cause"),
+    ("claim", "problem"),
     [
-        pytest.param("images/mine", "VirtualMachineImage images/mine: the upgrade repository can only", id="elsewhere"),
-        pytest.param("a/b/c", "'a/b/c' is invalid. Create a new plan with the NAME of an image", id="no name"),
-        pytest.param("../x", "is invalid. Create a new plan with the NAME", id="a way up the tree"),
+        pytest.param({"accessModes": ["ReadOnlyMany"]}, "", id="read-only-many"),
+        pytest.param({"accessModes": ["ReadWriteOnce"]}, "(it is ReadWriteOnce Filesystem)", id="one node"),
+        pytest.param({"volumeMode": "Block"}, "(it is ReadWriteMany Block)", id="block device"),
+        pytest.param(None, "(it does not exist)", id="backing image"),
     ],
 )
-async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:
-    # Stored before the schema had patterns.
-    ctx = cluster.context(await cluster.plan() | {"spec": {"image": named}})
-    outcome = await ISODownload().run(ctx)
-    assert isinstance(outcome, Failed)
-    assert cause in outcome.cause
-    assert ctx.status["isoImageID"] == (named if named == "images/mine" else None)
+async def test_volume_of_a_named_image_is_checked(
+    cluster: Harvester, claim: dict[str, Any] | None, problem: str
+) -> None:
+    await image(cluster, "mine", true("Imported"))
+    if claim:
+        metadata = {"name": "mine", "namespace": "harvester-system"}
+        await cluster.put(PERSISTENT_VOLUME_CLAIMS, {"metadata": metadata, "spec": CLAIM | claim})
+    result = await ISODownload().run(cluster.context(await cluster.plan(spec={"image": "mine"})))
+    if problem:
+        assert isinstance(result, Failed)
+        assert "harvester-system/mine: several Pods cannot mount its PersistentVolumeClaim" in result.cause
+        assert problem in result.cause
+        assert 'harvesterhci.io/os-upgrade-image: "True", then create a new plan' in result.cause
+    else:
+        assert result == Completed()
 
 
 row = pytest.param

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION
-from upgrade_manager.api.names import is_object_name
+from upgrade_manager.api.names import ImageReference, is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
@@ -38,7 +38,7 @@ class Initialize(Phase):
         nodes = managed.list()
         if not nodes:
             raise unmanaged()
-        failed = await _read_version(ctx)
+        failed = _check_image_name(ctx) if ctx.plan.spec.image else await _read_version(ctx)
         if failed is not None:
             return failed
         ctx.status["singleNode"] = single_node(nodes)
@@ -60,9 +60,24 @@ async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
     return Failed(cause=result.cause) if isinstance(result, Rejected) else Completed()
 
 
+def _check_image_name(ctx: ReconcileContext) -> Failed | None:
+    image = ctx.plan.spec.image
+    reference = ImageReference.parse(image)
+    if reference is None:
+        return Failed(
+            cause=f"spec.image {image!r} is invalid. Create a new plan with the NAME of an image in {HARVESTER_SYSTEM}"
+        )
+    if reference.namespace == HARVESTER_SYSTEM:
+        return None
+    return Failed(
+        cause=f"VirtualMachineImage {image}: the upgrade repository can only mount images in namespace "
+        f"{HARVESTER_SYSTEM}. Import the ISO there, then create a new plan"
+    )
+
+
 async def _read_version(ctx: ReconcileContext) -> Failed | None:
     """Check and record the Version once: it may change or be deleted later."""
-    if ctx.plan.spec.image or ctx.status["version"]:
+    if ctx.status["version"]:
         return None
     name = ctx.plan.spec.version
     # An invalid name could address another API path.

@@ -2,11 +2,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
-from upgrade_manager.api.names import ImageReference, component_name
+from upgrade_manager.api.keys import (
+    ANNOTATION_OS_UPGRADE_IMAGE,
+    HARVESTER_SYSTEM,
+    IMAGE_STORAGE_CLASS,
+    OS_UPGRADE_IMAGE_VALUE,
+    Component,
+)
+from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import one_image
 from upgrade_manager.resources.iso_image import iso_image
@@ -21,6 +27,9 @@ STEP = 10
 #: Retries of an import whose image does not specify them.
 DEFAULT_RETRIES = 3
 
+#: Access modes of a volume that Pods on several nodes can mount.
+SHARED_MODES = frozenset({"ReadOnlyMany", "ReadWriteMany"})
+
 
 class ISODownload(Phase):
     """Imports the ISO as a VirtualMachineImage, or adopts the one that the plan names."""
@@ -30,36 +39,37 @@ class ISODownload(Phase):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the image, unless the plan names one, then wait for its import."""
-        reference = _reference(ctx)
-        if reference is None:
-            return Failed(
-                cause=f"spec.image {ctx.plan.spec.image!r} is invalid. "
-                f"Create a new plan with the NAME of an image in {HARVESTER_SYSTEM}"
+        adopted = ctx.plan.spec.image.removeprefix(f"{HARVESTER_SYSTEM}/")
+        name = adopted or component_name(ctx.owner.name, Component.ISO)
+        ctx.status["isoImageID"] = name
+        image = (await ctx.watch(one_image(HARVESTER_SYSTEM, name))).get(name, HARVESTER_SYSTEM)
+        if image is None and adopted:
+            return Waiting(
+                message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name} does not exist; create it to continue"
             )
-        namespace, name = reference
-        ctx.status["isoImageID"] = str(reference)
-        if namespace != HARVESTER_SYSTEM:
-            return Failed(
-                cause=f"VirtualMachineImage {namespace}/{name}: the upgrade repository can only mount images in "
-                f"namespace {HARVESTER_SYSTEM}. Import the ISO there, then create a new plan"
-            )
-        image = (await ctx.watch(one_image(namespace, name))).get(name, namespace)
-        adopted = bool(ctx.plan.spec.image)
         if image is not None and (adopted or ctx.owner.owns(image)):
-            return _result(image, adopted=adopted)
-        if adopted:
-            return Waiting(message=f"VirtualMachineImage {namespace}/{name} does not exist; create it to continue")
+            result = _result(image, adopted=bool(adopted))
+            return await _check_volume(ctx, name) if adopted and isinstance(result, Completed) else result
         source = ctx.status["version"]
         url, checksum = source["isoURL"], source.get("isoChecksum", "")
         manifest = iso_image(ctx.owner, version=ctx.plan.spec.version, url=url, checksum=checksum)
         await ctx.ensure(VIRTUAL_MACHINE_IMAGES, manifest)
-        return Waiting(message=f"VirtualMachineImage {namespace}/{name}: importing, 0 %")
+        return Waiting(message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}: importing, 0 %")
 
 
-def _reference(ctx: ReconcileContext) -> ImageReference | None:
-    if ctx.plan.spec.image:
-        return ImageReference.parse(ctx.plan.spec.image)
-    return ImageReference(HARVESTER_SYSTEM, component_name(ctx.owner.name, Component.ISO))
+async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed:
+    """Fail if the replicas of the upgrade repository cannot mount the image's volume at the same time."""
+    claim = await ctx.find(PERSISTENT_VOLUME_CLAIMS, image, namespace=HARVESTER_SYSTEM) or {}
+    volume = objects.spec(claim)
+    modes = volume.get("accessModes") or []
+    if not SHARED_MODES.isdisjoint(modes) and volume.get("volumeMode") != "Block":
+        return Completed()
+    found = f"it is {' '.join(modes)} {volume.get('volumeMode', '')}".rstrip() if claim else "it does not exist"
+    return Failed(
+        cause=f"VirtualMachineImage {HARVESTER_SYSTEM}/{image}: several Pods cannot mount its PersistentVolumeClaim "
+        f"({found}). Import the ISO with backend cdi, storage class {IMAGE_STORAGE_CLASS} and annotation "
+        f'{ANNOTATION_OS_UPGRADE_IMAGE}: "{OS_UPGRADE_IMAGE_VALUE}", then create a new plan'
+    )
 
 
 def _result(image: Object, *, adopted: bool) -> PhaseResult:

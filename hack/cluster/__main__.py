@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         asyncio.run(_serve(options, scenario))
     except* OSError as group:
-        error_text = f"the cluster cannot be started: {_first(group)}"
+        error_text = _os_error(_first(group), options)
     except* (AssetsError, ControlPlaneError) as group:
         error_text = str(_first(group))
     return _fail(error_text) if error_text else 0
@@ -54,6 +55,12 @@ async def _serve(options: Options, scenario: Scenario) -> None:
             flush=True,
         )
         await stop.wait()
+
+
+def _os_error(error: BaseException, options: Options) -> str:
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return f"--port {options.port} is in use. Set another port"
+    return f"the cluster cannot be started: {error}"
 
 
 def _first(error: BaseException) -> BaseException:

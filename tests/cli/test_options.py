@@ -56,10 +56,58 @@ def test_flag_sets_its_option(flags: list[str], field: str, value: Any) -> None:
         pytest.param({"ENABLE_WEBHOOKS": "false"}, "webhooks", False, id="no webhooks"),
         pytest.param({"ENABLE_WEBHOOKS": "FALSE"}, "webhooks", False, id="no webhooks in capitals"),
         pytest.param({"ENABLE_WEBHOOKS": "true"}, "webhooks", True, id="webhooks"),
+        pytest.param({"ENABLE_WEBHOOKS": "0"}, "webhooks", False, id="no webhooks by number"),
+        pytest.param({"ENABLE_WEBHOOKS": ""}, "webhooks", True, id="webhooks by an empty variable"),
     ],
 )
 def test_environment_variable_sets_its_option(environ: dict[str, str], field: str, value: Any) -> None:
     assert getattr(options(**environ), field) == value
+
+
+BAD_URLS = (
+    "ftp://x",
+    "http://",
+    "http:///path",
+    "http://:80",
+    "http://ho st/",
+    "http://host/a\tb",
+    "http://host\n",
+    "http://{nope}/",
+    "http://{service",
+    "http://x/{plan}}",
+    "http://host:99999",
+    "http://host:port",
+    "http://[::1",
+    "http://a,b",
+    "http://a b@host",
+    "http://host/?a=b",
+    "http://host/#a",
+    "http://-host",
+    "http://a..b",
+)
+GOOD_URLS = (
+    "http://{service}.harvester-system",
+    "https://{plan}.example.org:8443/{service}/x",
+    "HTTP://host",
+    "http://127.0.0.1:8080/",
+    "http://[::1]:80",
+    "http://under_score.",
+    "http://user:pass@host",
+)
+
+
+@pytest.mark.parametrize("url", GOOD_URLS)
+def test_http_url_with_placeholders_is_accepted(url: str) -> None:
+    assert options(f"--repo-url={url}").repo_url == url
+
+
+@pytest.mark.parametrize("value", ["foo", "off", " false"])
+def test_unknown_value_of_enable_webhooks_is_refused(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        options(ENABLE_WEBHOOKS=value)
+    assert caught.value.code == 2
+    message = f"environment variable ENABLE_WEBHOOKS: {value!r} is neither true nor false"
+    assert capsys.readouterr().err == f"upgrade-manager run: {message} (see upgrade-manager run --help)\n"
 
 
 @pytest.mark.parametrize(
@@ -73,10 +121,25 @@ def test_environment_variable_sets_its_option(environ: dict[str, str], field: st
         pytest.param(["run", "--leader-elect=maybe"], "neither true nor false", id="not a boolean"),
         pytest.param(["run", "--log-level=loud"], "loud", id="not a level"),
         pytest.param(["run", "--log-format=xml"], "xml", id="not a format"),
-        pytest.param(["run", "--metrics-bind-address=8443"], "neither [HOST]:PORT nor 0", id="not an address"),
-        pytest.param(["run", "--metrics-bind-address=:70000"], "neither [HOST]:PORT nor 0", id="not a port"),
+        pytest.param(
+            ["run", "--metrics-bind-address=8443"],
+            "argument --metrics-bind-address: '8443' is neither [HOST]:PORT nor 0",
+            id="not an address",
+        ),
+        pytest.param(
+            ["run", "--metrics-bind-address=:99999"],
+            "argument --metrics-bind-address: ':99999': port 99999 is above 65535. Use [HOST]:PORT or 0",
+            id="not a port",
+        ),
         pytest.param(["run", "--health-probe-bind-address=:x"], "neither [HOST]:PORT nor 0", id="not a number"),
-        pytest.param(["run", "--repo-url=ftp://x"], "http:// or https://", id="not an HTTP URL"),
+        *(
+            pytest.param(
+                ["run", f"--repo-url={url}"],
+                f"argument --repo-url: {url!r} is not of the form http[s]://HOST[:PORT][/PATH]",
+                id=f"the URL {url!r}",
+            )
+            for url in BAD_URLS
+        ),
     ],
 )
 def test_usage_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:

@@ -76,7 +76,7 @@ async def test_used_port_or_unwritable_kubeconfig_ends_the_program(tmp_path: Pat
         port = str(taken.getsockname()[1])
         code, _, error = await _run("--kubeconfig", str(tmp_path / "config"), "--port", port)
     assert (code, error.count("\n")) == (1, 1)
-    assert "address already in use" in error
+    assert error == f"error: --port {port} is in use. Set another port\n"
     code, _, error = await _run("--kubeconfig", str(tmp_path / "no" / "config"), "--scenario", "one-node")
     assert (code, error.count("\n")) == (1, 1)
 

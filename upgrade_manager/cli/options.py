@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,6 +17,12 @@ DEFAULT_REPO_URL = "http://{service}.harvester-system"
 #: Exit status of a usage error, as of argparse and kubectl.
 USAGE = 2
 _MAX_PORT = 65535
+_LABEL = "[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
+_HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9a-f:.]+\])"
+_HTTP_URL = re.compile(
+    rf"https?://(?:[^\s/?#@{{}}]*@)?{_HOST}(?::(?P<port>[0-9]+))?(?:/[^\s?#{{}}]*)?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +82,16 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
         namespace=environ.get("POD_NAMESPACE") or HARVESTER_SYSTEM,
         job_service_account=environ.get("UPGRADE_JOB_SERVICE_ACCOUNT") or "harvester",
         plan_service_account=environ.get("UPGRADE_PLAN_SERVICE_ACCOUNT") or "system-upgrade-controller",
-        webhooks=environ.get("ENABLE_WEBHOOKS", "").lower() != "false",
+        webhooks=_boolean_variable(run, environ, "ENABLE_WEBHOOKS"),
     )
+
+
+def _boolean_variable(parser: argparse.ArgumentParser, environ: Mapping[str, str], name: str) -> bool:
+    """Return the value of an environment variable, which is True by default."""
+    try:
+        return _boolean(environ.get(name) or "true")
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"environment variable {name}: {error}")
 
 
 def _add_run_flags(parser: argparse.ArgumentParser) -> None:
@@ -108,12 +123,16 @@ def _address(text: str) -> tuple[str, int] | None:
     if text == "0":
         return None
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > _MAX_PORT:
+    if not colon or not port.isascii() or not port.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is neither [HOST]:PORT nor 0")
+    if int(port) > _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r}: port {port} is above {_MAX_PORT}. Use [HOST]:PORT or 0")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _repo_url(text: str) -> str:
-    if not text.startswith(("http://", "https://")):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an http:// or https:// URL")
+    match = _HTTP_URL.fullmatch(text.replace("{plan}", "x").replace("{service}", "x"))
+    if match is None or int(match["port"] or 0) > _MAX_PORT:
+        form = "http[s]://HOST[:PORT][/PATH]; {plan} and {service} are replaced"
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form {form}")
     return text

@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_UPGRADE_STRATEGY, JobType
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -25,9 +25,9 @@ from upgrade_manager.kube.resources import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.pipeline.cleanup import clean_up
-from upgrade_manager.pipeline.rancher import has_hooks, upgrade_strategy
+from upgrade_manager.pipeline.cleanup import clean_up, give_back
 from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.upgrade_strategy import has_hooks, with_hooks
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
@@ -165,19 +165,17 @@ async def test_failure_keeps_failed_jobs_until_deletion(cluster: Harvester, phas
 
 async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
     """Set up the middle of a node upgrade, with recorded originals."""
-    rke = {"provisionGeneration": 5, "upgradeStrategy": upgrade_strategy({})}
+    rke = {"provisionGeneration": 5, "upgradeStrategy": with_hooks({})}
     spec = {"kubernetesVersion": "v1", "rkeConfig": rke}
     await cluster.put(PROVISIONING_CLUSTERS, {"metadata": {"name": "local", "namespace": "fleet-local"}, "spec": spec})
     addon = {"enabled": False, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
     await cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": addon})
     annotation = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}
     await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"annotations": annotation}}))
-    await ctx.annotate(
-        {
-            ANNOTATION_UPGRADE_STRATEGY: '{"provisionGeneration":4,"upgradeStrategy":null}',
-            "management.harvesterhci.io/descheduler-was-enabled": "true",
-        }
-    )
+    ctx.status["originals"] = [
+        {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy", "applied": with_hooks({})},
+        {"object": "Addon kube-system/descheduler", "field": "spec.enabled", "original": True, "applied": False},
+    ]
 
 
 async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
@@ -185,7 +183,11 @@ async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
     rancher = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
     addon = await cluster.find(ADDONS, "descheduler", "kube-system")
     node = await cluster.find(NODES, "n1")
-    return has_hooks(rancher), addon["spec"]["enabled"], bool(objects.annotations_of(node))
+    return (
+        has_hooks(objects.spec(rancher)["rkeConfig"].get("upgradeStrategy")),
+        addon["spec"]["enabled"],
+        bool(objects.annotations_of(node)),
+    )
 
 
 @pytest.mark.rule(
@@ -195,28 +197,24 @@ async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
     "pipeline: the Rancher cluster's upgradeStrategy is restored",
     "pipeline: pendingOSImage annotations are removed",
 )
-@pytest.mark.parametrize("keep_failed_jobs", [True, False])
-async def test_overrides_are_reverted(cluster: Harvester, *, keep_failed_jobs: bool) -> None:
+@pytest.mark.parametrize("keep_strategy", [True, False])
+async def test_overrides_are_reverted(cluster: Harvester, *, keep_strategy: bool) -> None:
     await cluster.nodes("n1")
     ctx = await everything(cluster, reached="NodeUpgrading")
     await changed(cluster, ctx)
-    await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
-    assert await state(cluster) == (False, True, False)
-
-
-@pytest.mark.parametrize("ended", ["succeeded", "failed and restored"])
-async def test_deleting_an_ended_plan_does_not_disturb_the_next(cluster: Harvester, ended: str) -> None:
-    await cluster.nodes("n1")
-    ctx = await everything(cluster, reached="NodeUpgrading")
-    await changed(cluster, ctx)
-    if ended == "succeeded":
-        ctx.status.succeed("v1.8.0")
-    else:
-        ctx.status.fail("x")
-        await ctx.annotate({ANNOTATION_RESTORED: "true"})
+    await give_back(ctx, keep_strategy=keep_strategy)
     await clean_up(ctx, keep_failed_jobs=False)
+    assert await state(cluster) == (keep_strategy, True, False)
+    assert len(ctx.status["originals"] or []) == keep_strategy
+
+
+async def test_settings_that_are_given_back_stay(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    ctx = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, ctx)
+    ctx.status["originals"] = None
+    await give_back(ctx, keep_strategy=False)
     assert await state(cluster) == (True, False, True)
-    assert await left(cluster) == {}
 
 
 @pytest.fixture

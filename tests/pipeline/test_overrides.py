@@ -8,18 +8,19 @@ import pytest
 
 from hack.actors.kinds import CRDS
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, UPGRADE_PLANS
+from upgrade_manager.kube.errors import Forbidden, Invalid
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS
 from upgrade_manager.pipeline import overrides
-from upgrade_manager.pipeline.cleanup import skip_missing
+from upgrade_manager.pipeline.cleanup import give_back
+from upgrade_manager.pipeline.context import ReconcileContext
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
-    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.kube.resources import Resource
 
 INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
 DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"
-BOTH = {INTERVAL: "600", DESCHEDULER: "true"}
+BOTH = [INTERVAL, DESCHEDULER]
 
 
 async def settings(cluster: Harvester, *, value: str | None = "600", enabled: bool | None = True) -> None:
@@ -38,21 +39,31 @@ async def now(cluster: Harvester) -> tuple[Any, Any]:
     return setting and setting["value"], addon and addon["spec"]["enabled"]
 
 
-async def recorded(cluster: Harvester, annotations: dict[str, str]) -> ReconcileContext:
-    await cluster.plan()
-    patch = MergePatch({"metadata": {"annotations": annotations}})
-    return cluster.context(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
+ENTRIES: dict[str, dict[str, Any]] = {
+    INTERVAL: {
+        "object": "Setting longhorn-system/replica-replenishment-wait-interval",
+        "field": "value",
+        "original": "600",
+        "applied": "1800",
+    },
+    DESCHEDULER: {
+        "object": "Addon kube-system/descheduler",
+        "field": "spec.enabled",
+        "original": True,
+        "applied": False,
+    },
+}
+
+
+async def recorded(cluster: Harvester, *names: str) -> ReconcileContext:
+    """Create a plan with these originals."""
+    return cluster.context(await cluster.plan(status={"originals": [ENTRIES[name] for name in names]}))
 
 
 def single_node(ctx: ReconcileContext) -> ReconcileContext:
     """Let Rancher's cluster alone: tests/pipeline/test_rancher.py."""
     ctx.status["singleNode"] = "n1"
     return ctx
-
-
-async def revert(ctx: ReconcileContext) -> None:
-    for override in overrides.OVERRIDES:
-        await skip_missing(ctx, override.namespace, override.revert(ctx))
 
 
 @pytest.mark.rule(
@@ -84,6 +95,10 @@ async def test_originals_are_recorded(
     await settings(cluster, value=value, enabled=enabled)
     ctx = single_node(cluster.context(await cluster.plan()))
     await overrides.record_originals(ctx)
+    assert {e["object"]: e["original"] for e in ctx.status["originals"] or []} == {
+        ENTRIES[name]["object"]: value if name == INTERVAL else True for name in annotations
+    }
+    await overrides.apply_overrides(ctx)
     assert objects.annotations_of(ctx.raw) == annotations
 
 
@@ -95,12 +110,12 @@ async def test_originals_are_recorded(
     "nodes: a crash neither loses an original value nor records the override as one",
 )
 @pytest.mark.parametrize(
-    ("value", "enabled", "annotations", "after"),
+    ("value", "enabled", "names", "after"),
     [
         pytest.param("600", True, BOTH, ("1800", False), id="both recorded"),
-        pytest.param("600", True, {INTERVAL: "600"}, ("1800", True), id="interval recorded"),
-        pytest.param("600", True, {DESCHEDULER: "true"}, ("600", False), id="descheduler recorded"),
-        pytest.param("600", True, {}, ("600", True), id="nothing recorded"),
+        pytest.param("600", True, [INTERVAL], ("1800", True), id="interval recorded"),
+        pytest.param("600", True, [DESCHEDULER], ("600", False), id="descheduler recorded"),
+        pytest.param("600", True, [], ("600", True), id="nothing recorded"),
         pytest.param("3600", True, BOTH, ("3600", False), id="raised by a user"),
         pytest.param("300", True, BOTH, ("300", False), id="lowered by a user"),
         pytest.param("1800", False, BOTH, ("1800", False), id="changed before a crash"),
@@ -108,19 +123,21 @@ async def test_originals_are_recorded(
     ],
 )
 async def test_settings_that_still_have_the_recorded_value_change(
-    cluster: Harvester, value: str | None, annotations: dict[str, str], after: Any, *, enabled: bool | None
+    cluster: Harvester, value: str | None, names: list[str], after: Any, *, enabled: bool | None
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    ctx = await recorded(cluster, annotations)
+    ctx = await recorded(cluster, *names)
     for _ in range(2):
         await overrides.apply_overrides(ctx)
     assert await now(cluster) == after
 
 
-@pytest.mark.parametrize("record", [None, "soon", "", "-1", "9" * 5000, "1800"])
-async def test_missing_or_invalid_record_is_not_restored(cluster: Harvester, record: str | None) -> None:
+@pytest.mark.parametrize("originals", [None, [], "x", [7], [{}], [{"object": "x", "field": "y"}]])
+async def test_missing_or_invalid_record_is_not_restored(cluster: Harvester, originals: Any) -> None:
     await settings(cluster, value="1800", enabled=False)
-    await revert(await recorded(cluster, {} if record is None else {INTERVAL: record}))
+    ctx = cluster.context(await cluster.plan())
+    ctx.status["originals"] = originals
+    await give_back(ctx, keep_strategy=False)
     assert await now(cluster) == ("1800", False)
     assert cluster.recorder.recorded == []
 
@@ -145,9 +162,11 @@ async def test_our_values_are_reverted(
     cluster: Harvester, value: str | None, after: tuple[Any, Any], events: int, *, enabled: bool | None
 ) -> None:
     await settings(cluster, value=value, enabled=enabled)
-    ctx = await recorded(cluster, BOTH)
-    await revert(ctx)
-    await revert(ctx)
+    ctx = await recorded(cluster, *BOTH)
+    for _ in range(2):
+        ctx.status["originals"] = [ENTRIES[name] for name in BOTH]
+        await give_back(ctx, keep_strategy=False)
+        assert ctx.status["originals"] is None
     assert await now(cluster) == after
     assert len(set(cluster.recorder.names)) == events
 
@@ -158,5 +177,27 @@ async def test_kinds_that_are_not_installed_are_skipped(cluster: Harvester) -> N
         await cluster.client.delete(CRDS, name)
     ctx = single_node(cluster.context(await cluster.plan()))
     await overrides.record_originals(ctx)
-    await overrides.apply_overrides(ctx)
-    assert objects.annotations_of(ctx.raw) == {}
+    assert ctx.status["originals"] is None
+    ctx.status["originals"] = [ENTRIES[name] for name in BOTH]
+    await give_back(ctx, keep_strategy=False)
+
+
+@pytest.mark.rule("nodes: a refusal is no difference of values: it is raised and the record stays")
+@pytest.mark.parametrize("error", [Invalid("refused"), Forbidden("refused")], ids=["400 or 422", "403"])
+async def test_refused_write_is_raised_and_stays_recorded(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    await settings(cluster, value="1800", enabled=False)
+    ctx, patch = await recorded(cluster, *BOTH), ReconcileContext.patch
+
+    async def refuse(ctx: ReconcileContext, resource: Resource, *args: Any, **more: Any) -> None:
+        if resource == ADDONS:
+            raise error
+        await patch(ctx, resource, *args, **more)
+
+    monkeypatch.setattr(ReconcileContext, "patch", refuse)
+    with pytest.raises(type(error), match="refused"):
+        await give_back(ctx, keep_strategy=False)
+    assert ctx.status["originals"] == [ENTRIES[DESCHEDULER]]
+    assert await now(cluster) == ("600", False)
+    assert cluster.recorder.recorded == []

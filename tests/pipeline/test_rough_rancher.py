@@ -16,7 +16,7 @@ from tests.support.upgrade import condition, node_states, provision_generation, 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
-from upgrade_manager.pipeline.rancher import upgrade_strategy
+from upgrade_manager.pipeline.upgrade_strategy import with_hooks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -33,12 +33,12 @@ OLD = json.dumps({"enabled": True, "era": 1, "preDrainHooks": [{"annotation": PR
 OTHERS = json.dumps({"preDrainHooks": [{"annotation": "harvesterhci.io/pre-hook"}]})
 
 
-async def assert_sound(stage: UpgradeRun) -> None:
-    """Assert that the upgrade succeeds and creates nothing twice."""
+async def assert_sound(stage: UpgradeRun, *warnings: str) -> None:
+    """Assert that the upgrade succeeds with these warnings and creates nothing twice."""
     plan = await stage.succeed()
     assert objects.status(plan)["provisionGeneration"] == await provision_generation(stage.simulation) == 4
     assert [name for name, count in Counter(stage.ledger.created).items() if count > 1] == []
-    assert await stage.warnings() == []
+    assert [reason for reason, _ in await stage.warnings()] == list(warnings)
     assert len(stage.ledger.names("jobs")) == 1 + 2 * len(stage.simulation.scenario.nodes.names)
 
 
@@ -149,7 +149,7 @@ async def acknowledged_by_the_built_in_flow(simulation: Simulation) -> None:
 
 
 async def with_hooks_left_over(simulation: Simulation) -> None:
-    patch = MergePatch({"spec": {"rkeConfig": {"upgradeStrategy": upgrade_strategy({})}}})
+    patch = MergePatch({"spec": {"rkeConfig": {"upgradeStrategy": with_hooks({})}}})
     await simulation.client().patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
 
 
@@ -219,7 +219,8 @@ async def test_changed_drain_options_are_acknowledged_as_they_are(simulate: Simu
         options = {"controlPlaneDrainOptions": {"timeout": 77}}
         patch = MergePatch({"spec": {"rkeConfig": {"upgradeStrategy": options}}})
         await stage.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
-        await assert_sound(stage)
+        # The user's value is kept at the end.
+        await assert_sound(stage, "SettingNotRestored")
 
 
 @pytest.mark.rule("nodes: a node that leaves is logged and blocks nothing")

@@ -65,7 +65,10 @@ REFUSED = {"Degraded": DEGRADED["Degraded"]}
 BLOCKED = (
     "False",
     "ConcurrentUpgradeBlocked",
-    "UpgradePlan first is in progress. Delete this plan; create it again when first has ended",
+    (
+        "UpgradePlan first was in progress when this plan was created. "
+        "Delete this plan; create a new one when first has ended"
+    ),
 )
 MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, str, str] | None]]] = {
     "accepted": (_accept, HEALTHY),
@@ -73,7 +76,7 @@ MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, 
         lambda patch: patch.degraded("the repository\nis not found"),
         {"Degraded": ("True", "ReconcileError", "the repository is not found")},
     ),
-    "blocked": (lambda patch: patch.block("first"), {"Available": BLOCKED, "Progressing": None}),
+    "blocked": (lambda patch: patch.block("first"), {"Available": BLOCKED, "Progressing": BLOCKED}),
     "succeeded": (
         lambda patch: patch.succeed("v1.8.0"),
         {
@@ -91,6 +94,11 @@ MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, 
                 FAILURE,
             ),
             "Progressing": ("False", "Failed", "the disk is full"),
+            "Degraded": (
+                "True",
+                "UpgradeFailed",
+                "the disk is full. Correct the cause, and create a new UpgradePlan",
+            ),
         },
     ),
 }
@@ -109,13 +117,13 @@ class TestConditions:
         "api: retried error: Degraded=True (ReconcileError) with the error as message",
         "api: retried error: Available and Progressing are unchanged",
         "api: blocked: Available=False (ConcurrentUpgradeBlocked) names the other plan",
-        "api: blocked: Progressing is absent and Degraded is unchanged",
+        "api: blocked: Progressing=False (ConcurrentUpgradeBlocked) and Degraded is unchanged",
         "api: succeeded: Available=False (Executed) with its fixed message",
         "api: succeeded: Progressing=False (Succeeded) with its fixed message",
         "api: succeeded: Degraded=False (ReconcileSuccess)",
         "api: failed: Available=False (Executed) with its fixed message",
         "api: failed: Progressing=False (Failed) with the cause as message",
-        "api: failed: Degraded is unchanged",
+        "api: failed: Degraded=True (UpgradeFailed) with the cause and what to do",
     )
     @pytest.mark.parametrize(
         ("moment", "before"),

@@ -44,14 +44,14 @@ def assert_untouched(loser: Object, winner: str) -> None:
     """Check that the blocked plan has its condition and event, and nothing else."""
     status = objects.status(loser)
     assert list(status) == ["conditions"]
-    assert [one["type"] for one in status["conditions"]] == ["Available"]
-    assert f"UpgradePlan {winner} is in progress" in condition(loser, "Available")[2]
+    assert [one["type"] for one in status["conditions"]] == ["Available", "Progressing"]
+    assert f"UpgradePlan {winner} was in progress" in condition(loser, "Available")[2]
 
 
 @pytest.mark.rule(
     "api: blocked: Available=False (ConcurrentUpgradeBlocked) names the other plan",
     "api: a blocked plan gets no finalizer",
-    "api: blocked: Progressing is absent and Degraded is unchanged",
+    "api: blocked: Progressing=False (ConcurrentUpgradeBlocked) and Degraded is unchanged",
     "pipeline: while one plan has Progressing=True others are blocked",
     "pipeline: a blocked plan has one Warning event, ConcurrentUpgradeBlocked",
     "pipeline: a blocked plan stays blocked",

@@ -82,7 +82,7 @@ async def fail(simulation: Simulation, **metadata: Any) -> str:
     assert (status, reason) == ("False", "Failed")
     assert phases_of(plan) == ["Initializing", "Failed"]
     assert condition(plan, "Available") == ("False", "Executed", FAILURE)
-    assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
+    assert condition(plan, "Degraded")[:2] == ("True", "UpgradeFailed")
     assert [(event["type"], event["reason"]) for event in events] == [
         ("Normal", "PhaseTransition"),
         ("Warning", "UpgradeFailed"),

@@ -49,7 +49,9 @@ class NodeUpgradeRun:
         place = {"namespace": "fleet-local", "name": "local"}
         spec = {"kubernetesVersion": "v1.32.4+rke2r1", "rkeConfig": {"provisionGeneration": 4}}
         await self.cluster.put(PROVISIONING_CLUSTERS, {"metadata": place, "spec": spec})
-        await self.cluster.plan(status={"releaseMetadata": RELEASE, "currentPhase": "ClusterUpgraded"})
+        # As Initialize records it.
+        single = {"singleNode": nodes[0]} if len(nodes) == 1 else {}
+        await self.cluster.plan(status={"releaseMetadata": RELEASE, "currentPhase": "ClusterUpgraded", **single})
 
     async def machine(self, node: str) -> None:
         place = {"namespace": "fleet-local", "name": f"m-{node}"}

@@ -28,6 +28,8 @@ RECONCILE_ERROR = "ReconcileError"
 #: Reasons of Progressing after the end; until then its reason is the current phase.
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
+#: Reason of Degraded after a failure.
+UPGRADE_FAILED = "UpgradeFailed"
 
 # Limits of metav1.Condition, in characters.
 MAX_TYPE = 316

@@ -21,30 +21,25 @@ LABEL_PLAN = f"{PREFIX}/upgrade-plan"
 LABEL_COMPONENT = f"{PREFIX}/upgrade-component"
 LABEL_NODE = f"{PREFIX}/node"
 LABEL_JOB_TYPE = f"{PREFIX}/job-type"
+#: "true" on a Job for a hook that Rancher set again on an upgraded node.
+LABEL_REPEATED = f"{PREFIX}/repeated"
 
 # Annotations that users set on a plan, read by `annotations.PlanAnnotations`.
 ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"
 ANNOTATION_MIN_CERTS_DAYS = f"{PREFIX}/min-certs-expiration-in-day"
 ANNOTATION_TOOLKIT_IMAGE = f"{PREFIX}/upgrade-toolkit-image"
 
-# Annotations that the manager sets on a plan: original values, recorded before they are changed, and the progress of
-# the clean-up ("true").
+# Annotations that the manager sets on a plan, for other tools: originals, which it reads from status.originals itself.
 ANNOTATION_REPLENISHMENT_INTERVAL = f"{PREFIX}/replica-replenishment-wait-interval"
 ANNOTATION_DESCHEDULER_WAS_ENABLED = f"{PREFIX}/descheduler-was-enabled"
-#: upgradeStrategy of the provisioning cluster as JSON; `null` if unset.
-ANNOTATION_UPGRADE_STRATEGY = f"{PREFIX}/upgrade-strategy"
-#: The settings are reverted; the plan never reverts them again, because later changes belong to another plan.
-ANNOTATION_RESTORED = f"{PREFIX}/restored"
-#: The plan's objects are removed.
-ANNOTATION_TORN_DOWN = f"{PREFIX}/torn-down"
 #: All of these; a manifest exported from an earlier plan may contain them.
 MANAGER_ANNOTATIONS = (
     ANNOTATION_REPLENISHMENT_INTERVAL,
     ANNOTATION_DESCHEDULER_WAS_ENABLED,
-    ANNOTATION_UPGRADE_STRATEGY,
-    ANNOTATION_RESTORED,
-    ANNOTATION_TORN_DOWN,
 )
+
+#: On Rancher's provisioning cluster beside the hooks: the plan that set them, and the strategy to give back, as JSON.
+ANNOTATION_ORIGINAL_STRATEGY = f"{PREFIX}/original-upgrade-strategy"
 
 # Annotations that the manager sets on Nodes and machine-plan Secrets.
 ANNOTATION_PENDING_OS_IMAGE = f"{PREFIX}/pendingOSImage"

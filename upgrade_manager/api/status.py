@@ -73,6 +73,23 @@ class VersionSnapshot(ApiModel):
     )
 
 
+class OriginalValue(ApiModel, json_schema_extra={"required": ["object", "field"]}):
+    """A field of another object that the upgrade changed."""
+
+    object: str = Field(default="", description="Kind and name of the object, such as Setting NAMESPACE/NAME.")
+    field: str = Field(default="", description="Path of the field in the object.")
+    original: Any = Field(
+        default=None,
+        description="Value before the upgrade; absent if the field was not set.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+    applied: Any = Field(
+        default=None,
+        description="Value that the upgrade sets. The original is given back only in place of this value.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+
+
 class UpgradePlanStatus(ApiModel):
     """Progress of the upgrade. Written by the upgrade manager only."""
 
@@ -100,6 +117,15 @@ class UpgradePlanStatus(ApiModel):
         default_factory=dict,
         description="Upgrade state of each node, by node name.",
     )
+    originals: list[OriginalValue] = Field(
+        default_factory=list,
+        description="Values that the upgrade changed elsewhere and gives back; an entry is removed when its value is "
+        "given back.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["object", "field"],
+        },
+    )
     previous_version: str = Field(default="", description="Harvester version before the upgrade.")
     provision_generation: int | None = Field(
         default=None,
@@ -109,6 +135,15 @@ class UpgradePlanStatus(ApiModel):
     )
     release_metadata: ReleaseMetadata = Field(
         default_factory=ReleaseMetadata, description="Versions of the new release's components, read from its ISO."
+    )
+    stale_hooks: list[str] = Field(
+        default_factory=list,
+        description="Machine-plan Secrets with a drain hook of an earlier upgrade when this plan started its node "
+        "upgrade.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "set",
+            "items": {"type": "string", "description": "Name of a Secret in fleet-local."},
+        },
     )
     single_node: str = Field(default="", description="Name of the node of a single-node cluster; absent otherwise.")
     version: VersionSnapshot = Field(

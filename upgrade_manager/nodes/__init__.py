@@ -11,6 +11,7 @@ __all__ = [
     "model",
     "node_view",
     "pending_hooks",
+    "repeated_drain",
     "sequencing",
     "single_node",
 ]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.nodes import repeated_drain
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Decision, RestoreVMs, SetPendingOS, StartJob
 from upgrade_manager.nodes.sequencing import start_or_pause
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def decide(view: NodeView, *, release_os: str) -> Decision:
     """Decide about one node. Later steps are checked first, because Jobs outlive Rancher's hooks."""
     if view.state is NodeState.POST_DRAINED:
-        return _done(view)
+        return repeated_drain.decide(view, release_os=release_os) or _done(view)
     if JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
         return _post_drain(view, release_os)
     if view.post_drain.pending and _is_pre_drained(view):
@@ -82,10 +83,9 @@ def _reboot(view: NodeView, release_os: str) -> Decision:
 
 
 def _done(view: NodeView) -> Decision:
-    """Finish the node, and acknowledge any hook that Rancher sets again."""
+    """Finish the node, and acknowledge the post-drain hook."""
     effects = (
         *clear_pending_os(view),
-        *_acknowledge(view, view.pre_drain, ANNOTATION_PRE_HOOK),
         *_acknowledge(view, view.post_drain, ANNOTATION_POST_HOOK),
         *restore_vms(view),
     )

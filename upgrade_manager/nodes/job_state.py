@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.keys import LABEL_REPEATED
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -35,6 +37,8 @@ class JobState:
     failed_attempts: int = 0
     backoff_limit: int = DEFAULT_BACKOFF_LIMIT
     suspended: bool = False
+    #: True for a Job of a hook that Rancher set again on an upgraded node.
+    repeated: bool = False
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> JobState:
@@ -51,6 +55,7 @@ class JobState:
             failed_attempts=status.get("failed") or 0,
             backoff_limit=limit if isinstance(limit, int) else DEFAULT_BACKOFF_LIMIT,
             suspended=progress is Progress.RUNNING and bool(spec.get("suspend")),
+            repeated=(metadata.get("labels") or {}).get(LABEL_REPEATED) == "true",
         )
 
     @property

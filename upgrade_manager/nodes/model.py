@@ -60,6 +60,16 @@ class StartJob:
     node: str
     job_type: JobType
     suspended: bool = False
+    #: True for a hook that Rancher set again on an upgraded node.
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveJob:
+    """Delete the node's Job of that type, because another one takes its place."""
+
+    node: str
+    job_type: JobType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +112,7 @@ class RestoreVMs:
 
 
 #: Data, so that decisions stay pure; each effect is idempotent.
-Effect = StartJob | ResumeJob | AcknowledgeHook | SetPendingOS | ClearPendingOS | RestoreVMs
+Effect = StartJob | RemoveJob | ResumeJob | AcknowledgeHook | SetPendingOS | ClearPendingOS | RestoreVMs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,3 +128,5 @@ class Decision:
     message: str = ""
     #: The cause if the node failed; else empty.
     failure: str = ""
+    #: True while the node holds the phase although its state is final.
+    holds: bool = False

@@ -1,4 +1,4 @@
-"""Post-drain hooks that are still set when every node is done; each of them delays the end of the phase.
+"""Rancher's hooks that are still set when every node is done; each of them delays the end of the phase.
 
 Rancher removes a hook after it was acknowledged and the node is uncordoned. A hook that is not acknowledged stays until
 a user removes it, so the message names it.
@@ -9,40 +9,70 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
+from upgrade_manager.api.keys import (
+    ANNOTATION_POST_HOOK,
+    ANNOTATION_PRE_HOOK,
+    FLEET_LOCAL,
+    MANAGED_LABEL,
+    RKE_POST_DRAIN,
+    RKE_PRE_DRAIN,
+)
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes import machine_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
     from upgrade_manager.nodes.node_view import Observed
 
 
 def remaining_hooks(observed: Observed, *, multi_node: bool, limit: int) -> str:
-    """Describe up to `limit` post-drain hooks that are set, ordered by node: node, Secret, and the action that is due.
+    """Describe up to `limit` hooks that are set, ordered by node: node, Secret, and the action that is due.
 
     The manager acknowledges hooks of managed nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
     skipped: Rancher does not process it.
     """
-    machines = {objects.name(machine): machine for machine in observed.machines.list()}
     managed = set(observed.nodes.derive(objects.name))
-    hooked = [secret for secret in observed.secrets.list() if RKE_POST_DRAIN in objects.annotations_of(secret)]
-    by_node = sorted(((machine_plan.node_of(secret, machines), secret) for secret in hooked), key=itemgetter(0))
-    found = [
-        f"{node}: {RKE_POST_DRAIN} of Secret {FLEET_LOCAL}/{objects.name(secret)} "
-        f"{_state(secret, acknowledges=multi_node and node in managed, multi_node=multi_node)}"
-        for node, secret in by_node
-        if node
-    ]
+    found = []
+    for node, secret in _by_node(observed.secrets, observed.machines):
+        acknowledges = multi_node and node in managed
+        for key in _delaying(secret, unacknowledged=multi_node and not acknowledges):
+            state = _state(secret, key, acknowledges=acknowledges, multi_node=multi_node)
+            found.append(f"{node}: {key} of Secret {FLEET_LOCAL}/{objects.name(secret)} {state}")
     more = [f"{len(found) - limit} more"] if len(found) > limit else []
     return "; ".join([*found[:limit], *more])
 
 
-def _state(secret: Object, *, acknowledges: bool, multi_node: bool) -> str:
-    hook = machine_plan.post_drain_hook(secret)
-    remove = f"remove it: kubectl annotate secret -n {FLEET_LOCAL} {objects.name(secret)} {RKE_POST_DRAIN}-"
+def _delaying(secret: Object, *, unacknowledged: bool) -> list[str]:
+    """Return the hooks that delay the end; an acknowledged pre-drain hook is followed by a post-drain hook."""
+    pre_drain = machine_plan.pre_drain_hook(secret).pending and unacknowledged
+    post_drain = RKE_POST_DRAIN in objects.annotations_of(secret)
+    return [*([RKE_PRE_DRAIN] if pre_drain else []), *([RKE_POST_DRAIN] if post_drain else [])]
+
+
+def held_nodes(secrets: Store, machines: Store) -> list[tuple[str, str]]:
+    """Return node and Secret of each hook that waits for the manager, ordered by node."""
+    return [
+        (node, objects.name(secret))
+        for node, secret in _by_node(secrets, machines)
+        if machine_plan.pre_drain_hook(secret).pending or machine_plan.post_drain_hook(secret).pending
+    ]
+
+
+def _by_node(secrets: Store, machines: Store) -> list[tuple[str, Object]]:
+    """Return the Secrets of Machines that have a node, ordered by its name."""
+    by_name = {objects.name(machine): machine for machine in machines.list()}
+    pairs = [(machine_plan.node_of(secret, by_name), secret) for secret in secrets.list()]
+    return sorted(((node, secret) for node, secret in pairs if node), key=itemgetter(0))
+
+
+def _state(secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> str:
+    is_pre_drain = key == RKE_PRE_DRAIN
+    hook = machine_plan.pre_drain_hook(secret) if is_pre_drain else machine_plan.post_drain_hook(secret)
+    remove = f"remove it: kubectl annotate secret -n {FLEET_LOCAL} {objects.name(secret)} {key}-"
     if not hook.requested:
-        return f"is the hook of another controller, which must acknowledge it (not {ANNOTATION_POST_HOOK})"
+        name = ANNOTATION_PRE_HOOK if is_pre_drain else ANNOTATION_POST_HOOK
+        return f"is the hook of another controller, which must acknowledge it (not {name})"
     if not hook.pending or acknowledges:
         # Each reconcile acknowledges the hooks of nodes that are done before this check.
         return "is acknowledged; waiting for Rancher to uncordon the node"

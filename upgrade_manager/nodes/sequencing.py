@@ -68,13 +68,14 @@ def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[
     """Return the same decisions in the same order, without the starts that would make a second node unavailable."""
     pairs = list(decisions)
     # From the decisions, which are newer than the recorded states: a node that is back lets the next one start.
-    busy = [view.name for view, decision in pairs if _state_before(view, decision) in IN_PROGRESS]
+    busy = [view.name for view, decision in pairs if _is_busy(view, decision)]
     result = []
     for view, decision in pairs:
         if not _starts_job(decision):
             result.append((view, decision))
             continue
-        other = next((name for name in busy if name != view.name), "") or _earlier_tier(view, pairs)
+        other = next((name for name in busy if name != view.name and name not in _behind(view, decision, pairs)), "")
+        other = other or _earlier_tier(view, pairs)
         if other:
             waiting = f"{view.name}: waiting until node {other} is upgraded"
             result.append((view, replace(decision, state=None, effects=(), progress=waiting)))
@@ -105,6 +106,18 @@ def _is_started(view: NodeView) -> bool:
     return view.state is not None and view.state.group > NodeState.UPGRADE_PAUSED.group
 
 
+def _behind(view: NodeView, decision: Decision, pairs: Sequence[tuple[NodeView, Decision]]) -> frozenset[str]:
+    """Return the drained nodes of later tiers if Rancher drains an upgraded node again: it upgrades that one first."""
+    repeats = any(isinstance(effect, StartJob) and effect.repeated for effect in decision.effects)
+    if not repeats or view.tier is None:
+        return frozenset()
+    return frozenset(
+        other.name
+        for other, found in pairs
+        if found.state is NodeState.PRE_DRAINED and other.tier is not None and other.tier > view.tier
+    )
+
+
 def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> str:
     """Return a node of an earlier tier that is not done, if this node's hook is stale."""
     if not view.stale_hook or view.tier is None or view.state in IN_PROGRESS:
@@ -124,6 +137,12 @@ def _is_done(view: NodeView, decision: Decision) -> bool:
 
 def _starts_job(decision: Decision) -> bool:
     return any(isinstance(effect, StartJob | ResumeJob) for effect in decision.effects)
+
+
+def _is_busy(view: NodeView, decision: Decision) -> bool:
+    """Return True if the node is unavailable; a node whose Job starts with this decision is not yet."""
+    repeated = any(job.repeated for job in view.jobs.values())
+    return repeated or _state_before(view, decision) in IN_PROGRESS
 
 
 def _state_before(view: NodeView, decision: Decision) -> NodeState | None:

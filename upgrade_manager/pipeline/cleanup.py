@@ -1,4 +1,4 @@
-"""The clean-up of an upgrade: reverts the overrides, then removes the created objects. Every step is idempotent.
+"""The clean-up of an upgrade: gives overridden settings back, removes the created objects. Every step is idempotent.
 
 Objects are removed by the manager's labels, never by name.
 """
@@ -12,7 +12,6 @@ import structlog
 
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
-    ANNOTATION_RESTORED,
     CATTLE_SYSTEM,
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
@@ -21,7 +20,7 @@ from upgrade_manager.api.keys import (
     suc_node_label,
 )
 from upgrade_manager.api.names import component_name
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
+from upgrade_manager.api.phases import FAILED, PhaseName, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, NotFound
 from upgrade_manager.kube.resources import (
@@ -35,7 +34,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_IMAGES,
 )
 from upgrade_manager.pipeline import failed_jobs
-from upgrade_manager.pipeline.overrides import OVERRIDES
+from upgrade_manager.pipeline.overrides import forget, pending_reverts
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.runtime.concurrency import run_all
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.overrides import Override
+    from upgrade_manager.pipeline.overrides import Entry, Override
 
 #: The component whose failed Jobs are kept, by the phase that failed.
 _KEPT = {
@@ -71,21 +70,31 @@ class Step:
     run: Callable[[ReconcileContext, Component | None], Coroutine[Any, Any, None]]
 
 
+async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
+    """Give the overridden settings back, and remove their entries from the status, which the caller writes.
+
+    Entries of refused or failed writes stay, so that they are retried.
+    """
+    done: list[Override] = []
+
+    async def revert(override: Override, entry: Entry) -> None:
+        await skip_missing(ctx, override.namespace, override.revert(ctx, override, entry))
+        done.append(override)
+
+    try:
+        await run_all(*(revert(*pair) for pair in pending_reverts(ctx, keep_strategy=keep_strategy)))
+    finally:
+        forget(ctx, done)
+
+
 async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
-    """Revert the overrides, then remove the objects; each group's steps run concurrently, for slow API servers.
+    """Remove the objects of the upgrade; the steps run concurrently, for slow API servers.
 
     A retry skips the steps that have already succeeded in this process.
     """
-    kept = _failed_component(ctx) if keep_failed_jobs else None
-    reverted = _is_reverted(ctx)
-    if not reverted:
-        await _run(ctx, REVERT, kept, keep_failed_jobs=keep_failed_jobs)
-        if keep_failed_jobs:
-            # Before steps that may fail for long: a later retry must not revert the next plan's overrides.
-            await ctx.annotate({ANNOTATION_RESTORED: "true"})
-    await _run(ctx, REMOVE, kept, keep_failed_jobs=keep_failed_jobs)
+    await _run(ctx, REMOVE, _failed_component(ctx) if keep_failed_jobs else None, keep_failed_jobs=keep_failed_jobs)
     # After the removal of the Plans: until then the system-upgrade-controller sets its labels again.
-    await _clear_nodes(ctx, reverted=reverted)
+    await _clear_nodes(ctx)
     for done in ctx.informers.cleaned_up.values():
         done.clear()
 
@@ -119,11 +128,6 @@ async def skip_missing(ctx: ReconcileContext, namespace: str, step: Coroutine[An
 async def _exists(ctx: ReconcileContext, namespace: str) -> bool:
     found = await ctx.find(NAMESPACES, namespace, metadata_only=True)
     return found is not None and not objects.is_deleting(found)
-
-
-def _is_reverted(ctx: ReconcileContext) -> bool:
-    """Return True if the overrides were reverted when the plan ended: later changes are not the plan's."""
-    return ctx.status.phase == SUCCEEDED or objects.annotations_of(ctx.raw).get(ANNOTATION_RESTORED) == "true"
 
 
 def _failed_component(ctx: ReconcileContext) -> Component | None:
@@ -161,13 +165,12 @@ async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str) -> 
     await skip_missing(ctx, namespace, removal)
 
 
-async def _clear_nodes(ctx: ReconcileContext, *, reverted: bool) -> None:
+async def _clear_nodes(ctx: ReconcileContext) -> None:
     """Remove the Plans' labels and the pendingOSImage annotations from the nodes."""
     labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
-    annotations = () if reverted else (ANNOTATION_PENDING_OS_IMAGE,)
     # Listed, because a stale cache may lack the last label and no further reconcile would remove it.
     found = await ctx.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
-    nodes = [(node, _metadata(node, labels, annotations=annotations)) for node in found.items]
+    nodes = [(node, _metadata(node, labels, annotations=[ANNOTATION_PENDING_OS_IMAGE])) for node in found.items]
     await run_all(*(ctx.mark(NODES, objects.name(node), metadata) for node, metadata in nodes if metadata))
 
 
@@ -179,13 +182,6 @@ def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]
     return {kind: keys for kind, keys in removed.items() if keys}
 
 
-def _revert(override: Override) -> Step:
-    async def run(ctx: ReconcileContext, _: Component | None) -> None:
-        await override.revert(ctx)
-
-    return Step(name=override.name, namespace=override.namespace, run=run)
-
-
 def _removal(resource: Resource, namespace: str) -> Step:
     async def run(ctx: ReconcileContext, _: Component | None) -> None:
         await _remove(ctx, resource, namespace)
@@ -193,7 +189,6 @@ def _removal(resource: Resource, namespace: str) -> Step:
     return Step(name=f"remove {resource.plural}", namespace=namespace, run=run)
 
 
-REVERT = tuple(_revert(override) for override in OVERRIDES)
 REMOVE = (
     _removal(DEPLOYMENTS, HARVESTER_SYSTEM),
     _removal(SERVICES, HARVESTER_SYSTEM),

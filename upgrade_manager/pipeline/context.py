@@ -88,8 +88,6 @@ class ReconcileContext:
     metrics: UpgradeMetrics
     preflight: Preflight
     settings: Settings
-    #: Rancher's provisioning cluster, once read; writes are pinned to its resourceVersion.
-    cluster: Object | None = None
     #: Writes of this reconcile, which the caches must show before the next one.
     writes: list[Write] = field(default_factory=list)
 

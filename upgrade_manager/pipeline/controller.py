@@ -11,12 +11,12 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline.context import Services
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents
-from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_job, slim_node
+from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_cluster, slim_job, slim_node
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.preflight.check import Preflight
@@ -53,7 +53,7 @@ CACHE_RETRY_INTERVAL = 1.0
 #: Metadata that every write of an object changes.
 _WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
-_TRANSFORMS = {NODES: slim_node, JOBS: slim_job}
+_TRANSFORMS = {NODES: slim_node, JOBS: slim_job, PROVISIONING_CLUSTERS: slim_cluster}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

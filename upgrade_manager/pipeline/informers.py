@@ -199,6 +199,12 @@ def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in condition.items() if key != "lastHeartbeatTime"}
 
 
+def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
+    """Drop the status of Rancher's cluster, which no decision reads and which changes often."""
+    metadata = {key: value for key, value in cluster["metadata"].items() if key != "managedFields"}
+    return {"metadata": metadata, "spec": cluster.get("spec") or {}}
+
+
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields of a Job that no decision reads; its Pod template would be most of the cache.
 

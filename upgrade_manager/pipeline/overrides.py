@@ -1,13 +1,16 @@
-"""The settings that the node upgrade overrides and later reverts, as a table.
+"""The settings that the node upgrade overrides and later gives back, as a table.
 
-The original is recorded once on the plan before the change, so that no crash loses it. A setting is reverted only if it
-still has the manager's value; a value that was set meanwhile is kept.
+    1. the original and the value to apply are recorded in status.originals
+    2. the value is applied, if the setting still has its original
+    3. the original is given back, if the setting still has the applied value; the entry is removed
+
+Each step is idempotent. A value that is set by others meanwhile is kept, and a refused write is retried.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
@@ -23,14 +26,13 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS
-from upgrade_manager.nodes import machine_plan
-from upgrade_manager.pipeline import rancher
-from upgrade_manager.pipeline.selections import MACHINE_PLANS
+from upgrade_manager.pipeline import rancher, upgrade_strategy
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
@@ -38,164 +40,202 @@ if TYPE_CHECKING:
 RAISED_INTERVAL = "1800"
 #: Longer than any sensible number of seconds, and below Python's limit for int().
 _MAX_DIGITS = 20
+#: An entry of status.originals: object, field, original, applied.
+Entry: TypeAlias = "dict[str, Any]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """A setting that the upgrade changes and reverts."""
-
-    name: str
-    namespace: str
-    #: Return the annotations that record the original; none if the setting needs no change.
-    read: Callable[[ReconcileContext], Awaitable[dict[str, str]]]
-    #: Change the setting if it still has the recorded original; None if `rancher.start_upgrade` changes it.
-    apply: Callable[[ReconcileContext], Awaitable[None]] | None
-    #: Set the recorded original, if the setting still has the manager's value.
-    revert: Callable[[ReconcileContext], Coroutine[Any, Any, None]]
-
-
-async def record_originals(ctx: ReconcileContext) -> None:
-    """Record the settings' originals on the plan, unless they are recorded; the settings are read concurrently."""
-    found: dict[str, str] = {}
-
-    async def read(override: Override) -> None:
-        found.update(await override.read(ctx))
-
-    await run_all(*(read(override) for override in OVERRIDES))
-    present = objects.annotations_of(ctx.raw)
-    missing = {key: value for key, value in found.items() if key not in present}
-    if missing:
-        await ctx.annotate(missing)
-
-
-async def apply_overrides(ctx: ReconcileContext) -> None:
-    """Change the settings whose originals are recorded."""
-    for override in OVERRIDES:
-        if override.apply is not None:
-            await override.apply(ctx)
-
-
-async def _read_interval(ctx: ReconcileContext) -> dict[str, str]:
-    setting = await ctx.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
-    if setting is None or not _is_lower(setting.get("value", "")):
-        return {}
-    return {ANNOTATION_REPLENISHMENT_INTERVAL: setting["value"]}
-
-
-async def _raise_interval(ctx: ReconcileContext) -> None:
-    original = ctx.plan.annotations.replenishment_interval
-    if original is not None:
-        await _replace(ctx, _INTERVAL, expected=original, value=RAISED_INTERVAL)
-
-
-async def _revert_interval(ctx: ReconcileContext) -> None:
-    original = ctx.plan.annotations.replenishment_interval
-    if original is None or not _is_lower(original):
-        return
-    if await _replace(ctx, _INTERVAL, expected=RAISED_INTERVAL, value=original):
-        return
-    setting = await ctx.find(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, namespace=LONGHORN_SYSTEM)
-    value = (setting or {}).get("value", original)
-    if value != original:
-        name = LONGHORN_REPLENISHMENT_SETTING
-        text = (
-            f"Setting {LONGHORN_SYSTEM}/{name}: {value}, set during the upgrade, is kept. "
-            f"To restore {original}: kubectl edit -n {LONGHORN_SYSTEM} settings.longhorn.io {name}"
-        )
-        ctx.events.warning(ctx.raw, "SettingNotRestored", text)
-
-
-def _is_lower(value: str) -> bool:
-    """Return True for a number of seconds below RAISED_INTERVAL."""
-    return value.isdecimal() and len(value) < _MAX_DIGITS and int(value) < int(RAISED_INTERVAL)
-
-
-async def _read_descheduler(ctx: ReconcileContext) -> dict[str, str]:
-    addon = await ctx.find(ADDONS, ADDON_DESCHEDULER, namespace=KUBE_SYSTEM)
-    enabled = addon is not None and objects.spec(addon).get("enabled")
-    return {ANNOTATION_DESCHEDULER_WAS_ENABLED: "true"} if enabled else {}
-
-
-async def _disable_descheduler(ctx: ReconcileContext) -> None:
-    if ctx.plan.annotations.descheduler_was_enabled:
-        await _replace(ctx, _DESCHEDULER, expected=True, value=False)
-
-
-async def _revert_descheduler(ctx: ReconcileContext) -> None:
-    if ctx.plan.annotations.descheduler_was_enabled:
-        await _replace(ctx, _DESCHEDULER, expected=False, value=True)
-
-
-async def _read_strategy(ctx: ReconcileContext) -> dict[str, str]:
-    """Return nothing for a single node, which Rancher does not upgrade."""
-    if ctx.status["singleNode"] is not None:
-        return {}
-    await run_all(rancher.read_cluster(ctx), ctx.watch(MACHINE_PLANS))
-    stale = machine_plan.with_hooks((await ctx.watch(MACHINE_PLANS)).list())
-    return rancher.record_cluster(await rancher.read_cluster(ctx), stale=stale)
-
-
-async def _revert_strategy(ctx: ReconcileContext) -> None:
-    recorded = rancher.recorded_cluster(ctx)
-    if not recorded:
-        return
-    cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    if cluster is None or not rancher.has_hooks(cluster):
-        return
-    # The original may have hooks of an earlier upgrade, which would never be acknowledged.
-    original = rancher.without_hooks(recorded.get("upgradeStrategy"))
-    await rancher.patch_rke_config(ctx, cluster, {"upgradeStrategy": original})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
-    """A field of an object."""
+    """A setting that the upgrade changes and gives back."""
 
     resource: Resource
     namespace: str
     name: str
-    path: str
+    #: The field's path, such as spec.enabled.
+    field: str
+    #: Return the original and the value to apply, read from the object; equal values if no change is needed.
+    read: Callable[[Object], tuple[Any, Any]]
+    #: Apply the entry's value; None if `rancher.start_upgrade` does.
+    apply: Callable[[ReconcileContext, Override, Entry], Awaitable[None]] | None
+    #: Give the entry's original back.
+    revert: Callable[[ReconcileContext, Override, Entry], Coroutine[Any, Any, None]]
+
+    def __str__(self) -> str:
+        """Return kind and name of the object, as recorded."""
+        return f"{self.resource.kind} {self.namespace}/{self.name}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Object and field of its entry."""
+        return str(self), self.field
 
 
-_INTERVAL = _Field(
-    resource=LONGHORN_SETTINGS, namespace=LONGHORN_SYSTEM, name=LONGHORN_REPLENISHMENT_SETTING, path="/value"
-)
-_DESCHEDULER = _Field(resource=ADDONS, namespace=KUBE_SYSTEM, name=ADDON_DESCHEDULER, path="/spec/enabled")
+async def record_originals(ctx: ReconcileContext) -> None:
+    """Record the originals of the settings to change, unless recorded; the caller writes the status before `apply`.
+
+    Rancher does not upgrade a single node, so its strategy is left alone then.
+    """
+    wanted = [one for one in OVERRIDES if one is not STRATEGY or ctx.status["singleNode"] is None]
+    entries = {(entry["object"], entry["field"]): entry for entry in originals(ctx)}
+    found: dict[Override, Entry] = {}
+
+    async def read(override: Override) -> None:
+        if override is STRATEGY:
+            current: Object | None = await rancher.watched_cluster(ctx)
+        else:
+            current = await ctx.find(override.resource, override.name, namespace=override.namespace)
+        original, applied = override.read(current) if current is not None else (None, None)
+        if original != applied:
+            found[override] = _entry(override, original, applied)
+
+    await run_all(*(read(override) for override in wanted if override.key not in entries))
+    if found:
+        ctx.status["originals"] = [*originals(ctx), *(found[override] for override in wanted if override in found)]
 
 
-async def _replace(ctx: ReconcileContext, field: _Field, *, expected: str | bool, value: str | bool) -> bool:
-    """Replace the expected value in one patch; False if the field has another value."""
-    test = {"op": "test", "path": field.path, "value": expected}
-    replace = {"op": "replace", "path": field.path, "value": value}
+async def apply_overrides(ctx: ReconcileContext) -> None:
+    """Apply the recorded values; before that, annotate the plan with the originals, for other tools."""
+    entries = _by_override(ctx)
+    present = objects.annotations_of(ctx.raw)
+    annotations = {_ANNOTATIONS[o]: _text(e.get("original")) for o, e in entries if o in _ANNOTATIONS}
+    missing = {key: value for key, value in annotations.items() if key not in present}
+    if missing:
+        await ctx.annotate(missing)
+    for override, entry in entries:
+        if override.apply is not None:
+            await override.apply(ctx, override, entry)
+
+
+def pending_reverts(ctx: ReconcileContext, *, keep_strategy: bool) -> list[tuple[Override, Entry]]:
+    """Return the settings to give back, with their entries."""
+    return [(one, entry) for one, entry in _by_override(ctx) if not (keep_strategy and one is STRATEGY)]
+
+
+def originals(ctx: ReconcileContext) -> list[Entry]:
+    """Return the entries of status.originals."""
+    return recorded_originals(ctx.status["originals"])
+
+
+def recorded_originals(entries: object) -> list[Entry]:
+    """Return the valid entries."""
+    valid = entries if isinstance(entries, list) else []
+    return [entry for entry in valid if isinstance(entry, dict) and {"object", "field"} <= entry.keys()]
+
+
+def forget(ctx: ReconcileContext, done: Iterable[Override]) -> None:
+    """Remove the entries of settings that are given back."""
+    keys = {override.key for override in done}
+    ctx.status["originals"] = [e for e in originals(ctx) if (e["object"], e["field"]) not in keys] or None
+
+
+def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
+    """Record a strategy from which others have removed the hooks; return the new entry, None if they are there."""
+    now = rancher.rke_config(cluster).get("upgradeStrategy")
+    if upgrade_strategy.holds_nodes(now):
+        return None
+    old = next((entry for entry in originals(ctx) if (entry["object"], entry["field"]) == STRATEGY.key), {})
+    original = upgrade_strategy.merge(old.get("original"), old.get("applied"), now)
+    entry = _entry(STRATEGY, original, upgrade_strategy.with_hooks(now))
+    forget(ctx, [STRATEGY])
+    ctx.status["originals"] = [entry, *originals(ctx)]
+    return entry
+
+
+def blocks_next_plan(plan: Object) -> bool:
+    """Return True while a plan that has ended must give settings back; Rancher's strategy passes to the next plan."""
+    entries = recorded_originals(objects.status(plan).get("originals"))
+    return any((entry["object"], entry["field"]) != STRATEGY.key for entry in entries)
+
+
+def _by_override(ctx: ReconcileContext) -> list[tuple[Override, Entry]]:
+    entries = {(entry["object"], entry["field"]): entry for entry in originals(ctx)}
+    return [(override, entries[override.key]) for override in OVERRIDES if override.key in entries]
+
+
+def _entry(override: Override, original: Any, applied: Any) -> Entry:
+    entry = {"object": str(override), "field": override.field, "original": original, "applied": applied}
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    return "true" if value is True else str(value)
+
+
+def _read_interval(setting: Object) -> tuple[Any, Any]:
+    value = setting.get("value")
+    if not isinstance(value, str) or not value.isdecimal() or len(value) >= _MAX_DIGITS:
+        return value, value
+    return value, RAISED_INTERVAL if int(value) < int(RAISED_INTERVAL) else value
+
+
+def _read_descheduler(addon: Object) -> tuple[Any, Any]:
+    enabled = objects.spec(addon).get("enabled")
+    return enabled, False if enabled else enabled
+
+
+async def _apply(ctx: ReconcileContext, override: Override, entry: Entry) -> None:
+    await _replace(ctx, override, expected=entry.get("original"), value=entry.get("applied"))
+
+
+async def _revert(ctx: ReconcileContext, override: Override, entry: Entry) -> None:
+    """Set the original in place of the applied value; report any other value, which is kept."""
+    original = entry.get("original")
+    now = await _replace(ctx, override, expected=entry.get("applied"), value=original)
+    if now not in {None, original}:
+        text = (
+            f"{override}: {override.field} was set to {now} during the upgrade and keeps that value; "
+            f"it was {original} before"
+        )
+        ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
+
+
+async def _replace(ctx: ReconcileContext, override: Override, *, expected: Any, value: Any) -> Any:
+    """Replace the expected value in one patch; return the value that the field has then, None if it has none.
+
+    A refusal, such as a webhook's, is raised: the field still has the expected value then.
+    """
+    path = "/" + override.field.replace(".", "/")
+    test, replace = {"op": "test", "path": path, "value": expected}, {"op": "replace", "path": path, "value": value}
     try:
-        await ctx.patch(field.resource, field.name, JsonPatch([test, replace]), namespace=field.namespace)
+        await ctx.patch(override.resource, override.name, JsonPatch([test, replace]), namespace=override.namespace)
     except NotFound:
-        return True
+        return None
     except Invalid:
-        return False
-    return True
+        now: Any = await ctx.find(override.resource, override.name, namespace=override.namespace)
+        for name in override.field.split("."):
+            now = now.get(name) if isinstance(now, dict) else None
+        if now == expected:
+            raise
+        return now
+    return value
 
 
-OVERRIDES = (
-    Override(
-        name="Rancher's upgradeStrategy",
-        namespace=FLEET_LOCAL,
-        read=_read_strategy,
-        apply=None,
-        revert=_revert_strategy,
-    ),
-    Override(
-        name="Longhorn's replica-replenishment-wait-interval",
-        namespace=LONGHORN_SYSTEM,
-        read=_read_interval,
-        apply=_raise_interval,
-        revert=_revert_interval,
-    ),
-    Override(
-        name="addon descheduler",
-        namespace=KUBE_SYSTEM,
-        read=_read_descheduler,
-        apply=_disable_descheduler,
-        revert=_revert_descheduler,
-    ),
+STRATEGY = Override(
+    resource=PROVISIONING_CLUSTERS,
+    namespace=FLEET_LOCAL,
+    name=PROVISIONING_CLUSTER,
+    field="spec.rkeConfig.upgradeStrategy",
+    read=rancher.read_strategy,
+    apply=None,
+    revert=rancher.revert_strategy,
 )
+INTERVAL = Override(
+    resource=LONGHORN_SETTINGS,
+    namespace=LONGHORN_SYSTEM,
+    name=LONGHORN_REPLENISHMENT_SETTING,
+    field="value",
+    read=_read_interval,
+    apply=_apply,
+    revert=_revert,
+)
+DESCHEDULER = Override(
+    resource=ADDONS,
+    namespace=KUBE_SYSTEM,
+    name=ADDON_DESCHEDULER,
+    field="spec.enabled",
+    read=_read_descheduler,
+    apply=_apply,
+    revert=_revert,
+)
+OVERRIDES = (STRATEGY, INTERVAL, DESCHEDULER)
+_ANNOTATIONS = {INTERVAL: ANNOTATION_REPLENISHMENT_INTERVAL, DESCHEDULER: ANNOTATION_DESCHEDULER_WAS_ENABLED}

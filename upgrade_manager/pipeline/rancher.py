@@ -1,11 +1,12 @@
-"""Rancher's provisioning cluster: the one patch that makes Rancher upgrade the nodes.
+"""Rancher's provisioning cluster: the one patch that makes Rancher upgrade the nodes, and its reversion.
 
-    1. the cluster's generation and upgradeStrategy are recorded on the plan (overrides.py)
-    2. the cluster is patched: generation + 1, the release's Kubernetes, the hooks; JSON patch tests guard each change
-    3. the new generation is recorded in the plan's status
+    1. the new generation and the original upgradeStrategy are recorded in the plan's status
+    2. the cluster is patched: generation, the release's Kubernetes, the hooks, and an annotation with the plan's uid
+       and the original strategy; JSON patch tests guard each change
+    3. at the end the original strategy is given back
 
-After a crash between 2 and 3 the generation exceeds the recorded one and the strategy has the hooks, so the patch is
-not repeated. Rancher's own writes to the cluster, such as its status, do not fail the tests.
+After a crash the annotation shows whether the patch was made. It also lets the next plan find the original after a plan
+that ended early: until every node runs the release's Kubernetes, the hooks hold the nodes that are not upgraded yet.
 """
 
 from __future__ import annotations
@@ -15,19 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from upgrade_manager.api.keys import (
-    ANNOTATION_POST_HOOK,
-    ANNOTATION_PRE_HOOK,
-    ANNOTATION_UPGRADE_STRATEGY,
-    FLEET_LOCAL,
-    PROVISIONING_CLUSTER,
-)
+from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.nodes import machine_plan
+from upgrade_manager.pipeline import upgrade_strategy
 from upgrade_manager.pipeline.errors import MissingObject
+from upgrade_manager.pipeline.selections import LOCAL_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,40 +32,88 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: A concurrency, which is a string in Rancher's API.
-ONE = "1"
-_HOOKS = {"preDrainHooks": ANNOTATION_PRE_HOOK, "postDrainHooks": ANNOTATION_POST_HOOK}
 _KUBERNETES = "/spec/kubernetesVersion"
 _RKE = "/spec/rkeConfig"
+_ANNOTATION = "/metadata/annotations/" + ANNOTATION_ORIGINAL_STRATEGY.replace("/", "~1")
 log = structlog.get_logger(__name__)
 
 
-async def read_cluster(ctx: ReconcileContext) -> Object:
-    """Return the provisioning cluster, read once per reconcile. Raises MissingObject."""
-    if ctx.cluster is None:
-        ctx.cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    if ctx.cluster is None:
+async def watched_cluster(ctx: ReconcileContext) -> Object:
+    """Return the provisioning cluster. Raises MissingObject."""
+    cluster = (await ctx.watch(LOCAL_CLUSTER)).get(PROVISIONING_CLUSTER, FLEET_LOCAL)
+    if cluster is None:
         raise MissingObject(
             f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; Rancher needs it "
             "to upgrade the nodes. Run kubectl logs -n cattle-system deployment/rancher"
         )
-    return ctx.cluster
+    return cluster
 
 
-async def start_upgrade(ctx: ReconcileContext) -> int:
-    """Patch the cluster once; return the generation that was set. Raises Conflict, MissingObject."""
-    cluster = await read_cluster(ctx)
-    release = ctx.status["releaseMetadata"]["kubernetes"]
-    # Hooks may be left from an earlier upgrade, and others raise the generation: all three conditions are needed.
-    is_patched = has_hooks(cluster) and objects.spec(cluster).get("kubernetesVersion") == release
-    if is_patched and generation(cluster) > recorded_cluster(ctx).get("provisionGeneration", 0):
-        return generation(cluster)
-    target = generation(cluster) + 1
-    test = {"op": "test", "path": _KUBERNETES, "value": objects.spec(cluster).get("kubernetesVersion")}
-    add = {"op": "add", "path": _KUBERNETES, "value": release}
-    values = {"provisionGeneration": target, "upgradeStrategy": upgrade_strategy(rke_config(cluster))}
-    await patch_rke_config(ctx, cluster, values, before=[test, add])
-    return target
+def next_generation(ctx: ReconcileContext, cluster: Object) -> int | None:
+    """Return the generation that starts the upgrade; None once Rancher has started it."""
+    recorded = ctx.status["provisionGeneration"]
+    if _record(cluster).get("uid") == ctx.owner.uid:
+        return None
+    is_patched = objects.spec(cluster).get("kubernetesVersion") == _release(ctx)
+    if recorded is not None and generation(cluster) >= recorded and is_patched:
+        # The annotation was removed by others.
+        return None
+    return generation(cluster) + 1
+
+
+async def start_upgrade(ctx: ReconcileContext, cluster: Object) -> None:
+    """Patch the cluster for the recorded generation, with the hooks. Raises Conflict if it was changed meanwhile."""
+    current = objects.spec(cluster).get("kubernetesVersion")
+    strategy = rke_config(cluster).get("upgradeStrategy")
+    values = {
+        "provisionGeneration": ctx.status["provisionGeneration"],
+        "upgradeStrategy": upgrade_strategy.with_hooks(strategy),
+    }
+    operations: list[Object] = [
+        {"op": "test", "path": _KUBERNETES, "value": current},
+        {"op": "add", "path": _KUBERNETES, "value": _release(ctx)},
+        *_annotate(cluster, _annotation(ctx, _original(cluster))),
+    ]
+    await _patch_cluster(ctx, cluster, operations, values)
+
+
+async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
+    """Add the hooks that others have removed, without another generation."""
+    values = {"upgradeStrategy": upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))}
+    await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, original)), values)
+    text = (
+        f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER}: the upgrade manager's drain hooks were removed from "
+        "spec.rkeConfig.upgradeStrategy and have been added again. Without them Rancher upgrades nodes that run VMs; "
+        "find the client that removed them in the API server's audit log"
+    )
+    ctx.events.warning(ctx.raw, "DrainHooksAdded", text, about=objects.resource_version(cluster))
+
+
+def read_strategy(cluster: Object) -> tuple[Any, Any]:
+    """Return the strategy to give back at the end, and the one to apply."""
+    return _original(cluster), upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))
+
+
+async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> None:
+    """Give the original strategy back, except the parts that others have changed since."""
+    cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    if cluster is None:
+        return
+    original, now = entry.get("original"), rke_config(cluster).get("upgradeStrategy")
+    if not upgrade_strategy.has_hooks(now):
+        # Not applied, or reverted by others.
+        reverted = now
+    else:
+        reverted = upgrade_strategy.merge(original, entry.get("applied"), now)
+    operations = _annotate(cluster, None)
+    if operations or reverted != now:
+        await _patch_cluster(ctx, cluster, operations, {} if reverted == now else {"upgradeStrategy": reverted})
+    if reverted != original:
+        text = (
+            f"{override}: parts of spec.rkeConfig.upgradeStrategy were changed during the upgrade and keep their new "
+            f"values; it was {json.dumps(original)} before"
+        )
+        ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
 
 
 async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
@@ -85,54 +130,6 @@ async def annotate_secret(ctx: ReconcileContext, name: str, values: dict[str, st
     await ctx.mark(SECRETS, name, {"annotations": values}, namespace=FLEET_LOCAL)
 
 
-def record_cluster(cluster: Object, *, stale: list[str]) -> dict[str, str]:
-    """Return the annotation that records the cluster before the patch, and the Secrets with a stale hook."""
-    record = {"provisionGeneration": generation(cluster), "upgradeStrategy": rke_config(cluster).get("upgradeStrategy")}
-    record |= {"leftOver": stale} if stale else {}
-    return {ANNOTATION_UPGRADE_STRATEGY: json.dumps(record, separators=(",", ":"), sort_keys=True)}
-
-
-def recorded_cluster(ctx: ReconcileContext) -> dict[str, Any]:
-    """Return the cluster's record on the plan; empty if it is missing or invalid."""
-    try:
-        record = json.loads(objects.annotations_of(ctx.raw).get(ANNOTATION_UPGRADE_STRATEGY, "{}"))
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) and isinstance(record.get("provisionGeneration"), int) else {}
-
-
-def stale_hooks(ctx: ReconcileContext) -> frozenset[str]:
-    """Return the recorded names of Secrets with a hook of an earlier upgrade."""
-    names = recorded_cluster(ctx).get("leftOver")
-    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
-
-
-async def patch_rke_config(
-    ctx: ReconcileContext, cluster: Object, values: Mapping[str, Any], *, before: list[Object] | None = None
-) -> None:
-    """Set or remove (None) members of rkeConfig. Raises Conflict if they differ from `cluster`, or Invalid."""
-    patch = JsonPatch([*(before or []), *_operations(cluster, values)])
-    try:
-        await ctx.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
-    except Invalid as error:
-        now = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-        if now is not None and objects.spec(now) == objects.spec(cluster):
-            raise
-        raise Conflict(f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} was changed concurrently: {error}") from error
-
-
-def _operations(cluster: Object, values: Mapping[str, Any]) -> list[Object]:
-    config = objects.spec(cluster).get("rkeConfig")
-    if not config:
-        return [{"op": "test", "path": _RKE, "value": config}, {"op": "add", "path": _RKE, "value": dict(values)}]
-    operations: list[Object] = []
-    for name, value in values.items():
-        path = {"path": f"{_RKE}/{name}"}
-        operations.append({"op": "test", "value": config.get(name), **path})
-        operations.append({"op": "remove", **path} if value is None else {"op": "add", "value": value, **path})
-    return operations
-
-
 def rke_config(cluster: Mapping[str, Any]) -> dict[str, Any]:
     """Return spec.rkeConfig, which may be null."""
     return (cluster.get("spec") or {}).get("rkeConfig") or {}
@@ -143,45 +140,81 @@ def generation(cluster: Mapping[str, Any]) -> int:
     return int(rke_config(cluster).get("provisionGeneration") or 0)
 
 
-def has_hooks(cluster: Mapping[str, Any]) -> bool:
-    """Return True if the cluster's upgradeStrategy has the manager's pre-drain hook."""
-    strategy = rke_config(cluster).get("upgradeStrategy") or {}
-    hooks = (strategy.get("controlPlaneDrainOptions") or {}).get("preDrainHooks") or []
-    return any(hook.get("annotation") == ANNOTATION_PRE_HOOK for hook in hooks)
+def _release(ctx: ReconcileContext) -> str:
+    return (ctx.status["releaseMetadata"] or {}).get("kubernetes") or ""
 
 
-def upgrade_strategy(rke: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the strategy changed to drain one node at a time, with the manager's hooks."""
-    old = rke.get("upgradeStrategy") or {}
-    return {
-        **old,
-        "controlPlaneConcurrency": ONE,
-        "workerConcurrency": ONE,
-        "controlPlaneDrainOptions": _drain_options(old.get("controlPlaneDrainOptions") or {}),
-        "workerDrainOptions": _drain_options(old.get("workerDrainOptions") or {}),
-    }
+def _original(cluster: Object) -> Any:
+    """Return the strategy before any upgrade: a plan that ended early has left its hooks, and recorded the original."""
+    strategy = rke_config(cluster).get("upgradeStrategy")
+    if not upgrade_strategy.has_hooks(strategy):
+        return strategy
+    record = _record(cluster)
+    return upgrade_strategy.without_hooks(record.get("upgradeStrategy", strategy))
 
 
-def without_hooks(strategy: Any) -> dict[str, Any] | None:
-    """Return the strategy without the manager's hooks; None if it is not an object."""
-    if not isinstance(strategy, dict):
-        return None
-    return {name: _cleaned(value) if isinstance(value, dict) else value for name, value in strategy.items()}
+def _record(cluster: Object) -> dict[str, Any]:
+    """Return the annotation of the plan that set the hooks; empty if it is missing or invalid."""
+    try:
+        record = json.loads(objects.annotations_of(cluster).get(ANNOTATION_ORIGINAL_STRATEGY, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
-def _drain_options(old: Mapping[str, Any]) -> dict[str, Any]:
-    enabled = dict.fromkeys(("enabled", "force", "ignoreDaemonSets", "deleteEmptyDirData"), True)
-    hooks = {
-        name: [*_without(old.get(name) or [], annotation), {"annotation": annotation}]
-        for name, annotation in _HOOKS.items()
-    }
-    return {**old, **enabled, **hooks}
+def _annotation(ctx: ReconcileContext, original: Any) -> str:
+    record = {"plan": ctx.owner.name, "uid": ctx.owner.uid, "upgradeStrategy": original}
+    return json.dumps(record, separators=(",", ":"))
 
 
-def _cleaned(options: dict[str, Any]) -> dict[str, Any]:
-    lists = {name: _without(options[name], key) for name, key in _HOOKS.items() if options.get(name)}
-    return {name: lists.get(name, value) for name, value in options.items() if lists.get(name, True)}
+def _annotate(cluster: Object, value: str | None) -> list[Object]:
+    """Return the operations that set or remove the annotation; none if nothing changes."""
+    present = objects.annotations_of(cluster)
+    if value is None:
+        return [{"op": "remove", "path": _ANNOTATION}] if ANNOTATION_ORIGINAL_STRATEGY in present else []
+    parent = [] if objects.metadata(cluster).get("annotations") else _ADD_ANNOTATIONS
+    return [*parent, {"op": "add", "path": _ANNOTATION, "value": value}]
 
 
-def _without(hooks: list[dict[str, Any]], annotation: str) -> list[dict[str, Any]]:
-    return [hook for hook in hooks if hook.get("annotation") != annotation]
+_ADD_ANNOTATIONS: list[Object] = [
+    {"op": "test", "path": "/metadata/annotations", "value": None},
+    {"op": "add", "path": "/metadata/annotations", "value": {}},
+]
+
+
+async def _patch_cluster(
+    ctx: ReconcileContext, cluster: Object, operations: list[Object], values: Mapping[str, Any]
+) -> None:
+    """Apply the operations, and set members of rkeConfig or remove those that are None.
+
+    Raises Conflict if the members differ from `cluster` by now, and Invalid if the patch is refused.
+    """
+    patch = JsonPatch([*operations, *_set_members(cluster, values)])
+    try:
+        await ctx.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+    except Invalid as error:
+        now = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+        if now is not None and _patched_fields(now) == _patched_fields(cluster):
+            raise
+        raise Conflict(f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} was changed concurrently: {error}") from error
+
+
+def _patched_fields(cluster: Object) -> tuple[Any, ...]:
+    config = objects.spec(cluster).get("rkeConfig")
+    members = [(config or {}).get(name) for name in ("provisionGeneration", "upgradeStrategy")]
+    annotation = objects.annotations_of(cluster).get(ANNOTATION_ORIGINAL_STRATEGY)
+    return objects.spec(cluster).get("kubernetesVersion"), bool(config), *members, annotation
+
+
+def _set_members(cluster: Object, values: Mapping[str, Any]) -> list[Object]:
+    if not values:
+        return []
+    config = objects.spec(cluster).get("rkeConfig")
+    if not config:
+        return [{"op": "test", "path": _RKE, "value": config}, {"op": "add", "path": _RKE, "value": dict(values)}]
+    operations: list[Object] = []
+    for name, value in values.items():
+        path = {"path": f"{_RKE}/{name}"}
+        operations.append({"op": "test", "value": config.get(name), **path})
+        operations.append({"op": "remove", **path} if value is None else {"op": "add", "value": value, **path})
+    return operations

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PROGRESSING
-from upgrade_manager.api.keys import ANNOTATION_RESTORED, ANNOTATION_TORN_DOWN, FINALIZER, HARVESTER_SYSTEM
+from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline.cleanup import clean_up
+from upgrade_manager.pipeline import freeze
+from upgrade_manager.pipeline.cleanup import clean_up, give_back
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.overrides import blocks_next_plan
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
@@ -34,6 +36,8 @@ RECONCILE_TIMEOUT = 35.0
 RECORD_TIMEOUT = 10.0
 #: Seconds until the next reconcile if the caches do not show the manager's own writes in time.
 STALE_CACHE_RETRY = 1.0
+#: Seconds between two checks of a failed plan that gives its settings back.
+RESTORE_RETRY = 5.0
 LOGS = f"Run kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester-upgrade-manager"
 log = structlog.get_logger(__name__)
 
@@ -107,28 +111,30 @@ class PlanReconciler:
         if objects.is_deleting(ctx.raw):
             return await self._finalize(ctx)
         if ctx.status.ended:
-            return await self._clean_up_failed(ctx)
-        if not ctx.status.phase and not await self._accept(ctx):
-            return Done()
+            return await self._end(ctx)
+        if not ctx.status.phase:
+            refused = await self._accept(ctx)
+            if refused is not None:
+                return refused
+        elif FINALIZER not in objects.finalizers(ctx.raw):
+            # `kubectl replace` with a manifest without it removes it.
+            await ctx.set_finalizers([*objects.finalizers(ctx.raw), FINALIZER])
         return await self._finish_step(ctx, await self._engine.advance(ctx))
 
     async def _finish_step(self, ctx: ReconcileContext, result: PhaseResult) -> Result:
         if isinstance(result, Failed):
-            ctx.status.fail(result.cause)
+            remedy = await freeze.remedy(ctx)
+            ctx.status.fail(result.cause, remedy)
             await self._persist(ctx)
             log.error("upgrade failed", cause=result.cause)
-            return await self._clean_up_failed(ctx)
+            return await self._end(ctx)
         ctx.status.healthy()
         if isinstance(result, Waiting):
             return await self._wait(ctx, result)
-        # Before the clean-up: otherwise a crash would run the last phase again, which recreates the removed objects.
-        await self._persist(ctx)
-        await clean_up(ctx, keep_failed_jobs=False)
         ctx.status.succeed(ctx.target)
         await self._persist(ctx)
         log.info("upgrade succeeded")
-        await self._informers.drop(ctx.owner.name)
-        return Done()
+        return await self._end(ctx)
 
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
         ctx.status.upgrading(ctx.target)
@@ -140,39 +146,56 @@ class PlanReconciler:
         await ctx.informers.prune()
         return Done() if waiting.after is None else RequeueAfter(waiting.after)
 
-    async def _accept(self, ctx: ReconcileContext) -> bool:
-        """Start the upgrade, or block the plan permanently if another one holds the cluster."""
+    async def _accept(self, ctx: ReconcileContext) -> Result | None:
+        """Start the upgrade; return a result if another plan holds the cluster.
+
+        A plan that is created during another upgrade is blocked permanently. One that is created while a failed plan
+        gives its settings back starts afterwards.
+        """
         if _is_blocked(ctx.raw):
             # The process that blocked the plan may have died before it sent the event.
             ctx.events.blocked(ctx.raw)
-            return False
-        other = await self._holder(ctx)
-        if other:
-            ctx.status.block(other)
+            return Done()
+        # Listed from the API server, because the cache may be stale.
+        plans = (await ctx.client.list(UPGRADE_PLANS)).items
+        others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
+        running = next((objects.name(plan) for plan in others if _is_progressing(plan)), "")
+        if running:
+            ctx.status.block(running)
             await self._persist(ctx)
             ctx.events.blocked(ctx.raw)
-            log.warning("upgrade blocked", other=other)
-            return False
+            log.warning("upgrade blocked", other=running)
+            return Done()
+        ended = next((objects.name(plan) for plan in others if blocks_next_plan(plan)), "")
+        if ended:
+            ctx.status.wait_for_end(ended)
+            await self._persist(ctx)
+            return RequeueAfter(RESTORE_RETRY)
         await ctx.claim(FINALIZER)
         ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target)
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("upgrade started")
-        return True
+        return None
 
-    async def _holder(self, ctx: ReconcileContext) -> str:
-        """Return the plan that holds the cluster; listed from the API server, because the cache may be stale."""
-        plans = (await ctx.client.list(UPGRADE_PLANS)).items
-        return next((objects.name(p) for p in plans if objects.uid(p) != ctx.owner.uid and _holds_cluster(p)), "")
-
-    async def _clean_up_failed(self, ctx: ReconcileContext) -> Result:
-        """Clean up after a failed plan, once; a succeeded one was cleaned up before it was recorded as such."""
-        if ctx.status.phase == FAILED and objects.annotations_of(ctx.raw).get(ANNOTATION_TORN_DOWN) != "true":
-            await clean_up(ctx, keep_failed_jobs=True)
-            await ctx.annotate({ANNOTATION_TORN_DOWN: "true"})
+    async def _end(self, ctx: ReconcileContext) -> Result:
+        """Clean up after a plan that has ended, then remove the finalizer, so that it can always be deleted."""
+        if FINALIZER in objects.finalizers(ctx.raw):
+            await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
+            await ctx.set_finalizers(_others(ctx.raw))
         await self._persist(ctx)
         await self._informers.drop(ctx.owner.name)
         return Done()
+
+    async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
+        cluster = await freeze.frozen_cluster(ctx)
+        try:
+            await give_back(ctx, keep_strategy=cluster is not None)
+        finally:
+            await self._persist(ctx)
+        if cluster is not None:
+            await freeze.warn(ctx, cluster)
+        await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
 
     async def _finalize(self, ctx: ReconcileContext) -> Result:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""
@@ -182,10 +205,10 @@ class PlanReconciler:
             if not await self._is_finalizing(ctx):
                 log.info("plan already deleted, clean-up skipped")
                 return Done()
-            await clean_up(ctx, keep_failed_jobs=False)
+            await self._clean_up(ctx, keep_failed_jobs=False)
             await self._informers.drop(ctx.owner.name)
         try:
-            await ctx.set_finalizers([name for name in objects.finalizers(ctx.raw) if name != FINALIZER])
+            await ctx.set_finalizers(_others(ctx.raw))
         except NotFound:
             log.info("plan already deleted")
         log.info("plan deleted")
@@ -227,12 +250,12 @@ class PlanReconciler:
         return await self._is_fresh(ctx.owner.name) and seen
 
 
-def _holds_cluster(plan: Object) -> bool:
-    """Return True if the plan is in progress, or has failed without having reverted its overrides yet."""
-    if (objects.condition(plan, PROGRESSING) or {}).get("status") == "True":
-        return True
-    restored = objects.annotations_of(plan).get(ANNOTATION_RESTORED) == "true"
-    return objects.status(plan).get("currentPhase") == FAILED and not restored
+def _others(plan: Object) -> list[str]:
+    return [name for name in objects.finalizers(plan) if name != FINALIZER]
+
+
+def _is_progressing(plan: Object) -> bool:
+    return (objects.condition(plan, PROGRESSING) or {}).get("status") == "True"
 
 
 def _is_blocked(plan: Object) -> bool:

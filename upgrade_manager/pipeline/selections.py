@@ -11,6 +11,7 @@ from upgrade_manager.api.keys import (
     LABEL_SERVICE_NAME,
     MACHINE_PLAN_SECRET_TYPE,
     MANAGED_LABEL,
+    PROVISIONING_CLUSTER,
     Component,
 )
 from upgrade_manager.api.names import repo_service_name
@@ -20,6 +21,7 @@ from upgrade_manager.kube.resources import (
     JOBS,
     MACHINES,
     NODES,
+    PROVISIONING_CLUSTERS,
     SECRETS,
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
@@ -37,6 +39,10 @@ MACHINE_PLANS = InformerSpec(
 )
 #: Machines, which map machine-plan Secrets to nodes.
 LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL)
+#: Rancher's provisioning cluster, whose upgradeStrategy must keep the manager's hooks.
+LOCAL_CLUSTER = InformerSpec(
+    resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=f"metadata.name={PROVISIONING_CLUSTER}"
+)
 
 
 def one_image(namespace: str, name: str) -> InformerSpec:

@@ -14,6 +14,7 @@ from upgrade_manager.api.conditions import (
     RECONCILE_ERROR,
     RECONCILE_SUCCESS,
     TRUE,
+    UPGRADE_FAILED,
     Condition,
     find_condition,
     set_condition,
@@ -151,8 +152,17 @@ class StatusPatch:
 
     def block(self, other: str) -> None:
         """Refuse the plan: another one holds the cluster."""
-        text = f"UpgradePlan {other} is in progress. Delete this plan; create it again when {other} has ended"
-        self._condition(AVAILABLE, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)
+        text = (
+            f"UpgradePlan {other} was in progress when this plan was created. Delete this plan; create a new one "
+            f"when {other} has ended"
+        )
+        for type_ in (AVAILABLE, PROGRESSING):
+            self._condition(type_, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)
+
+    def wait_for_end(self, other: str) -> None:
+        """Hold the plan until another one that has failed has given its settings back."""
+        text = f"Waiting for UpgradePlan {other}, which has failed, to give the settings back that it changed"
+        self._condition(AVAILABLE, FALSE, "Waiting", text)
 
     def upgrading(self, target: str) -> None:
         """Set Available: the plan holds the cluster."""
@@ -195,14 +205,16 @@ class StatusPatch:
         self._condition(PROGRESSING, FALSE, SUCCEEDED, f"Upgraded {self._route(target)} in {duration} ({count})")
         self.healthy()
 
-    def fail(self, cause: str) -> None:
-        """End the upgrade: it has failed. Degraded stays as it is."""
+    def fail(self, cause: str, remedy: str = "") -> None:
+        """End the upgrade: it has failed; `remedy` describes how to go on, if a new plan alone does not suffice."""
         self.record(FAILED)
         self._condition(
             AVAILABLE, FALSE, EXECUTED, "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
         )
         # The cause names everything that failed, which may be 1,000 nodes.
         self._condition(PROGRESSING, FALSE, FAILED, cause, limit=MAX_MESSAGE)
+        text = f"{cause.rstrip('.')}. {remedy or 'Correct the cause, and create a new UpgradePlan'}"
+        self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
 
     def _route(self, target: str) -> str:
         previous = self["previousVersion"]

@@ -9,6 +9,7 @@ from upgrade_manager.api.keys import (
     HARVESTER_SYSTEM,
     LABEL_JOB_TYPE,
     LABEL_NODE,
+    LABEL_REPEATED,
     Component,
     JobType,
 )
@@ -53,10 +54,17 @@ def cluster_upgrade_job(owner: Owner, settings: JobSettings) -> dict[str, Any]:
 
 
 def node_job(
-    owner: Owner, settings: JobSettings, *, node: str, job_type: JobType, suspended: bool = False
+    owner: Owner,
+    settings: JobSettings,
+    *,
+    node: str,
+    job_type: JobType,
+    suspended: bool = False,
+    repeated: bool = False,
 ) -> dict[str, Any]:
-    """Build a Job that upgrades a node, as root on the host."""
+    """Build a Job that upgrades a node, as root on the host; `repeated` marks a drain of an upgraded node."""
     job = _node_manifest(owner, node=node, job_type=job_type)
+    job["metadata"]["labels"] |= {LABEL_REPEATED: "true"} if repeated else {}
     env = [_plan_name(owner), {"name": NODE_NAME, "value": node}]
     if job_type in REBOOTING:
         env.append({"name": POD_NAME, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})

@@ -41,8 +41,9 @@ async def test_nothing_changes_before_originals_are_recorded(stage: NodeUpgradeR
     ctx = await stage.context()
     # The plan changes meanwhile, so that the record conflicts.
     await stage.client.patch(UPGRADE_PLANS, "up", MergePatch({"metadata": {"labels": {"touched": "yes"}}}))
+    await stage.phase.enter(ctx)
     with pytest.raises(Conflict):
-        await stage.phase.enter(ctx)
+        await stage.phase.run(ctx)
     assert await stage.of_others() == before
 
 
@@ -56,9 +57,12 @@ async def test_nothing_changes_before_originals_are_recorded(stage: NodeUpgradeR
 async def test_original_is_recorded_once_before_the_change(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1")
     await stage.put_interval()
+    await stage.enter()
     for _ in range(3):
-        await stage.phase.enter(await stage.context())
+        await stage.run(record=False)
     assert objects.annotations_of(await stage.plan())[f"management.harvesterhci.io/{INTERVAL}"] == "600"
+    (entry,) = (await stage.status())["originals"]
+    assert (entry["original"], entry["applied"]) == ("600", "1800")
     assert await stage.interval() == "1800"
 
 
@@ -66,7 +70,7 @@ async def test_missing_rancher_cluster_blocks_the_phase(stage: NodeUpgradeRun) -
     await stage.cluster.nodes("n1", "n2")
     await stage.cluster.plan(status={"releaseMetadata": RELEASE})
     with pytest.raises(MissingObject):
-        await stage.phase.enter(await stage.context())
+        await stage.enter()
 
 
 @pytest.mark.rule(
@@ -138,12 +142,12 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun)
 
 @pytest.mark.rule("nodes: a post-drain hook that delays the phase is reported with node, Secret, state and next step")
 async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgradeRun) -> None:
-    nodes = ("n1", "n2", "n3", "n4", "n5")
+    nodes = ("n1", "n2", "n4", "n5")
     await stage.begin(*nodes)
     await stage.move(**dict.fromkeys(nodes, "PostDrained"))
-    for node in nodes:
+    await stage.machine("n3")
+    for node in (*nodes, "n3"):
         await stage.rancher(node, post="{}" if node == "n2" else OPTIONS)
-    await stage.client.delete(NODES, "n3")
     place = "rke.cattle.io/post-drain of Secret fleet-local"
     assert await stage.waiting() == (
         f"n1: {place}/s-n1 is acknowledged; waiting for Rancher to uncordon the node; "
@@ -154,7 +158,7 @@ async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgra
         "2 more (4 of 4 nodes done)"
     )
     await stage.rancher("n2", post=None)
-    assert [(await stage.acknowledgements(node)).get(POST) for node in nodes] == [OPTIONS, None, None, OPTIONS, OPTIONS]
+    assert [(await stage.acknowledgements(node)).get(POST) for node in nodes] == [OPTIONS, None, OPTIONS, OPTIONS]
 
 
 @pytest.mark.rule("nodes: acknowledging changes one annotation of the Secret, whose data is never read")
@@ -175,10 +179,8 @@ async def test_acknowledgement_changes_one_annotation(stage: NodeUpgradeRun) -> 
     assert after == before
 
 
-@pytest.mark.rule("nodes: status.provisionGeneration is recorded before any hook is acknowledged")
-async def test_generation_is_recorded_before_acknowledgements(
-    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.rule("nodes: status.provisionGeneration is recorded before the Rancher cluster is patched")
+async def test_generation_is_recorded_before_the_patch(stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     await stage.set_up("n1", "n2")
     await stage.enter()
     await stage.rancher("n1", pre=OPTIONS)
@@ -187,7 +189,7 @@ async def test_generation_is_recorded_before_acknowledgements(
         for _ in range(2):
             with pytest.raises(Conflict):
                 await stage.run()
-    assert await stage.generation() == 5
+    assert await stage.generation() == 4
     assert await stage.jobs() == []
     await stage.run()
     assert (await stage.status())["provisionGeneration"] == await stage.generation() == 5
@@ -259,12 +261,40 @@ async def test_hook_of_the_built_in_flow_is_not_acknowledged(stage: NodeUpgradeR
     assert await stage.jobs() == []
 
 
-@pytest.mark.rule("nodes: a node that leaves is logged and blocks nothing")
-async def test_deleted_node_does_not_block_the_phase(stage: NodeUpgradeRun) -> None:
+@pytest.mark.rule(
+    "nodes: a recorded node that cannot be observed while its Machine exists holds the phase",
+    "nodes: a node that leaves, with its Machine, is reported by the event NodeLeft and blocks nothing",
+)
+async def test_deleted_node_holds_the_phase_with_its_machine(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")
-    await stage.move(n1="PostDrained")
+    await stage.move(n1="PostDrained", n2="PostDrained")
     await stage.client.delete(NODES, "n2")
+    reason = "its Node does not exist, but Machine fleet-local/m-n2 does. Start the node, or delete the Machine"
+    assert await stage.waiting() == f"n2: {reason} (1 of 2 nodes done)"
+    assert (await stage.status())["nodeUpgradeStatuses"]["n2"] == {"state": "PostDrained", "message": reason}
+    await stage.client.delete(MACHINES, "m-n2", namespace="fleet-local")
     assert await stage.run() == Completed()
+    assert "NodeLeft" in [reason for reason, _ in stage.cluster.recorder.recorded]
+
+
+@pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")
+async def test_node_without_its_label_holds_the_phase(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    await _label(stage, "n2", managed=False)
+    await stage.enter()
+    assert await stage.states() == {"n1": "ImagePreloaded", "n2": "ImagePreloaded"}
+    await stage.run()
+    await stage.move(n1="PostDrained")
+    reason = "its label harvesterhci.io/managed=true is missing. Add it: kubectl label node n2 "
+    assert (await stage.waiting()).startswith(f"n2: {reason}")
+    await _label(stage, "n2", managed=True)
+    await stage.move(n2="PostDrained")
+    assert await stage.run() == Completed()
+
+
+async def _label(stage: NodeUpgradeRun, node: str, *, managed: bool) -> None:
+    patch = MergePatch({"metadata": {"labels": {MANAGED_LABEL: "true" if managed else None}}})
+    await stage.client.patch(NODES, node, patch)
 
 
 @pytest.mark.rule("nodes: a node that joins is logged, blocks nothing and is upgraded when its hook is pending")
@@ -287,12 +317,11 @@ async def test_secret_without_machine_does_not_block_the_end(stage: NodeUpgradeR
     assert await stage.run() == Completed()
 
 
-async def test_nodes_without_the_managed_label_are_an_error(stage: NodeUpgradeRun) -> None:
+async def test_missing_record_of_nodes_is_an_error(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")
-    patch = MergePatch({"metadata": {"labels": {"harvesterhci.io/managed": None}}})
-    for node in ("n1", "n2"):
-        await stage.client.patch(NODES, node, patch)
-    with pytest.raises(BadCluster, match="All nodes lack the label"):
+    patch = MergePatch({"status": {"nodeUpgradeStatuses": None}})
+    await stage.client.patch(UPGRADE_PLANS, "up", patch, subresource="status")
+    with pytest.raises(BadCluster, match="lists no nodes"):
         await stage.run()
 
 

@@ -10,7 +10,6 @@ from tests.support.harvester import RELEASE
 from tests.support.nodes import OPTIONS, POST, POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
-from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 
 if TYPE_CHECKING:
@@ -83,15 +82,14 @@ async def test_stale_hook_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
     assert await stage.acknowledgements("n1") == {}
 
 
-async def test_node_that_joins_before_the_phase_takes_part(stage: NodeUpgradeRun) -> None:
-    await stage.set_up("n1", "n2")
-    ctx = await stage.context()
-    ctx.status["singleNode"] = "n1"
-    await ctx.persist()
+@pytest.mark.rule("nodes: Initialize decides once that a cluster is a single node")
+async def test_node_that_joins_before_the_phase_changes_nothing(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1")
+    await stage.cluster.nodes("n2")
     await stage.enter()
     await stage.run()
-    assert "singleNode" not in await stage.status()
-    assert await stage.generation() == 5
+    assert (await stage.status())["singleNode"] == "n1"
+    assert await stage.generation() == 4
 
 
 async def test_node_that_joins_later_changes_nothing(stage: NodeUpgradeRun) -> None:
@@ -106,11 +104,10 @@ async def test_node_that_joins_later_changes_nothing(stage: NodeUpgradeRun) -> N
     assert await stage.generation() == 4
 
 
-async def test_missing_single_node_is_an_error(stage: NodeUpgradeRun) -> None:
+async def test_missing_single_node_holds_the_phase(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1")
     await stage.client.delete(NODES, "n1")
-    with pytest.raises(BadCluster, match="Node n1 does not exist"):
-        await stage.run()
+    assert (await stage.waiting()).startswith("n1: its Node does not exist, but Machine fleet-local/m-n1 does")
 
 
 @pytest.mark.rule(

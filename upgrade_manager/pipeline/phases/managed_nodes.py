@@ -22,11 +22,10 @@ def single_node(nodes: Sequence[Object]) -> str | None:
     return objects.name(nodes[0]) if len(nodes) == 1 else None
 
 
-def unmanaged(node: str | None = None) -> BadCluster:
-    """Return the error for a node, or a cluster, without the managed label."""
-    lacking = f"Node {node} does not exist or lacks" if node else "All nodes lack"
+def unmanaged() -> BadCluster:
+    """Return the error about the managed label that all nodes lack."""
     label = f"{MANAGED_LABEL}=true"
-    return BadCluster(f"{lacking} the label {label}. Add it: kubectl label node {node or 'NAME'} {label}")
+    return BadCluster(f"All nodes lack the label {label}. Add it: kubectl label node NAME {label}")
 
 
 def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:

@@ -12,12 +12,16 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES
+from upgrade_manager.nodes import machine_plan
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.drain import job_message
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import (
     AcknowledgeHook,
     ClearPendingOS,
+    Decision,
+    NodeView,
+    RemoveJob,
     RestoreVMs,
     ResumeJob,
     SetPendingOS,
@@ -26,15 +30,20 @@ from upgrade_manager.nodes.model import (
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.pending_hooks import remaining_hooks
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
-from upgrade_manager.pipeline import overrides, rancher, vm_restore
+from upgrade_manager.pipeline import missing_nodes, overrides, rancher, vm_restore
+from upgrade_manager.pipeline.cleanup import give_back
 from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
+from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.missing_nodes import machine_nodes
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes, unmanaged
+from upgrade_manager.pipeline.phases.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from upgrade_manager.nodes.model import Decision, Effect, NodeView
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.model import Effect
     from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
@@ -53,6 +62,8 @@ class _State:
     target: Target
     #: The name of a single-node cluster's node; None if Rancher drives the upgrade.
     single: str | None
+    #: Rancher's cluster; None for a single node.
+    cluster: Object | None
     unknown_pause_nodes: str
     decisions: list[Decided] = field(default_factory=list)
 
@@ -70,24 +81,28 @@ class NodeUpgrade(Phase):
         self._anomalies = AnomalyLog()
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
-        """Record the nodes that take part, and override settings."""
-        nodes = (await ctx.watch(MANAGED_NODES)).list()
-        # Nodes may have joined or left since Initialize; from here on it is fixed.
-        ctx.status["singleNode"] = single_node(nodes)
-        for name in map(objects.name, nodes):
+        """Record the nodes that take part, and the originals of the settings to override."""
+        specs = (MANAGED_NODES, LOCAL_MACHINES, MACHINE_PLANS)
+        await run_all(ctx.watch_all(*specs, own_jobs(ctx.owner)), overrides.record_originals(ctx))
+        nodes, machines, secrets = await ctx.watch_all(*specs)
+        names = list(map(objects.name, nodes.list()))
+        if ctx.status["singleNode"] is None:
+            # Rancher upgrades the nodes of all Machines, also one whose managed label is missing at this moment.
+            names += machine_nodes(machines)
+            ctx.status["staleHooks"] = machine_plan.with_hooks(secrets.list()) or None
+        for name in sorted(set(names)):
             if ctx.status.node_state(name) is None:
                 ctx.status.move_node(name, NodeState.IMAGE_PRELOADED)
-        await overrides.record_originals(ctx)
-        await overrides.apply_overrides(ctx)
         return None
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Run the steps in order, until one returns a result."""
         state = await _observe(ctx)
         for step in (
-            _start_rancher,
+            _begin,
             self._log_anomalies,
             _decide,
+            _keep_hooks,
             _apply_effects,
             _fail,
             _start_nodes,
@@ -98,6 +113,11 @@ class NodeUpgrade(Phase):
                 return result
         await vm_restore.report_failures(ctx)
         return await _progress(ctx, state)
+
+    async def exit(self, ctx: ReconcileContext) -> Waiting | None:
+        """Give all settings back: Rancher must not wait for a manager that has finished with the nodes."""
+        await give_back(ctx, keep_strategy=False)
+        return None
 
     async def _log_anomalies(self, ctx: ReconcileContext, state: _State) -> None:
         nodes, single = ctx.status.known_nodes(), state.single is not None
@@ -112,33 +132,71 @@ async def _observe(ctx: ReconcileContext) -> _State:
         nodes=await ctx.watch(MANAGED_NODES),
         jobs=await ctx.watch(own_jobs(ctx.owner)),
     )
-    release = ctx.status["releaseMetadata"]
+    release, single = ctx.status["releaseMetadata"], ctx.status["singleNode"]
     return _State(
         observed=observed,
-        target=Target(release["os"], release.get("kubernetes") or "", rancher.stale_hooks(ctx)),
-        single=ctx.status["singleNode"],
+        target=Target(release["os"], release.get("kubernetes") or "", frozenset(ctx.status["staleHooks"] or ())),
+        single=single,
+        cluster=None if single else await rancher.watched_cluster(ctx),
         unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes),
     )
 
 
-async def _start_rancher(ctx: ReconcileContext, state: _State) -> None:
-    """Patch Rancher's cluster once."""
-    if state.single is not None or ctx.status["provisionGeneration"] is not None:
+async def _begin(ctx: ReconcileContext, state: _State) -> None:
+    """Override the settings and start Rancher, before the first node starts."""
+    generation = None
+    if state.cluster is not None:
+        generation = rancher.next_generation(ctx, state.cluster)
+        if generation is None:
+            return
+        ctx.status["provisionGeneration"] = generation
+    elif _has_started(ctx):
         return
-    await rancher.remove_acknowledgements(ctx, state.observed.secrets.list())
-    ctx.status["provisionGeneration"] = await rancher.start_upgrade(ctx)
-    # The same message as `_progress`, to save a write.
+    # Intent before effect. The same message as `_progress`, to save a write.
     ctx.status.waiting(_message(NEXT_NODE, state, done=0, nodes=len(state.observed.nodes)))
-    # Before any acknowledgement, which after a crash would otherwise be removed as an earlier upgrade's.
     await ctx.persist()
+    await overrides.apply_overrides(ctx)
+    if state.cluster is not None:
+        await rancher.remove_acknowledgements(ctx, state.observed.secrets.list())
+        await rancher.start_upgrade(ctx, state.cluster)
+        # The observed cluster is out of date; the next reconcile checks its hooks.
+        state.cluster = None
+
+
+def _has_started(ctx: ReconcileContext) -> bool:
+    states = [ctx.status.node_state(name) for name in ctx.status.known_nodes()]
+    return any(state is not None and state.group > NodeState.IMAGE_PRELOADED.group for state in states)
 
 
 async def _decide(ctx: ReconcileContext, state: _State) -> None:
     single, spec, uid = state.single, ctx.plan.spec, ctx.owner.uid
     decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
+    recorded = {single} if single else ctx.status.known_nodes()
+    for name in sorted(recorded - {view.name for view, _ in decisions}):
+        reason = await missing_nodes.reason(ctx, name)
+        if reason:
+            decisions.append(_missing(name, ctx.status.node_state(name), reason))
+        else:
+            text = f"node {name} left during the upgrade: neither its Node nor its Machine exists"
+            ctx.events.warning(ctx.raw, "NodeLeft", text, about=name)
+    if not decisions and not recorded:
+        raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
     state.decisions = one_at_a_time(decisions)
-    if not state.decisions:
-        raise unmanaged(single)
+
+
+def _missing(name: str, recorded: NodeState | None, reason: str) -> Decided:
+    view = NodeView(name=name, state=recorded, os_image="", ready=False, pending_os="", jobs={})
+    return view, Decision(state=recorded, progress=f"{name}: {reason}", message=reason, holds=True)
+
+
+async def _keep_hooks(ctx: ReconcileContext, state: _State) -> None:
+    """Add the drain hooks again if others removed them while nodes are left, recording the new original first."""
+    if state.cluster is None or not _unfinished(state):
+        return
+    change = overrides.changed_strategy(ctx, state.cluster)
+    if change is not None:
+        await ctx.persist()
+        await rancher.add_hooks(ctx, state.cluster, original=change.get("original"))
 
 
 async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:
@@ -190,9 +248,11 @@ def _restores_vms(decision: Decision) -> bool:
 
 async def _apply(ctx: ReconcileContext, effect: Effect) -> None:
     match effect:
-        case StartJob(node=node, job_type=job_type, suspended=suspended):
-            job = node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, suspended=suspended)
-            await ctx.ensure(JOBS, job)
+        case StartJob(node=node, job_type=job_type, suspended=suspended, repeated=repeated):
+            marks = {"suspended": suspended, "repeated": repeated}
+            await ctx.ensure(JOBS, node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, **marks))
+        case RemoveJob(node=node, job_type=job_type):
+            await _remove_job(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
         case ResumeJob(node=node, job_type=job_type):
             await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
         case AcknowledgeHook(secret=secret, annotation=annotation, value=value):
@@ -201,6 +261,13 @@ async def _apply(ctx: ReconcileContext, effect: Effect) -> None:
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
         case ClearPendingOS(node=node):
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: None}})
+
+
+async def _remove_job(ctx: ReconcileContext, job: str) -> None:
+    try:
+        await ctx.client.delete(JOBS, job, namespace=HARVESTER_SYSTEM)
+    except NotFound:
+        log.info("Job not found, not removed", job=job)
 
 
 async def _resume(ctx: ReconcileContext, job: str) -> None:
@@ -213,7 +280,7 @@ async def _resume(ctx: ReconcileContext, job: str) -> None:
 
 async def _progress(ctx: ReconcileContext, state: _State) -> PhaseResult:
     """Report the nodes that are not done; when all are, the hooks that Rancher has not removed."""
-    unfinished = [pair for pair in state.decisions if pair[1].state is None or not pair[1].state.upgraded]
+    unfinished = _unfinished(state)
     if unfinished:
         busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
         paused = paused_message(unfinished, cordoned=state.single is None)
@@ -224,6 +291,10 @@ async def _progress(ctx: ReconcileContext, state: _State) -> PhaseResult:
         return Completed()
     done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
     return Waiting(message=_message(shown, state, done=done, nodes=nodes))
+
+
+def _unfinished(state: _State) -> list[Decided]:
+    return [pair for pair in state.decisions if pair[1].holds or pair[1].state is None or not pair[1].state.upgraded]
 
 
 def _is_busy(view: NodeView, decision: Decision) -> bool:

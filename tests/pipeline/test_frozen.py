@@ -1,0 +1,169 @@
+"""Plans that end before all nodes are upgraded: no node changes until the next plan, which continues."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.actors.machine_plan import DRAIN_OPTIONS
+from tests.support.simulate import RepairableScenario, fault
+from tests.support.upgrade import UpgradeRun, condition, started
+from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FINALIZER
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK as POST
+from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK as PRE
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import JsonPatch, MergePatch
+from upgrade_manager.kube.resources import EVENTS, NODES, PROVISIONING_CLUSTERS, SECRETS
+
+if TYPE_CHECKING:
+    from hack.simulation import Simulation
+    from tests.support.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
+
+#: Longer than Rancher needs to upgrade all nodes.
+LONG = 1800.0
+STRATEGY = {"controlPlaneConcurrency": "2", "workerConcurrency": "1"}
+SECOND = "node-2"
+
+
+async def cluster(simulation: Simulation) -> Object:
+    """Return Rancher's cluster."""
+    return await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+
+
+async def strategy(simulation: Simulation) -> Any:
+    return objects.spec(await cluster(simulation))["rkeConfig"].get("upgradeStrategy")
+
+
+async def set_strategy(simulation: Simulation, value: Any) -> None:
+    """Set or remove the strategy as a user does."""
+    path = {"path": "/spec/rkeConfig/upgradeStrategy"}
+    operation = {"op": "remove", **path} if value is None else {"op": "add", **path, "value": value}
+    await simulation.client().patch(PROVISIONING_CLUSTERS, "local", JsonPatch([operation]), namespace="fleet-local")
+
+
+async def nodes(simulation: Simulation) -> dict[str, Any]:
+    """Return by node: kubelet, OS, boots and whether it is cordoned."""
+    found = (await simulation.client().list(NODES)).items
+    return {
+        objects.name(node): (
+            node["status"]["nodeInfo"]["kubeletVersion"],
+            node["status"]["nodeInfo"]["osImage"],
+            simulation.hosts.of(objects.name(node)).boots,
+            bool(objects.spec(node).get("unschedulable")),
+        )
+        for node in found
+    }
+
+
+async def assert_frozen(simulation: Simulation) -> None:
+    """Check that nothing happens to any node for a long time."""
+    # Rancher cordons the next node and sets its pre-drain hook.
+    await asyncio.sleep(LONG)
+    before = await nodes(simulation)
+    await asyncio.sleep(LONG)
+    assert await nodes(simulation) == before
+    old = simulation.scenario.software.kubernetes
+    assert old in {kubelet for kubelet, *_ in before.values()}
+
+
+async def assert_continued(stage: UpgradeRun, original: Any) -> None:
+    """Check that the next plan upgrades all nodes and gives the original strategy back."""
+    following = replace(stage, name="next")
+    await following.create_plan()
+    await following.succeed()
+    simulation = stage.simulation
+    release = simulation.scenario.release
+    after = await nodes(simulation)
+    assert {found[:2] for found in after.values()} == {(release.kubernetes, f"Harvester {release.harvester}")}
+    assert not any(cordoned for *_, cordoned in after.values())
+    assert await strategy(simulation) == original
+    assert ANNOTATION_ORIGINAL_STRATEGY not in objects.annotations_of(await cluster(simulation))
+
+
+@pytest.mark.rule(
+    "nodes: after a failure the hooks stay until every node runs the release's Kubernetes",
+    "nodes: the next plan takes over, and gives the first plan's original strategy back",
+)
+@pytest.mark.parametrize("step", ["pre-drain", "post-drain"])
+@pytest.mark.parametrize("original", [None, STRATEGY], ids=["none", "a strategy"])
+@pytest.mark.thin
+async def test_failure_freezes_the_cluster(simulate: Simulate, step: str, original: Any) -> None:
+    scenario = RepairableScenario.of(**fault(step, SECOND))
+    async with simulate(scenario) as simulation:
+        if original:
+            await set_strategy(simulation, original)
+        async with started(simulation) as stage:
+            plan = await stage.fail()
+            await assert_frozen(simulation)
+            assert condition(plan, "Degraded")[:2] == ("True", "UpgradeFailed")
+            assert f"Node {SECOND} is cordoned and waits on Secret fleet-local/" in condition(plan, "Degraded")[2]
+            assert FINALIZER not in objects.finalizers(plan)
+            scenario.repair()
+            await assert_continued(stage, original)
+            assert objects.status(await replace(stage, name="next").plan()).get("originals") is None
+
+
+@pytest.mark.rule("nodes: the message of a failure has the command that lets Rancher go on without the manager")
+async def test_command_of_the_message_releases_the_cluster(simulate: Simulate) -> None:
+    async with simulate(RepairableScenario.of(**fault("pre-drain", SECOND))) as simulation:
+        await set_strategy(simulation, STRATEGY)
+        async with started(simulation) as stage:
+            plan = await stage.fail()
+            patch, get, annotate = condition(plan, "Degraded")[2].split("without draining: ")[1].split(" && ")
+            *kubectl, body = shlex.split(patch)
+            target = ["patch", "clusters.provisioning.cattle.io", "local", "--type=json", "-p"]
+            assert kubectl == ["kubectl", "-n", "fleet-local", *target]
+            await stage.client.patch(
+                PROVISIONING_CLUSTERS, "local", JsonPatch(json.loads(body)), namespace="fleet-local"
+            )
+            assert await strategy(simulation) == STRATEGY
+            assert get.endswith("-o jsonpath='{.metadata.annotations.rke\\.cattle\\.io/drain-options}')")
+            _, _, _, verb, _, _, name, *keys = shlex.split(annotate)
+            assert (verb, keys) == ("annotate", [f"{key}=$VALUE" for key in (PRE, POST)])
+            secret = await stage.client.get(SECRETS, name, namespace="fleet-local")
+            value = objects.annotations_of(secret)[DRAIN_OPTIONS]
+            answers = MergePatch({"metadata": {"annotations": {PRE: value, POST: value}}})
+            await stage.client.patch(SECRETS, name, answers, namespace="fleet-local")
+            await asyncio.sleep(LONG)
+        kubelets = {kubelet for kubelet, *_ in (await nodes(simulation)).values()}
+        assert kubelets == {simulation.scenario.release.kubernetes}
+
+
+@pytest.mark.rule("nodes: after a deletion the hooks stay, and a Warning event on Rancher's cluster says so")
+@pytest.mark.parametrize("point", ["PreDraining", "PostDraining", "WaitingReboot"])
+@pytest.mark.parametrize("original", [None, STRATEGY], ids=["none", "a strategy"])
+@pytest.mark.thin
+async def test_deletion_freezes_the_cluster(simulate: Simulate, point: str, original: Any) -> None:
+    async with simulate() as simulation:
+        if original:
+            await set_strategy(simulation, original)
+        async with started(simulation) as stage:
+            await stage.until_node(point)
+            await stage.delete()
+            await assert_frozen(simulation)
+            events = (await simulation.client().list(EVENTS, namespace="fleet-local")).items
+            found = [(event["reason"], event["involvedObject"]["kind"]) for event in events]
+            assert found == [("UpgradeFrozen", "Cluster")]
+            await assert_continued(stage, original)
+
+
+@pytest.mark.rule("nodes: everything is given back at once when all nodes agree")
+@pytest.mark.parametrize("work", ["image-cleanup", "post-drain"])
+async def test_cluster_is_released_when_all_nodes_agree(simulate: Simulate, work: str) -> None:
+    last = "node-1"
+    async with simulate(RepairableScenario.of(**fault(work, last))) as simulation, started(simulation) as stage:
+        plan = await stage.fail()
+        assert await strategy(simulation) is None
+        assert objects.status(plan).get("originals") is None
+        assert ANNOTATION_ORIGINAL_STRATEGY not in objects.annotations_of(await cluster(simulation))
+        before = await nodes(simulation)
+        await asyncio.sleep(LONG)
+        assert {name: found[:3] for name, found in (await nodes(simulation)).items()} == {
+            name: found[:3] for name, found in before.items()
+        }

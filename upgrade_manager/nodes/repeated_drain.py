@@ -1,0 +1,66 @@
+"""A drain that Rancher repeats on an upgraded node, for instance after a change of the registries setting.
+
+    pre-drain hook pending  -> the first Job pre-drain is removed, a repeated one runs, then the hook is acknowledged
+    post-drain hook pending -> node Ready on the release's OS: the repeated Job is removed, the hook is acknowledged
+
+The node's state stays PostDrained. A label marks the repeated Job, because Rancher sets equal hooks each time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.nodes.job_state import Progress
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, StartJob
+
+if TYPE_CHECKING:
+    from upgrade_manager.nodes.job_state import JobState
+    from upgrade_manager.nodes.model import Effect, NodeView
+
+
+def decide(view: NodeView, *, release_os: str) -> Decision | None:
+    """Decide about an upgraded node that Rancher drains again; None if it does not."""
+    job = view.jobs.get(JobType.PRE_DRAIN)
+    is_repeated = job is not None and job.repeated
+    if view.pre_drain.pending:
+        return _pre_drain(view, job)
+    if not is_repeated:
+        return None
+    if view.post_drain.pending:
+        return _post_drain(view, release_os)
+    if view.pre_drain.requested:
+        return _hold(view, "Rancher drains it again")
+    # Rancher has ended the drain without a post-drain hook.
+    return _hold(view, "removing its repeated pre-drain Job", RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
+
+
+def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
+    if job is None:
+        start = StartJob(node=view.name, job_type=JobType.PRE_DRAIN, repeated=True)
+        return _hold(view, "Rancher drains it again", start)
+    if not job.repeated:
+        return _hold(view, "replacing its pre-drain Job", RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
+    if job.progress is Progress.FAILED:
+        return Decision(state=NodeState.POST_DRAINED, message=job.cause, failure=job.cause, holds=True)
+    if job.progress is Progress.RUNNING:
+        detail = job.warning if job.is_failing else job.attempt
+        return _hold(view, f"{JobType.PRE_DRAIN} Job {job.namespace}/{job.name} runs again, {detail}")
+    value = view.pre_drain.requested
+    acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_PRE_HOOK, value=value)
+    return _hold(view, "Rancher drains it again", acknowledge)
+
+
+def _post_drain(view: NodeView, release_os: str) -> Decision:
+    if view.os_image != release_os or not view.ready:
+        return _hold(view, f"waiting for the node to be Ready with {release_os} after a repeated drain")
+    # In this order: without the Job, the next hook starts another one.
+    remove = RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN)
+    value = view.post_drain.requested
+    acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_POST_HOOK, value=value)
+    return _hold(view, "Rancher uncordons it", remove, acknowledge)
+
+
+def _hold(view: NodeView, progress: str, *effects: Effect) -> Decision:
+    return Decision(state=NodeState.POST_DRAINED, progress=f"{view.name}: {progress}", effects=effects, holds=True)

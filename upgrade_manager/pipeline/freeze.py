@@ -1,0 +1,107 @@
+"""The state of a cluster after a plan that ended before all nodes run the release's Kubernetes.
+
+Without the manager's drain hooks in its upgradeStrategy, Rancher upgrades every remaining node at once, with VMs
+running on them. Therefore the hooks stay: Rancher stops at the next node's pre-drain hook, until the next plan takes
+over or a user removes the hooks.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.nodes.node_view import is_older
+from upgrade_manager.nodes.pending_hooks import held_nodes
+from upgrade_manager.nodes.sequencing import name_list
+from upgrade_manager.pipeline import overrides, rancher, upgrade_strategy
+from upgrade_manager.pipeline.cleanup import skip_missing
+from upgrade_manager.pipeline.missing_nodes import has_left
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+EVENT_REASON = "UpgradeFrozen"
+
+
+async def frozen_cluster(ctx: ReconcileContext) -> Object | None:
+    """Return Rancher's cluster if its hooks must stay after the end of this plan; else None."""
+    if not any(entry["field"] == overrides.STRATEGY.field for entry in overrides.originals(ctx)):
+        return None
+    found: list[Object | None] = []
+
+    async def read() -> None:
+        found.append(await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL))
+
+    await skip_missing(ctx, FLEET_LOCAL, read())
+    cluster = found[0] if found else None
+    if cluster is None or not upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy")):
+        return None
+    return cluster if await _outdated_nodes(ctx) else None
+
+
+async def remedy(ctx: ReconcileContext) -> str:
+    """Return how the user continues after a failure that leaves the cluster frozen; empty if it does not."""
+    if await frozen_cluster(ctx) is None:
+        return ""
+    held = held_nodes(await ctx.watch(MACHINE_PLANS), await ctx.watch(LOCAL_MACHINES))
+    waiting = "".join(f"Node {node} is cordoned and waits on Secret {FLEET_LOCAL}/{secret}. " for node, secret in held)
+    return f"{waiting}{await _ways_on(ctx)}{''.join(_acknowledge(secret) for _, secret in held)}"
+
+
+async def warn(ctx: ReconcileContext, cluster: Object) -> None:
+    """Record on Rancher's cluster that it is frozen, as the plan may be deleted."""
+    text = f"UpgradePlan {ctx.owner.name} ended before all nodes were upgraded. {await _ways_on(ctx)}"
+    ctx.events.warning(cluster, EVENT_REASON, text, about=ctx.owner.uid)
+
+
+async def _ways_on(ctx: ReconcileContext) -> str:
+    nodes = await _outdated_nodes(ctx)
+    entry = next(e for e in overrides.originals(ctx) if e["field"] == overrides.STRATEGY.field)
+    path = {"path": "/spec/rkeConfig/upgradeStrategy"}
+    original = entry.get("original")
+    operation = {"op": "remove", **path} if original is None else {"op": "replace", **path, "value": original}
+    patch = json.dumps([operation], separators=(",", ":"))
+    return (
+        f"Rancher does not upgrade {name_list(nodes)}: the drain hooks in {overrides.STRATEGY} hold "
+        f"{'it' if len(nodes) == 1 else 'them'}. Create a new UpgradePlan, which takes over, or let Rancher upgrade "
+        f"without draining: kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
+        f"--type=json -p '{patch}'"
+    )
+
+
+def _acknowledge(secret: str) -> str:
+    """Return the command that acknowledges both hooks, which Rancher sets to the drain options."""
+    options = "{.metadata.annotations.rke\\.cattle\\.io/drain-options}"
+    kubectl = f"kubectl -n {FLEET_LOCAL}"
+    keys = " ".join(f'{key}="$VALUE"' for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK))
+    return (
+        f" && VALUE=$({kubectl} get secret {secret} -o jsonpath='{options}')"
+        f" && {kubectl} annotate --overwrite secret {secret} {keys}"
+    )
+
+
+async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:
+    """Return the recorded nodes that may still be upgraded by Rancher."""
+    nodes = await ctx.watch(MANAGED_NODES)
+    release = (ctx.status["releaseMetadata"] or {}).get("kubernetes") or ""
+    found = []
+    for name in sorted(ctx.status.known_nodes()):
+        state, node = ctx.status.node_state(name), nodes.get(name)
+        if state is not None and state.upgraded:
+            continue
+        if node is None:
+            if not await has_left(ctx, name):
+                found.append(name)
+            continue
+        kubelet = (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion", "")
+        # A node that has not been drained yet may have the release's Kubernetes from before.
+        is_past = state is not None and state.group >= NodeState.POST_DRAINING.group
+        if not is_past or is_older(kubelet, release):
+            found.append(name)
+    return found

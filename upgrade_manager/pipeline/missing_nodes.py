@@ -1,0 +1,44 @@
+"""Recorded nodes that the cache of managed nodes does not show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import MANAGED_LABEL
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import NODES
+from upgrade_manager.nodes import machine_plan
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+
+async def reason(ctx: ReconcileContext, node: str) -> str:
+    """Return why the node cannot be observed, and what to do; empty if neither its Node nor its Machine exists."""
+    found = (await ctx.client.list(NODES, field_selector=f"metadata.name={node}", metadata_only=True)).items
+    if found and objects.labels(found[0]).get(MANAGED_LABEL) == "true":
+        return "its Node is not in the cache yet"
+    if found:
+        return f"its label {MANAGED_LABEL}=true is missing. Add it: kubectl label node {node} {MANAGED_LABEL}=true"
+    machine = _machine(await ctx.watch(LOCAL_MACHINES), node)
+    if machine:
+        return f"its Node does not exist, but Machine {machine} does. Start the node, or delete the Machine"
+    return ""
+
+
+async def has_left(ctx: ReconcileContext, node: str) -> bool:
+    """Return True if neither the Node nor its Machine exists."""
+    return not await reason(ctx, node)
+
+
+def machine_nodes(machines: Store) -> list[str]:
+    """Return the nodes of the Machines, which are those that Rancher upgrades."""
+    nodes = (machine_plan.node_of_machine(one) for one in machines.list() if not objects.is_deleting(one))
+    return [node for node in nodes if node]
+
+
+def _machine(machines: Store, node: str) -> str:
+    found = (one for one in machines.list() if machine_plan.node_of_machine(one) == node)
+    return next((f"{objects.namespace(one)}/{objects.name(one)}" for one in found), "")

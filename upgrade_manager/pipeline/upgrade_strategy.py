@@ -1,0 +1,98 @@
+"""Rancher's upgradeStrategy with the manager's drain hooks, and without them again.
+
+The hooks hold every node until the manager acknowledges them. Without them Rancher upgrades all nodes at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: A concurrency, which is a string in Rancher's API.
+ONE = "1"
+_HOOKS = {"preDrainHooks": ANNOTATION_PRE_HOOK, "postDrainHooks": ANNOTATION_POST_HOOK}
+_DRAIN_OPTIONS = ("controlPlaneDrainOptions", "workerDrainOptions")
+
+
+def with_hooks(strategy: Any) -> dict[str, Any]:
+    """Return the strategy changed to drain one node at a time, with the manager's hooks."""
+    old = strategy if isinstance(strategy, dict) else {}
+    return {
+        **old,
+        "controlPlaneConcurrency": ONE,
+        "workerConcurrency": ONE,
+        **{role: _drain_options(old.get(role) or {}) for role in _DRAIN_OPTIONS},
+    }
+
+
+def without_hooks(strategy: Any) -> dict[str, Any] | None:
+    """Return the strategy without the manager's hooks; None if it is not an object."""
+    if not isinstance(strategy, dict):
+        return None
+    return {name: _cleaned(value) if isinstance(value, dict) else value for name, value in strategy.items()}
+
+
+def has_hooks(strategy: Any) -> bool:
+    """Return True if any drain options have one of the manager's hooks."""
+    return any(
+        _names(options, member, annotation) for options in _options(strategy) for member, annotation in _HOOKS.items()
+    )
+
+
+def holds_nodes(strategy: Any) -> bool:
+    """Return True if nodes of both roles are drained, and wait for both of the manager's hooks."""
+    return all(
+        options.get("enabled") is True and all(_names(options, member, key) for member, key in _HOOKS.items())
+        for options in _options(strategy)
+    )
+
+
+def merge(original: Any, applied: Any, now: Any) -> Any:
+    """Return the strategy to give back: originals in place of applied values, and values that others have set since.
+
+    The manager's hooks never stay, as Rancher would wait for them after the end of the upgrade.
+    """
+    return without_hooks(_three_way(original, applied, now)) if now is not None else None
+
+
+def _three_way(original: Any, applied: Any, now: Any) -> Any:
+    if now == applied:
+        return original
+    if not isinstance(now, dict) or not isinstance(applied, dict):
+        return now
+    base = original if isinstance(original, dict) else {}
+    names = [*now, *(name for name in base if name not in now)]
+    merged = {name: _three_way(base.get(name), applied.get(name), now.get(name)) for name in names}
+    found = {name: value for name, value in merged.items() if value is not None}
+    return found if found or isinstance(original, dict) else None
+
+
+def _options(strategy: Any) -> list[dict[str, Any]]:
+    found = strategy if isinstance(strategy, dict) else {}
+    return [found.get(role) or {} for role in _DRAIN_OPTIONS]
+
+
+def _names(options: Mapping[str, Any], member: str, annotation: str) -> bool:
+    return any(hook.get("annotation") == annotation for hook in options.get(member) or [])
+
+
+def _drain_options(old: Mapping[str, Any]) -> dict[str, Any]:
+    enabled = dict.fromkeys(("enabled", "force", "ignoreDaemonSets", "deleteEmptyDirData"), True)
+    hooks = {
+        name: [*_without(old.get(name) or [], annotation), {"annotation": annotation}]
+        for name, annotation in _HOOKS.items()
+    }
+    return {**old, **enabled, **hooks}
+
+
+def _cleaned(options: dict[str, Any]) -> dict[str, Any]:
+    lists = {name: _without(options[name], key) for name, key in _HOOKS.items() if options.get(name)}
+    return {name: lists.get(name, value) for name, value in options.items() if lists.get(name, True)}
+
+
+def _without(hooks: list[dict[str, Any]], annotation: str) -> list[dict[str, Any]]:
+    return [hook for hook in hooks if hook.get("annotation") != annotation]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from aiohttp import web
+
+from upgrade_manager.runtime.connection_limit import ConnectionLimit
 
 if TYPE_CHECKING:
     import ssl
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Seconds for running requests when the server stops.
 _DRAIN_TIMEOUT = 5.0
+#: Seconds that a connection without a request is kept (controller-runtime's webhook server).
+_IDLE_TIMEOUT = 90.0
 
 
 class BindError(Exception):
@@ -25,7 +29,10 @@ async def no_tls() -> None:
 
 
 class HttpServer:
-    """Serves `app` at `address`, the value of `flag`: host (empty for all) and port (0 for a free one)."""
+    """Serves `app` at `address`, the value of `flag`: host (empty for all) and port (0 for a free one).
+
+    Connections are limited in number, and closed unless they send a request soon (`connection_limit`).
+    """
 
     def __init__(
         self,
@@ -41,19 +48,27 @@ class HttpServer:
         self.port = 0
         self._flag = flag
         self._app = app
+        self._limit = ConnectionLimit(app)
         self._address = address
         self._tls = tls
         self._bound = asyncio.Event()
 
     async def run(self) -> None:
         """Serve until cancelled, then wait for running requests. Raises BindError."""
-        runner = web.AppRunner(self._app, handle_signals=False, access_log=None, shutdown_timeout=_DRAIN_TIMEOUT)
+        runner = web.AppRunner(
+            self._app,
+            handle_signals=False,
+            access_log=None,
+            shutdown_timeout=_DRAIN_TIMEOUT,
+            keepalive_timeout=_IDLE_TIMEOUT,
+        )
         await runner.setup()
         try:
-            await self._start(runner)
-            self.port = runner.addresses[0][1]
-            self._bound.set()
-            await asyncio.get_running_loop().create_future()
+            listener = await self._bind(cast("web.Server", runner.server))
+            async with self._limit.accepting(listener):
+                self.port = listener.sockets[0].getsockname()[1]
+                self._bound.set()
+                await asyncio.get_running_loop().create_future()
         finally:
             await runner.cleanup()
 
@@ -61,11 +76,11 @@ class HttpServer:
         """Readiness: wait until connections are accepted."""
         await self._bound.wait()
 
-    async def _start(self, runner: web.AppRunner) -> None:
-        context = await self._tls()
-        host, port = self._address
+    async def _bind(self, server: web.Server) -> asyncio.Server:
+        tls = await self._tls()
         try:
-            await web.TCPSite(runner, host or None, port, ssl_context=context).start()
+            return await self._limit.bind(server, address=self._address, tls=tls)
         except OSError as error:
+            host, port = self._address
             reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error}"
             raise BindError(f"{self._flag} {host}:{port} {reason}") from error

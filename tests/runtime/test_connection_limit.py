@@ -1,0 +1,192 @@
+"""Silent, idle and busy connections at a server's limit, with and without TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import web
+
+from tests.support.runtime import serving
+from upgrade_manager.runtime import connection_limit
+from upgrade_manager.runtime.cert_watcher import context_from_pem
+from upgrade_manager.runtime.http_server import HttpServer, no_tls
+from upgrade_manager.runtime.self_signed import make_pem
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.real_loop
+
+LIMIT = 4
+REQUEST = b"GET /%s HTTP/1.1\r\nHost: test\r\n\r\n"
+
+
+async def self_signed() -> ssl.SSLContext:
+    return context_from_pem(make_pem(now=datetime.now(tz=UTC)))
+
+
+class Connection:
+    """A client's connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+
+    async def get(self, path: bytes = b"") -> bytes:
+        """Send a request and return the last line of the response."""
+        self.writer.write(REQUEST % path)
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        return await self._reader.readexactly(4)
+
+    async def closed(self) -> bool:
+        """Wait until the server closes the connection."""
+        try:
+            return await self._reader.read() == b""
+        except OSError:
+            return True
+
+
+@dataclass
+class Bench:
+    """A server whose path `/slow` responds when `release` is set."""
+
+    port: int
+    is_secure: bool
+    arrived: asyncio.Event
+    release: asyncio.Event
+    connections: list[Connection]
+
+    async def connect(self) -> Connection:
+        """Open a connection, with a TLS handshake on a secure server."""
+        tls = None
+        if self.is_secure:
+            tls = ssl.create_default_context()
+            tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        return await self._connect(tls)
+
+    async def connect_silently(self) -> Connection:
+        """Open a TCP connection that sends nothing."""
+        return await self._connect(None)
+
+    async def _connect(self, tls: ssl.SSLContext | None) -> Connection:
+        self.connections.append(Connection(*await asyncio.open_connection("127.0.0.1", self.port, ssl=tls)))
+        return self.connections[-1]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for connection in self.connections:
+            connection.writer.transport.abort()
+            await connection.closed()
+
+
+@asynccontextmanager
+async def bench(*, is_secure: bool) -> AsyncIterator[Bench]:
+    arrived, release = asyncio.Event(), asyncio.Event()
+
+    async def fast(_request: web.Request) -> web.Response:
+        return web.Response(text="fast")
+
+    async def slow(_request: web.Request) -> web.Response:
+        arrived.set()
+        await release.wait()
+        return web.Response(text="slow")
+
+    app = web.Application()
+    app.router.add_get("/", fast)
+    app.router.add_get("/slow", slow)
+    tls = self_signed if is_secure else no_tls
+    server = HttpServer("test", flag="--test-bind-address", app=app, address=("127.0.0.1", 0), tls=tls)
+    async with serving(server):
+        clients = Bench(server.port, is_secure, arrived, release, [])
+        try:
+            yield clients
+        finally:
+            await clients.close()
+
+
+@pytest.fixture(autouse=True)
+def _low_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_limit, "MAX_CONNECTIONS", LIMIT)
+
+
+@pytest.mark.parametrize("is_secure", [False, True], ids=["plain", "TLS"])
+class TestConnectionLimit:
+    async def test_oldest_silent_connections_are_closed_at_the_limit(self, *, is_secure: bool) -> None:
+        async with bench(is_secure=is_secure) as server:
+            silent = [await server.connect_silently() for _ in range(3 * LIMIT)]
+            closed = [await connection.closed() for connection in silent[: 2 * LIMIT]]
+            assert all(closed)
+            client = await server.connect()
+            assert await client.get() == b"fast"
+            assert await silent[2 * LIMIT].closed()
+
+    async def test_oldest_idle_connection_is_closed_at_the_limit(self, *, is_secure: bool) -> None:
+        async with bench(is_secure=is_secure) as server:
+            idle = []
+            for _ in range(LIMIT):
+                idle.append(await server.connect())
+                assert await idle[-1].get() == b"fast"
+            client = await server.connect()
+            assert await idle[0].closed()
+            assert await client.get() == b"fast"
+            assert await idle[1].get() == b"fast"
+
+    async def test_busy_connections_are_kept_at_the_limit(self, *, is_secure: bool) -> None:
+        async with bench(is_secure=is_secure) as server, asyncio.TaskGroup() as group:
+            busy = []
+            for _ in range(LIMIT):
+                server.arrived.clear()
+                client = await server.connect()
+                busy.append(group.create_task(client.get(b"slow")))
+                await server.arrived.wait()
+            assert await (await server.connect_silently()).closed()
+            server.release.set()
+            assert [await response for response in busy] == [b"slow"] * LIMIT
+
+    async def test_connection_without_a_first_byte_is_closed(
+        self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool
+    ) -> None:
+        monkeypatch.setattr(connection_limit, "FIRST_BYTE_TIMEOUT", 0.05)
+        async with bench(is_secure=is_secure) as server:
+            assert await (await server.connect_silently()).closed()
+            monkeypatch.undo()
+            assert await (await server.connect()).get() == b"fast"
+
+    async def test_client_that_disconnects_leaves_nothing(self, *, is_secure: bool) -> None:
+        async with bench(is_secure=is_secure) as server:
+            for _ in range(2 * LIMIT):
+                connection = await server.connect_silently()
+                connection.writer.transport.abort()
+            kept = await server.connect()
+            assert await kept.get() == b"fast"
+
+
+async def test_silent_connections_are_closed_at_the_stop() -> None:
+    app = web.Application()
+    server = HttpServer("test", flag="--test-bind-address", app=app, address=("127.0.0.1", 0))
+    async with serving(server):
+        client = Bench(server.port, False, asyncio.Event(), asyncio.Event(), [])  # noqa: FBT003
+        silent = await client.connect_silently()
+    assert await silent.closed()
+    await client.close()
+
+
+async def test_silent_connection_after_the_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(is_secure=True) as server:
+        monkeypatch.setattr(connection_limit, "FIRST_BYTE_TIMEOUT", 0.2)
+        assert await (await server.connect()).closed()
+
+
+async def test_bytes_that_are_not_tls_end_the_connection() -> None:
+    async with bench(is_secure=True) as server:
+        connection = await server.connect_silently()
+        connection.writer.write(REQUEST)
+        await connection.closed()
+        assert await (await server.connect()).get() == b"fast"

@@ -1,0 +1,129 @@
+"""Limits the connections of an HTTP server, and the time until a connection sends its first byte.
+
+asyncio takes 270 KiB for each TLS connection as soon as its handshake begins, so a connection is admitted before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, cast
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator
+
+    from aiohttp.typedefs import Handler
+    from aiohttp.web_protocol import RequestHandler
+
+#: Open connections of one server: 17 MiB with TLS.
+MAX_CONNECTIONS = 64
+#: Seconds for the TLS handshake and the first byte of a request.
+FIRST_BYTE_TIMEOUT = 10.0
+
+
+class ConnectionLimit:
+    """Admits connections to a server. At the limit the oldest one without a running request is closed."""
+
+    def __init__(self, app: web.Application) -> None:
+        #: Connections that have not sent a byte yet, oldest first; the others have a handler in `_server`.
+        self.silent: dict[_SilentConnection, None] = {}
+        #: Handlers with a running request.
+        self._busy: set[RequestHandler] = set()
+        self.handshakes: asyncio.TaskGroup
+        app.middlewares.append(self._track)
+
+    @web.middleware
+    async def _track(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        protocol = request.protocol
+        self._busy.add(protocol)
+        try:
+            return await handler(request)
+        finally:
+            self._busy.discard(protocol)
+
+    async def bind(self, server: web.Server, *, address: tuple[str, int], tls: ssl.SSLContext | None) -> asyncio.Server:
+        """Bind to host (empty for all) and port. Raises OSError."""
+
+        def accept() -> asyncio.Protocol:
+            return _SilentConnection(self, server, tls=tls)
+
+        host, port = address
+        return await asyncio.get_running_loop().create_server(accept, host or None, port, start_serving=False)
+
+    @asynccontextmanager
+    async def accepting(self, listener: asyncio.Server) -> AsyncIterator[None]:
+        """Accept connections; at the end close those without a request."""
+        async with asyncio.TaskGroup() as self.handshakes:
+            try:
+                await listener.start_serving()
+                yield
+            finally:
+                listener.close()
+                for connection in list(self.silent):
+                    connection.abort()
+
+    def admit(self, connection: _SilentConnection, server: web.Server) -> None:
+        """Add a connection, in place of another one at the limit; close it if all others are busy."""
+        self.silent[connection] = None
+        if len(self.silent) + len(server.connections) <= MAX_CONNECTIONS:
+            return
+        idle = next((handler for handler in server.connections if handler not in self._busy), None)
+        oldest = next(iter(self.silent))
+        if oldest is connection and idle is not None:
+            idle.force_close()
+        else:
+            oldest.abort()
+
+
+class _SilentConnection(asyncio.Protocol):
+    """A connection until its first byte, when an HTTP handler takes over."""
+
+    def __init__(self, limit: ConnectionLimit, server: web.Server, *, tls: ssl.SSLContext | None) -> None:
+        self._limit = limit
+        self._server = server
+        self._tls = tls
+        #: None until the handshake is complete.
+        self._transport: asyncio.Transport | None = None
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the connection."""
+        accepted = cast("asyncio.Transport", transport)
+        self.abort = accepted.abort
+        self._timer = asyncio.get_running_loop().call_later(FIRST_BYTE_TIMEOUT, accepted.abort)
+        self._limit.admit(self, self._server)
+        if self._tls is None:
+            self._transport = accepted
+        elif not accepted.is_closing():
+            accepted.pause_reading()
+            self._limit.handshakes.create_task(self._start_tls(accepted, self._tls))
+
+    def data_received(self, data: bytes) -> None:
+        """Hand over to an HTTP handler; the handshake may still have to return its transport."""
+        self._received += data
+        if self._transport is not None:
+            self._hand_over(self._transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
+        """Forget the connection."""
+        self._timer.cancel()
+        self._limit.silent.pop(self, None)
+
+    async def _start_tls(self, accepted: asyncio.Transport, tls: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):
+            self._transport = await loop.start_tls(accepted, self, tls, server_side=True)
+        if self._transport is None or self._transport.is_closing():
+            self.connection_lost(None)
+        elif self._received:
+            self._hand_over(self._transport)
+
+    def _hand_over(self, transport: asyncio.Transport) -> None:
+        self.connection_lost(None)
+        handler = self._server()
+        transport.set_protocol(handler)
+        handler.connection_made(transport)
+        handler.data_received(self._received)

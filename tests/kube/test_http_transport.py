@@ -17,7 +17,7 @@ from hack.cluster.certificates import Authority, server_context
 from upgrade_manager.kube.config import ClientConfig, ConfigError, TlsConfig
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.transport import Request
+from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -239,6 +239,38 @@ async def test_many_watches_do_not_block_requests() -> None:
         assert (await transport.send(GET)).status == 200
         for opened in watches:
             await opened.__aexit__(None, None, None)
+
+
+async def test_request_refused_by_its_fence_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("upgrade_manager.kube.http_transport._POOL_SIZE", 1)
+    arrived, release = asyncio.Event(), asyncio.Event()
+    bodies: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        bodies.append(await request.text())
+        arrived.set()
+        await release.wait()
+        return web.Response()
+
+    def refuse() -> None:
+        assert release.is_set(), "checked before the connection is ready"
+        raise Transient("not the leader")
+
+    async def release_first() -> None:
+        await arrived.wait()
+        release.set()
+
+    async with connected(handler) as transport:
+        first, second, _ = await asyncio.gather(
+            transport.send(Request(method="POST", path="/", body=b"first")),
+            transport.send(Request(method="POST", path="/", body=b"second", fence=refuse)),
+            release_first(),
+            return_exceptions=True,
+        )
+        assert isinstance(first, Response)
+        assert isinstance(second, Transient)
+        assert (await transport.send(Request(method="POST", path="/", body=b"third"))).status == 200
+    assert bodies == ["first", "third"]
 
 
 async def test_missing_socket_option_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,52 +1,91 @@
-"""Several managers, one lease, and breaking networks: never two leaders, and one again soon after the repair."""
+"""Several managers, one lease, breaking networks and stalled processes: never two leaders, and one after the repair."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hack.virtual_time import run
-from tests.support.runtime_lease_server import LeaseServer, LeaseTransport, State, candidate
-from upgrade_manager.runtime.leader_election import LeaseLost
+from hack.virtual_time import VirtualEventLoop, run
+from tests.support.runtime_lease_server import STALL, LeaseServer, LeaseTransport, State, candidate, sleep_uncancelled
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Request, Response
+from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, LeaseLost
 from upgrade_manager.runtime.manager import Manager, ShutdownTimeout, Stage
 
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from upgrade_manager.kube.transport import Stream
+
 REPLICAS = 3
-#: (seconds since the last step, replica, new state of its transport or a stop of its manager)
+#: (seconds since the last step, replica, new state of its transport, a stop of its manager, or seconds for which the
+#: loop of all replicas stalls)
 STEPS = st.lists(
     st.tuples(
         st.sampled_from([0.5, 1.0, 3.0, 9.0, 16.0, 40.0]),
         st.integers(0, REPLICAS - 1),
-        st.sampled_from([*State, "stop"]),
+        st.sampled_from([*State, "stop", 5.0, 20.0]),
     ),
     max_size=12,
 )
 
 
 @dataclass
+class WriteTransport:
+    """Records the writes without the lease; a stalled process sends its write much later."""
+
+    lease: LeaseTransport
+    identity: str
+    violations: list[str]
+
+    async def send(self, request: Request) -> Response:
+        if self.lease.state is State.STUCK:
+            await sleep_uncancelled(STALL)
+        else:
+            await asyncio.sleep(self.lease.delay)
+        request.fence()
+        if self.lease.server.spec["holderIdentity"] != self.identity:
+            self.violations.append(f"{self.identity} writes without the lease")
+        return Response(status=200)
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        raise NotImplementedError
+
+
+@dataclass
 class Cluster:
-    """The lease, and the leader that works."""
+    """The lease, the leader that works, and what must not happen."""
 
     server: LeaseServer = field(default_factory=LeaseServer)
     leaders: set[str] = field(default_factory=set)
+    violations: list[str] = field(default_factory=list)
 
-    async def work(self, name: str) -> None:
-        assert not self.leaders, f"{name} starts while {self.leaders} leads"
-        self.leaders.add(name)
+    async def work(self, elector: LeaderElector, transport: LeaseTransport) -> None:
+        if self.leaders:
+            self.violations.append(f"{elector.identity} starts while {self.leaders} leads")
+        self.leaders.add(elector.identity)
+        inner = WriteTransport(transport, elector.identity, self.violations)
+        writes = LeaderTransport(inner, is_leader=lambda: elector.is_leader)
         try:
-            await asyncio.sleep(1e9)
+            while True:
+                with contextlib.suppress(Transient):
+                    await writes.send(Request(method="PATCH", path="/work"))
+                await asyncio.sleep(0.5)
         finally:
-            self.leaders.remove(name)
+            self.leaders.discard(elector.identity)
 
     async def replica(self, name: str, transport: LeaseTransport, managers: dict[str, Manager]) -> None:
         """Run a manager, and another whenever it ends."""
         for restart in range(1000):
-            identity = f"{name}-{restart}"
-            manager = Manager(elector=candidate(transport, identity), kill=lambda: None)
-            manager.add(Stage.LEADER, identity, lambda identity=identity: self.work(identity))  # type: ignore[misc]
+            elector = candidate(transport, f"{name}-{restart}")
+            manager = Manager(elector=elector, kill=partial(self.leaders.discard, elector.identity))
+            manager.add(Stage.LEADER, elector.identity, partial(self.work, elector, transport))
             managers[name] = manager
             with contextlib.suppress(LeaseLost, ShutdownTimeout):
                 await manager.run()
@@ -54,8 +93,9 @@ class Cluster:
 
 
 @settings(max_examples=25, deadline=None)
+@example(steps=[(40.0, 0, State.STUCK), (40.0, 1, State.HEALTHY)])
 @given(steps=STEPS)
-def test_there_are_never_two_leaders_and_finally_one(steps: list[tuple[float, int, State | str]]) -> None:
+def test_there_are_never_two_leaders_and_finally_one(steps: list[tuple[float, int, State | str | float]]) -> None:
     async def run_steps() -> None:
         cluster = Cluster()
         transports = [LeaseTransport(cluster.server) for _ in range(REPLICAS)]
@@ -69,6 +109,10 @@ def test_there_are_never_two_leaders_and_finally_one(steps: list[tuple[float, in
                 await asyncio.sleep(seconds)
                 if isinstance(event, State):
                     transports[number].state = event
+                elif isinstance(event, float):
+                    loop = asyncio.get_running_loop()
+                    assert isinstance(loop, VirtualEventLoop)
+                    loop.jump(event)
                 elif not managers[str(number)]._stopping.is_set():
                     managers[str(number)].stop()
             for transport in transports:
@@ -76,6 +120,7 @@ def test_there_are_never_two_leaders_and_finally_one(steps: list[tuple[float, in
             # 100 s for the last stuck request, then a lease duration, a poll and a restart.
             await asyncio.sleep(100 + 15 + 4.4 + 2)
             assert len(cluster.leaders) == 1
+            assert cluster.violations == []
             for replica in replicas:
                 replica.cancel()
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request, Stream
 
 NAME, NAMESPACE = "manager.example", "harvester-system"
+#: Seconds for which a stuck request hangs.
+STALL = 100.0
 
 
 class State(Enum):
@@ -115,7 +117,8 @@ class LeaseTransport:
         if state is State.HANGING:
             await asyncio.sleep(1e6)
         if state is State.STUCK:
-            await _sleep_uncancelled(100)
+            await sleep_uncancelled(STALL)
+            raise asyncio.CancelledError
         response = self.server.handle(request)
         if state is State.LOSING_RESPONSES:
             await asyncio.sleep(1e6)
@@ -126,14 +129,13 @@ class LeaseTransport:
         raise NotImplementedError
 
 
-async def _sleep_uncancelled(seconds: float) -> None:
-    """Sleep in spite of cancellation, then be cancelled."""
+async def sleep_uncancelled(seconds: float) -> None:
+    """Sleep in spite of cancellation."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while (left := until - loop.time()) > 0:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(left)
-    raise asyncio.CancelledError
 
 
 def candidate(

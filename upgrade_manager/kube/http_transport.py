@@ -22,7 +22,7 @@ from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from types import TracebackType
+    from types import SimpleNamespace, TracebackType
 
     from upgrade_manager.kube.config import ClientConfig
     from upgrade_manager.kube.credentials import Credentials
@@ -126,6 +126,7 @@ class HttpTransport:
                 ssl=credentials.tls,
                 server_hostname=credentials.server_name or None,
                 proxy=credentials.proxy or None,
+                trace_request_ctx=request.fence,
             )
             code = str(response.status)
         finally:
@@ -164,7 +165,19 @@ def _session(pool_size: int) -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=pool_size, socket_factory=_socket, keepalive_timeout=_KEEP_ALIVE),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT),
+        trace_configs=[_fencing()],
     )
+
+
+def _fencing() -> aiohttp.TraceConfig:
+    """Return a configuration that checks the fence of each request when its connection is ready."""
+
+    async def check(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
+        context.trace_request_ctx()
+
+    config = aiohttp.TraceConfig()
+    config.on_request_headers_sent.append(check)
+    return config
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:

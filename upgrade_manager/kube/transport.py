@@ -10,8 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
+
+
+def no_fence() -> None:
+    """Let the request pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,8 @@ class Request:
     body: bytes = b""
     #: Seconds for the whole response; for a stream, for its headers.
     timeout: float = 30.0
+    #: Called when the connection is ready, before the first byte is sent; raises Transient to refuse the request.
+    fence: Callable[[], None] = field(default=no_fence, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

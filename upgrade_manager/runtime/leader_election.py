@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -244,7 +245,7 @@ class LeaderTransport:
     """A transport that refuses writes while this process is not the leader.
 
     Losing the lease cancels all work, but after a long suspension of the process some work may run before it is
-    cancelled.
+    cancelled. The lease is checked twice: at first, and when the connection is ready, which may take long.
     """
 
     def __init__(self, inner: Transport, *, is_leader: Callable[[], bool]) -> None:
@@ -253,9 +254,15 @@ class LeaderTransport:
 
     async def send(self, request: Request) -> Response:
         """Pass on the request. Raises Transient for a write without the lease."""
-        if request.method not in _READS and not self._is_leader():
-            raise Transient(f"{request.method} {request.path} refused: this process is not the leader")
-        return await self._inner.send(request)
+        if request.method in _READS:
+            return await self._inner.send(request)
+
+        def fence() -> None:
+            if not self._is_leader():
+                raise Transient(f"{request.method} {request.path} refused: this process is not the leader")
+
+        fence()
+        return await self._inner.send(replace(request, fence=fence))
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         """Pass on the request: streams only read."""

@@ -35,8 +35,8 @@ def wire(line: BreakableTransport) -> RawClient:
     return RawClient(line)
 
 
-def request(**more: float) -> Request:
-    return Request(method="GET", path=MAPS, query=(), headers={}, body=b"", **more)
+def request(*, timeout: float = 30.0) -> Request:
+    return Request(method="GET", path=MAPS, timeout=timeout)
 
 
 async def test_cut_refuses_requests_and_breaks_streams(line: BreakableTransport, wire: RawClient) -> None:

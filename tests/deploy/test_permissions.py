@@ -50,6 +50,7 @@ RARELY_USED = {
     ("harvester-system", "persistentvolumeclaims", "get"): "the volume of spec.image",
     ("harvester-system", "jobs.batch", "get"): "an object that exists",
     ("harvester-system", "deployments.apps", "get"): "an object that exists",
+    ("harvester-system", "deployments.apps", "patch"): "a repository that a user scaled down",
     ("cattle-system", "plans.upgrade.cattle.io", "get"): "nodes with an earlier Plan's label",
     ("harvester-system", "services", "get"): "a Service that has no endpoint, or exists",
     ("harvester-system", "virtualmachineimages.harvesterhci.io", "get"): "an object that exists",

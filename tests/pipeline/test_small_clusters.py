@@ -109,7 +109,9 @@ async def test_lease_of_the_rebooted_node_expires() -> None:
 
 
 async def test_surviving_manager_records_every_state() -> None:
-    async with Simulation("one-node") as simulation:
+    # Longer than the interval between two writes of messages.
+    scenario = scenarios.load("one-node").changed(durations={"image_cleanup": 3})
+    async with Simulation(scenario) as simulation:
         recorder = simulation.middleware.hook = StateRecorder()
         async with started(simulation) as stage:
             assert_complete(await stage.succeed(), await stage.events())

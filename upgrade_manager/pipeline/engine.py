@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import phase_of
 from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.phases import repository
 from upgrade_manager.pipeline.phases.base import Completed
 from upgrade_manager.pipeline.phases.cluster_upgrade import ClusterUpgrade
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
@@ -51,6 +52,8 @@ class Engine:
         while True:
             phase, following = self._current(ctx)
             if ctx.status.phase == phase.name.active:
+                if phase.reads_repository:
+                    await repository.ensure(ctx)
                 result = await phase.run(ctx)
                 if not isinstance(result, Completed):
                     return result

@@ -10,4 +10,5 @@ __all__ = [
     "metadata_populate",
     "node_upgrade",
     "repo_create",
+    "repository",
 ]

@@ -44,6 +44,8 @@ class Phase:
     name: PhaseName
     #: The Progressing message until the first `run` returns.
     activity: str
+    #: The upgrade repository is ensured before each `run`.
+    reads_repository = False
 
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Return `activity`, or something more specific."""

@@ -22,6 +22,7 @@ class ClusterUpgrade(Phase):
 
     name = PhaseName.CLUSTER_UPGRADE
     activity = "Upgrading the cluster's components"
+    reads_repository = True
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Job once, then wait until it finishes."""

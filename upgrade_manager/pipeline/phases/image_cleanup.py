@@ -44,6 +44,7 @@ class ImageCleanup(Phase):
 
     name = PhaseName.IMAGE_CLEANUP
     activity = "Removing the previous release's images from the nodes"
+    reads_repository = True
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Plan with the list of images once, then follow it."""

@@ -34,6 +34,7 @@ class ImagePreload(Phase):
 
     name = PhaseName.IMAGE_PRELOAD
     activity = "Preloading images on the nodes"
+    reads_repository = True
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Fail if Harvester does not support this upgrade path, unless spec.force is set."""

@@ -19,6 +19,7 @@ class MetadataPopulate(Phase):
 
     name = PhaseName.METADATA_POPULATE
     activity = "Reading the release's metadata"
+    reads_repository = True
 
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Name the file that is read."""

@@ -76,6 +76,7 @@ class NodeUpgrade(Phase):
 
     name = PhaseName.NODE_UPGRADE
     activity = "Upgrading the nodes"
+    reads_repository = True
 
     def __init__(self) -> None:
         self._anomalies = AnomalyLog()

@@ -1,4 +1,4 @@
-"""Creation and readiness of the upgrade repository, for the phases that need it."""
+"""Existence and readiness of the upgrade repository, from which nodes read until the last post-drain."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
 from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
 from upgrade_manager.pipeline.diagnostics import pod_not_ready_reason
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
@@ -17,7 +18,7 @@ from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deploy
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -26,30 +27,56 @@ REPLICAS = 2
 
 
 async def serve(ctx: ReconcileContext) -> Completed | Waiting:
-    """Create the Deployment and the Service, then wait for the replicas and for an endpoint."""
-    nodes = (await ctx.watch(MANAGED_NODES)).list()
-    deployments, endpoints = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))
-    name = component_name(ctx.owner.name, Component.REPO)
-    deployment = deployments.get(name, HARVESTER_SYSTEM)
-    if deployment is None or not ctx.owner.owns(deployment):
-        replicas = _replicas(nodes)
-        await _create(ctx, replicas=replicas)
-        return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
+    """Ensure the Deployment and the Service, then wait for the replicas and for an endpoint."""
+    deployment = await _ensure_deployment(ctx)
+    if deployment is None:
+        name = component_name(ctx.owner.name, Component.REPO)
+        return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=await _replicas(ctx))
     missing = await _missing_replicas(ctx, deployment)
     if missing is not None:
         return missing
-    if any(_has_ready(slice_) for slice_ in endpoints.list()):
+    slices = (await ctx.watch(repository_endpoints(ctx.owner))).list()
+    if any(_has_ready(slice_) for slice_ in slices):
         return Completed()
-    return await _await_endpoint(ctx, endpoints.list())
+    return await _await_endpoint(ctx, slices)
+
+
+async def ensure(ctx: ReconcileContext) -> None:
+    """Recreate a deleted Deployment or Service, and scale the Deployment up if it was scaled down."""
+    deployment = await _ensure_deployment(ctx)
+    slices = await ctx.watch(repository_endpoints(ctx.owner))
+    if deployment is not None and not slices.list():
+        # EndpointSlices are deleted with their Service.
+        await _ensure_service(ctx)
 
 
 async def unserved(ctx: ReconcileContext) -> Waiting | None:
-    """Recreate a deleted repository; return Waiting until it is ready, then None."""
+    """Return Waiting until the repository is ready, then None."""
     endpoints = await ctx.watch(repository_endpoints(ctx.owner))
     if any(_has_ready(slice_) for slice_ in endpoints.list()):
         return None
     result = await serve(ctx)
     return result if isinstance(result, Waiting) else None
+
+
+async def _ensure_deployment(ctx: ReconcileContext) -> Object | None:
+    """Return the Deployment from the cache; None if it was created or scaled just now."""
+    deployments, _ = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))
+    name, replicas = component_name(ctx.owner.name, Component.REPO), await _replicas(ctx)
+    deployment = deployments.get(name, HARVESTER_SYSTEM)
+    if deployment is None or not ctx.owner.owns(deployment):
+        await _create(ctx, replicas=replicas)
+        return None
+    if objects.spec(deployment).get("replicas", 1) < replicas:
+        patch = MergePatch({"spec": {"replicas": replicas}}).at(objects.resource_version(deployment))
+        await ctx.patch(DEPLOYMENTS, name, patch, namespace=HARVESTER_SYSTEM)
+        return None
+    return deployment
+
+
+async def _ensure_service(ctx: ReconcileContext) -> None:
+    if await ctx.find(SERVICES, repo_service_name(ctx.owner.name), namespace=HARVESTER_SYSTEM) is None:
+        await ctx.ensure(SERVICES, repository_service(ctx.owner))
 
 
 async def _create(ctx: ReconcileContext, *, replicas: int) -> None:
@@ -59,8 +86,9 @@ async def _create(ctx: ReconcileContext, *, replicas: int) -> None:
     await ctx.ensure(DEPLOYMENTS, deployment)
 
 
-def _replicas(nodes: Iterable[Object]) -> int:
+async def _replicas(ctx: ReconcileContext) -> int:
     """Return 2, to survive a node's reboot, or 1 if a single node runs Pods; a witness runs none."""
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
     schedulable = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
     return min(REPLICAS, max(1, len(schedulable)))
 
@@ -96,8 +124,7 @@ def _unavailable_since(deployment: Object) -> object:
 async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Waiting:
     """Wait for a ready endpoint, and recreate the Service if it was deleted."""
     service = repo_service_name(ctx.owner.name)
-    if await ctx.find(SERVICES, service, namespace=HARVESTER_SYSTEM) is None:
-        await ctx.ensure(SERVICES, repository_service(ctx.owner))
+    await _ensure_service(ctx)
     known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
     detail = f"0 of {known} endpoints ready" if slices else "its EndpointSlice does not exist"
     return Waiting(message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint", detail=detail)

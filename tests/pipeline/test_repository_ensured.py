@@ -1,0 +1,63 @@
+"""The upgrade repository is deleted or scaled down by others, while nodes read from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.polling import eventually
+from tests.support.upgrade import REAL_LOOK, UpgradeRun, started
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.support.simulate import Simulate
+
+    Disturb = Callable[[UpgradeRun], Awaitable[None]]
+
+NAME, NAMESPACE = "upgrade-repo", "harvester-system"
+SLICES = "kubernetes.io/service-name=upgrade-repo"
+
+
+async def scale_to_zero(stage: UpgradeRun) -> None:
+    await stage.client.patch(DEPLOYMENTS, NAME, MergePatch({"spec": {"replicas": 0}}), namespace=NAMESPACE)
+
+
+async def delete_deployment(stage: UpgradeRun) -> None:
+    await stage.client.delete(DEPLOYMENTS, NAME, namespace=NAMESPACE)
+
+
+async def delete_service(stage: UpgradeRun) -> None:
+    await stage.client.delete(SERVICES, NAME, namespace=NAMESPACE)
+
+
+async def until_served(stage: UpgradeRun) -> None:
+    """Wait until both replicas are available and the Service has an endpoint. Raises TimeoutError."""
+
+    async def is_served() -> bool:
+        deployments = (await stage.client.list(DEPLOYMENTS, namespace=NAMESPACE)).items
+        counts = [objects.status(one).get("availableReplicas") for one in deployments if objects.name(one) == NAME]
+        services = (await stage.client.list(SERVICES, namespace=NAMESPACE)).items
+        slices = (await stage.client.list(ENDPOINT_SLICES, namespace=NAMESPACE, label_selector=SLICES)).items
+        return counts == [2] and NAME in map(objects.name, services) and any(one.get("endpoints") for one in slices)
+
+    await eventually(is_served, seconds=60, pause=REAL_LOOK)
+
+
+@pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")
+@pytest.mark.parametrize("disturb", [delete_deployment, delete_service, scale_to_zero])
+@pytest.mark.parametrize(
+    "phase", ["RepoCreating", "ImagePreloading", "ClusterUpgrading", "PreDraining", "PostDraining", "CleaningUp"]
+)
+@pytest.mark.thin
+async def test_repository_is_restored(simulate: Simulate, phase: str, disturb: Disturb) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await (stage.until_node(phase) if phase.endswith("Draining") else stage.until(phase))
+        await disturb(stage)
+        await until_served(stage)
+        await stage.succeed()
+        assert await stage.events("ReconcileError") == []
